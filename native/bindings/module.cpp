@@ -1,0 +1,23 @@
+#include "bindings/bindings.hpp"
+#include "isa/kernels.hpp"
+
+NB_MODULE(_native, m) {
+  using namespace rankwood;
+  m.doc() = "C++ kernels of rankwood. Private: the Python modules beside it are the interface.";
+  nb::set_leak_warnings(false);
+
+  m.def("active_isa", [] { return std::string(kernels().name); }, "Name of the instruction set in use.");
+  m.def(
+      "available_isas",
+      [] {
+        std::vector<std::string> names;
+        for (const char* const* name = available_isas(); *name != nullptr; ++name) names.emplace_back(*name);
+        return names;
+      },
+      "Instruction sets of this build that this CPU can run, best first.");
+
+  bind_svmlight(m);
+  bind_measures(m);
+  bind_significance(m);
+  bind_ensemble(m);
+}

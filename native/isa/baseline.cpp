@@ -1,0 +1,3 @@
+#define RANKWOOD_ISA_NS baseline
+#define RANKWOOD_ISA_NAME "baseline"
+#include "isa/table.inl"

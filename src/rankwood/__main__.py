@@ -1,0 +1,3 @@
+from rankwood.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Ranking data: the data set object, readers and writers, synthetic data."""

@@ -1,0 +1,231 @@
+"""The data set: features, labels, queries, and what may come with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwood.data.queries import Queries, find_queries
+from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
+from rankwood.errors import DataError
+
+
+class Dataset:
+    """Documents with features and labels, grouped by query.
+
+    Rows stay in the order they were given, and results about rows come back in that order; rows of one query need
+    neither stand together nor be sorted. NaN in `X` is a missing value.
+
+    X              documents x features: array, DataFrame or sparse matrix; kept as float32 in C order
+    y              label of every document (None for data that is only scored)
+    qid, group     query id of every document, in any order; or the sizes of consecutive queries
+    weights        weight of every document
+    query_weights  weight of every query, in order of first appearance
+    doc_ids        name of every document
+    feature_names  name of every feature (taken from a DataFrame's columns)
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
+    >>> data.n_queries, data.query(0).y.tolist()
+    (2, [0.0, 2.0])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        query_weights: Any = None,
+        doc_ids: Sequence[str] | AnyArray | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        if feature_names is None:
+            feature_names = column_names(X)
+        if qid is None and group is None and feature_names is not None and "qid" in feature_names:
+            qid = np.asarray(X["qid"])
+            feature_names = [name for name in feature_names if name != "qid"]
+            X = X[feature_names]
+        self.X: FeatureMatrix = as_feature_matrix(X)
+        n_rows, n_features = self.X.shape
+        self._y = None if y is None else _one_per(y, n_rows, "y", "row", LABEL)
+        self.queries: Queries = find_queries(n_rows, qid, group)
+        self.weights: FloatArray | None = _weights(weights, n_rows, "weights", "row")
+        self.query_weights: FloatArray | None = _weights(query_weights, self.n_queries, "query_weights", "query")
+        self.doc_ids: AnyArray | None = None if doc_ids is None else np.asarray(doc_ids, dtype=object)
+        if self.doc_ids is not None and len(self.doc_ids) != n_rows:
+            raise DataError(f"doc_ids has {len(self.doc_ids)} entries for {n_rows} rows")
+        self.feature_names: tuple[str, ...] | None = None if feature_names is None else tuple(map(str, feature_names))
+        if self.feature_names is not None and len(self.feature_names) != n_features:
+            raise DataError(f"feature_names has {len(self.feature_names)} entries for {n_features} features")
+
+    @property
+    def y(self) -> FloatArray:
+        """Labels, in input order."""
+        if self._y is None:
+            raise DataError("this data has no labels: give y, or a label column, to learn from it or to evaluate on it")
+        return self._y
+
+    @property
+    def has_labels(self) -> bool:
+        return self._y is not None
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n_queries(self) -> int:
+        return self.queries.n_queries
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_docs, self.n_features
+
+    @property
+    def offsets(self) -> OffsetArray:
+        """Where each query starts in `order` (or in the rows, when `order` is None)."""
+        return self.queries.offsets
+
+    @property
+    def order(self) -> IndexArray | None:
+        """Rows query by query, or None when they already stand so."""
+        return self.queries.order
+
+    @property
+    def qid(self) -> AnyArray:
+        """Query id of every row, in input order: what scikit-learn's splitters take as `groups`."""
+        return self.queries.ids[self.queries.index]
+
+    def query(self, number: int) -> Dataset:
+        """The documents of one query."""
+        return self.select_queries([number])
+
+    def select_queries(self, queries: Sequence[int] | AnyArray) -> Dataset:
+        """The documents of some queries, by number or boolean mask, query by query in the order given."""
+        numbers = _as_index(queries, self.n_queries, "queries")
+        rows = self.queries.rows_of(numbers)
+        return self._take(rows, self.queries.ids[numbers], self.queries.sizes[numbers], numbers)
+
+    def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Split by queries: about `fraction` of them, drawn at random, and the rest; each in input order."""
+        if not 0.0 < fraction < 1.0:
+            raise DataError(f"fraction must lie between 0 and 1, got {fraction}")
+        if self.n_queries < 2:
+            raise DataError(f"splitting needs at least 2 queries, there is {self.n_queries}")
+        n_first = min(max(round(fraction * self.n_queries), 1), self.n_queries - 1)
+        shuffled = np.random.default_rng(seed).permutation(self.n_queries)
+        return self.select_queries(np.sort(shuffled[:n_first])), self.select_queries(np.sort(shuffled[n_first:]))
+
+    def folds(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[Dataset, Dataset]]:
+        """Yield k pairs (rest, fold): every query is in one fold; sizes differ by at most one query."""
+        if not 2 <= k <= self.n_queries:
+            raise DataError(f"k must lie between 2 and the number of queries ({self.n_queries}), got {k}")
+        fold_of = np.random.default_rng(seed).permutation(self.n_queries) % k
+        for fold in range(k):
+            yield self.select_queries(fold_of != fold), self.select_queries(fold_of == fold)
+
+    def __len__(self) -> int:
+        return self.n_docs
+
+    def __getitem__(self, rows: Any) -> Dataset:
+        """A data set of some rows (slice, numbers or mask), as scikit-learn's splitters index it."""
+        if isinstance(rows, slice):
+            rows = np.arange(self.n_docs)[rows]
+        rows = _as_index(np.atleast_1d(rows), self.n_docs, "rows")
+        index = self.queries.index[rows]
+        queries = find_queries(len(rows), qid=index)
+        ids = self.queries.ids[queries.ids] if len(rows) else self.queries.ids[:0]
+        subset = self._take(rows, ids, np.diff(queries.offsets), np.asarray(queries.ids, dtype=OFFSET))
+        subset.queries = Queries(ids=ids, offsets=queries.offsets, order=queries.order)
+        return subset
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.n_docs} documents, {self.n_features} features, {self.n_queries} queries)"
+
+    def _take(self, rows: IndexArray, ids: AnyArray, sizes: AnyArray, numbers: IndexArray) -> Dataset:
+        subset = Dataset.__new__(Dataset)
+        subset.X = self.X[rows]
+        subset._y = None if self._y is None else self._y[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        subset.queries = Queries(ids=ids, offsets=offsets, order=None)
+        subset.weights = None if self.weights is None else self.weights[rows]
+        subset.query_weights = None if self.query_weights is None else self.query_weights[numbers]
+        subset.doc_ids = None if self.doc_ids is None else self.doc_ids[rows]
+        subset.feature_names = self.feature_names
+        return subset
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Column names of a DataFrame (pandas, polars, pyarrow); None for anything else."""
+    columns = getattr(X, "columns", None)
+    if columns is None or isinstance(X, np.ndarray):
+        return None
+    names = getattr(X, "column_names", None)  # pyarrow's `columns` are the data
+    return [str(name) for name in (names if names is not None else columns)]
+
+
+def as_feature_matrix(X: Any) -> FeatureMatrix:
+    """Return `X` as a float32 matrix in C order, without a copy when it is one already."""
+    if hasattr(X, "tocsr"):  # scipy sparse: what is not stored is 0
+        X = X.toarray()
+    elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
+        X = X.to_numpy() if not hasattr(X, "to_pandas") or hasattr(X, "schema") else X
+    if hasattr(X, "column_names") and not isinstance(X, np.ndarray):  # pyarrow table
+        X = np.column_stack([np.asarray(column, dtype=FEATURE) for column in X.columns])
+    try:
+        with np.errstate(over="ignore"):  # beyond float32's range becomes infinity, which trees order correctly
+            matrix = np.ascontiguousarray(X, dtype=FEATURE)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X must be a matrix of numbers: {error}") from None
+    if matrix.ndim != 2:
+        raise DataError(f"X must have two dimensions (documents x features), got shape {matrix.shape}")
+    return matrix
+
+
+def _one_per(values: Any, n: int, name: str, what: str, dtype: Any) -> FloatArray:
+    try:
+        array = np.ascontiguousarray(values, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must hold numbers: {error}") from None
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0].copy()
+    if array.shape != (n,):
+        raise DataError(f"{name} must have one value per {what} ({n}), got shape {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        raise DataError(f"{name} of {what} {bad[0]} is {array[bad[0]]}: it must be a finite number")
+    return array
+
+
+def _weights(values: Any, n: int, name: str, what: str) -> FloatArray | None:
+    if values is None:
+        return None
+    array = _one_per(values, n, name, what, WEIGHT)
+    negative = np.flatnonzero(array < 0)
+    if len(negative):
+        raise DataError(f"{name} of {what} {negative[0]} is {array[negative[0]]}: it must not be negative")
+    return array
+
+
+def _as_index(values: Sequence[int] | AnyArray, n: int, name: str) -> IndexArray:
+    array = np.asarray(values)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise DataError(f"a mask of {name} must have {n} entries, got shape {array.shape}")
+        return np.flatnonzero(array).astype(OFFSET)
+    if array.size == 0:
+        return np.zeros(0, dtype=OFFSET)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise DataError(f"{name} must be whole numbers or a boolean mask")
+    if array.min() < -n or array.max() >= n:
+        raise DataError(f"{name} must lie between 0 and {n - 1}, got {array.min()} to {array.max()}")
+    return np.where(array < 0, array + n, array).astype(OFFSET)

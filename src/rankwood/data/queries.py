@@ -1,0 +1,141 @@
+"""How the rows of a data set fall into queries: from ids in any order, or from group sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import OFFSET, AnyArray, IndexArray, OffsetArray
+from rankwood.errors import DataError
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Rows grouped by query. Queries are numbered in order of first appearance.
+
+    `order` lists the rows query by query, keeping input order inside a query; the rows of query q are
+    `order[offsets[q]:offsets[q + 1]]`. It is None when rows of a query already stand together.
+    """
+
+    ids: AnyArray
+    offsets: OffsetArray
+    order: IndexArray | None
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.ids)
+
+    @property
+    def sizes(self) -> OffsetArray:
+        sizes: OffsetArray = np.diff(self.offsets)
+        return sizes
+
+    @property
+    def index(self) -> IndexArray:
+        """Number of the query of every row, in input order."""
+        grouped = np.repeat(np.arange(self.n_queries, dtype=OFFSET), self.sizes)
+        if self.order is None:
+            return grouped
+        index = np.empty_like(grouped)
+        index[self.order] = grouped
+        return index
+
+    def rows_of(self, queries: IndexArray) -> IndexArray:
+        """Rows of the given query numbers, query by query in the order given."""
+        starts, sizes = self.offsets[queries], self.sizes[queries]
+        ends = np.cumsum(sizes)
+        # position inside its own query, shifted to where that query starts
+        rows = np.arange(int(ends[-1]) if len(ends) else 0, dtype=OFFSET) + np.repeat(starts - (ends - sizes), sizes)
+        return rows if self.order is None else self.order[rows]
+
+
+def find_queries(n_rows: int, qid: Any = None, group: Any = None) -> Queries:
+    """Group `n_rows` rows by `qid` (one id per row, any order) or `group` (sizes of consecutive queries).
+
+    Ids given as `group` or sizes given as `qid` are recognised when only one reading fits the rows.
+
+    >>> find_queries(5, qid=["b", "a", "b", "b", "a"]).order
+    array([0, 2, 3, 1, 4])
+    >>> find_queries(5, group=[2, 3]).offsets
+    array([0, 2, 5])
+    """
+    if qid is not None and group is not None:
+        raise DataError("give qid (one id per row) or group (rows per query), not both")
+    if qid is None and group is None:
+        raise DataError("queries are missing: give qid (one id per row) or group (rows per query)")
+    name = "qid" if qid is not None else "group"
+    values = np.asarray(qid if qid is not None else group)
+    if values.ndim != 1:
+        raise DataError(f"{name} must have one dimension, got shape {values.shape}")
+    fits_ids, fits_sizes = len(values) == n_rows, _sums_to(values, n_rows)
+    if name == "group" and fits_sizes:
+        return _from_sizes(values)
+    if fits_ids:
+        return _from_ids(values)
+    if fits_sizes:
+        return _from_sizes(values)
+    raise DataError(_misfit(name, values, n_rows))
+
+
+def _sums_to(values: AnyArray, n_rows: int) -> bool:
+    return values.dtype.kind in "iuf" and bool(np.all(values >= 0)) and float(values.sum(dtype=np.float64)) == n_rows
+
+
+def _misfit(name: str, values: AnyArray, n_rows: int) -> str:
+    text = f"{name} does not fit the {n_rows} rows: as ids there are {len(values)} of them"
+    if values.dtype.kind in "iuf":
+        if len(values) and not np.all(values >= 0):
+            return text + ", and sizes of queries cannot be negative or NaN"
+        return text + f", as sizes of queries they add up to {values.sum():g}"
+    return text + ", and sizes of queries must be numbers"
+
+
+def _from_sizes(sizes: AnyArray) -> Queries:
+    if sizes.dtype.kind == "f" and not np.all(sizes == np.floor(sizes)):
+        raise DataError("group must hold whole numbers (rows per query)")
+    offsets = np.zeros(len(sizes) + 1, dtype=OFFSET)
+    np.cumsum(sizes.astype(OFFSET), out=offsets[1:])
+    return Queries(ids=np.arange(len(sizes), dtype=OFFSET), offsets=offsets, order=None)
+
+
+def _from_ids(ids: AnyArray) -> Queries:
+    ids = _comparable(ids)
+    n = len(ids)
+    if n == 0:
+        return Queries(ids=ids, offsets=np.zeros(1, dtype=OFFSET), order=None)
+    run_starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1]).astype(OFFSET)
+    run_ids = ids[run_starts]
+    unique, first_run, run_query = np.unique(run_ids, return_index=True, return_inverse=True)
+    if len(unique) == len(run_ids):  # every query stands together
+        return Queries(ids=run_ids, offsets=np.append(run_starts, n).astype(OFFSET), order=None)
+    appearance = np.argsort(first_run, kind="stable")
+    rank = np.empty(len(unique), dtype=OFFSET)
+    rank[appearance] = np.arange(len(unique))
+    index = np.repeat(rank[run_query], np.diff(np.append(run_starts, n)))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(index, minlength=len(unique)))]).astype(OFFSET)
+    return Queries(ids=unique[appearance], offsets=offsets, order=np.argsort(index, kind="stable").astype(OFFSET))
+
+
+def _comparable(ids: AnyArray) -> AnyArray:
+    if ids.dtype.kind == "f":
+        if not np.all(np.isfinite(ids)):
+            row = int(np.flatnonzero(~np.isfinite(ids))[0])
+            raise DataError(f"qid of row {row} is {ids[row]}: every row needs a query id")
+        if np.all(ids == np.floor(ids)) and np.all(np.abs(ids) < 2**53):
+            return ids.astype(np.int64)
+        return ids
+    if ids.dtype.kind == "O":
+        for row, value in enumerate(ids):
+            if value is None or value != value:
+                raise DataError(f"qid of row {row} is missing: every row needs a query id")
+        kinds = {type(value) for value in ids}
+        if kinds <= {str}:
+            return ids.astype(np.str_) if len(ids) else ids
+        if all(issubclass(kind, (int, np.integer)) for kind in kinds):
+            return ids.astype(np.int64)
+        return np.array([str(value) for value in ids])
+    if ids.dtype.kind in "iuUSbT":
+        return ids
+    raise DataError(f"qid must hold numbers or strings, got {ids.dtype}")

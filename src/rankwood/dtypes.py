@@ -1,0 +1,20 @@
+"""Every storage type, named by its role. Changing a precision is one edit here and one in the kernels."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEATURE = np.float32  # X: what trees compare; float64 input is also scored without rounding
+LABEL = np.float64
+WEIGHT = np.float64  # weights of documents and queries
+SCORE = np.float64
+OFFSET = np.int64  # positions in arrays of documents, nodes and leaves
+
+FeatureMatrix: TypeAlias = NDArray[np.float32]
+FloatArray: TypeAlias = NDArray[np.float64]
+OffsetArray: TypeAlias = NDArray[np.int64]
+IndexArray: TypeAlias = NDArray[np.int64]
+AnyArray: TypeAlias = NDArray[Any]

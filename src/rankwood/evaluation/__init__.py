@@ -1,0 +1,1 @@
+"""Measures, evaluation of models, and tests of significance."""

@@ -1,0 +1,22 @@
+"""How many threads a call may use."""
+
+from __future__ import annotations
+
+import os
+
+from rankwood.errors import RankwoodError
+
+
+def resolve_threads(n_threads: int | None) -> int:
+    """Return the number of threads to use: `n_threads`, or every CPU this process may run on when it is None.
+
+    >>> resolve_threads(3)
+    3
+    """
+    if n_threads is None:
+        if hasattr(os, "sched_getaffinity"):  # respects taskset and container limits
+            return max(1, len(os.sched_getaffinity(0)))
+        return os.cpu_count() or 1
+    if n_threads < 1:
+        raise RankwoodError(f"n_threads must be at least 1, got {n_threads}; leave it out to use every CPU")
+    return n_threads

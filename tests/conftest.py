@@ -1,0 +1,22 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The public data sets, when they lie beside the checkout or where RANKWOOD_DATA says; else a loud skip."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("RANKWOOD_DATA", beside))
+    if not (folder / "mq2008").is_dir():
+        pytest.skip("REAL DATA ABSENT: set RANKWOOD_DATA to the folder that holds mq2008/, ohsumed/, mslr/")
+    return folder
