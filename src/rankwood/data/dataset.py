@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from rankwood.data.queries import Queries, find_queries
-from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
+from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
+from rankwood.matrix import as_feature_matrix, column_names, drop_column
 
 
 class Dataset:
@@ -47,9 +48,8 @@ class Dataset:
         if feature_names is None:
             feature_names = column_names(X)
         if qid is None and group is None and feature_names is not None and "qid" in feature_names:
-            qid = np.asarray(X["qid"])
-            feature_names = [name for name in feature_names if name != "qid"]
-            X = X[feature_names]
+            qid, X = drop_column(X, "qid")
+            feature_names = column_names(X)
         self.X: FeatureMatrix = as_feature_matrix(X)
         n_rows, n_features = self.X.shape
         self._y = None if y is None else _one_per(y, n_rows, "y", "row", LABEL)
@@ -162,33 +162,6 @@ class Dataset:
         subset.doc_ids = None if self.doc_ids is None else self.doc_ids[rows]
         subset.feature_names = self.feature_names
         return subset
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Column names of a DataFrame (pandas, polars, pyarrow); None for anything else."""
-    columns = getattr(X, "columns", None)
-    if columns is None or isinstance(X, np.ndarray):
-        return None
-    names = getattr(X, "column_names", None)  # pyarrow's `columns` are the data
-    return [str(name) for name in (names if names is not None else columns)]
-
-
-def as_feature_matrix(X: Any) -> FeatureMatrix:
-    """Return `X` as a float32 matrix in C order, without a copy when it is one already."""
-    if hasattr(X, "tocsr"):  # scipy sparse: what is not stored is 0
-        X = X.toarray()
-    elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
-        X = X.to_numpy() if not hasattr(X, "to_pandas") or hasattr(X, "schema") else X
-    if hasattr(X, "column_names") and not isinstance(X, np.ndarray):  # pyarrow table
-        X = np.column_stack([np.asarray(column, dtype=FEATURE) for column in X.columns])
-    try:
-        with np.errstate(over="ignore"):  # beyond float32's range becomes infinity, which trees order correctly
-            matrix = np.ascontiguousarray(X, dtype=FEATURE)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"X must be a matrix of numbers: {error}") from None
-    if matrix.ndim != 2:
-        raise DataError(f"X must have two dimensions (documents x features), got shape {matrix.shape}")
-    return matrix
 
 
 def _one_per(values: Any, n: int, name: str, what: str, dtype: Any) -> FloatArray:

@@ -47,7 +47,9 @@ class Queries:
         starts, sizes = self.offsets[queries], self.sizes[queries]
         ends = np.cumsum(sizes)
         # position inside its own query, shifted to where that query starts
-        rows = np.arange(int(ends[-1]) if len(ends) else 0, dtype=OFFSET) + np.repeat(starts - (ends - sizes), sizes)
+        rows: IndexArray = np.arange(int(ends[-1]) if len(ends) else 0, dtype=OFFSET) + np.repeat(
+            starts - (ends - sizes), sizes
+        )
         return rows if self.order is None else self.order[rows]
 
 
