@@ -1,0 +1,73 @@
+"""The `rankwood` command: each sub-command parses its arguments, calls the library and prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rankwood.cli import datasets, demo, evaluate, inspect, score
+from rankwood.cli.arguments import spread_values
+from rankwood.cli.console import fail
+from rankwood.errors import RankwoodError
+from rankwood.isa import active_isa, available_isas
+
+app = typer.Typer(
+    name="rankwood",
+    help="Tree rankers that are small, fast and provably as good.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("evaluate")(evaluate.evaluate)
+app.command("score")(score.score)
+app.command("inspect")(inspect.inspect)
+app.add_typer(datasets.app, name="datasets")
+
+
+def version_text() -> str:
+    """Version, and the instruction sets that the kernels use and could use."""
+    import platform
+
+    import numpy as np
+
+    from rankwood._version import __version__
+
+    return (
+        f"rankwood {__version__}\n"
+        f"instruction set: {active_isa()} (this CPU can run: {', '.join(available_isas())})\n"
+        f"python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}"
+    )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(version_text())
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and the CPU features in use."
+        ),
+    ] = False,
+) -> None:
+    active_isa()  # a RANKWOOD_ISA that this CPU cannot run is said before any work
+
+
+def main() -> None:
+    """Entry point. Status 0: done, 1: a check says no, 2: wrong use or bad input, 130: interrupted."""
+    try:
+        app(args=spread_values(sys.argv[1:]))
+    except RankwoodError as error:
+        fail(str(error))
+    except MemoryError:
+        fail("out of memory: use fewer rows, or a machine with more memory")
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        fail(f"{name}{error.strerror or error}")

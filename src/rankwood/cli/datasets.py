@@ -1,0 +1,44 @@
+"""`rankwood datasets`: what public data sets there are, and fetching them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankwood.cli.arguments import AsJson
+from rankwood.cli.console import print_json, print_table, progress, tell
+
+app = typer.Typer(help="List public learning-to-rank data sets, or fetch one.", no_args_is_help=True)
+
+
+@app.callback(invoke_without_command=True)
+def default(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_datasets()
+
+
+@app.command("list")
+def list_datasets(as_json: AsJson = False) -> None:
+    """Public learning-to-rank data sets, their size and terms."""
+    from rankwood.data.catalogue import catalogue
+
+    entries = catalogue()
+    if as_json:
+        print_json({"datasets": [entry.as_dict() for entry in entries]})
+        return
+    print_table("Data sets", ["name"], [[entry.name] for entry in entries])
+
+
+@app.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="Name as in `rankwood datasets list`.")],
+    to: Annotated[Path, typer.Option("--to", help="Folder to put the data set in.")],
+) -> None:
+    """Download, verify and unpack a data set. An interrupted download resumes when run again."""
+    from rankwood.data.fetch import fetch
+
+    with progress(f"fetching {name}", unit="bytes") as advance:
+        path = fetch(name, to, progress=advance)
+    tell(f"{name} is in {path}")

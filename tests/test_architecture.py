@@ -1,0 +1,51 @@
+"""Imports point one way: ARCHITECTURE.md shows the layers, this test keeps them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import rankwood
+
+ROOT = Path(rankwood.__file__).parent
+
+# Each layer may import itself and the layers before it.
+LAYERS: list[set[str]] = [
+    {"_version", "errors", "dtypes", "_native"},
+    {"threads", "isa", "matrix", "atomic"},
+    {"data", "ensemble", "model_file", "topology"},
+    {"evaluation"},
+    {"cli", "__main__"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "rankwood":
+                names |= {alias.name for alias in node.names}
+            elif node.module and node.module.startswith("rankwood."):
+                names.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("rankwood.")}
+    return names
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    own = path.relative_to(ROOT).with_suffix("").parts[0]
+    if own == "__init__":
+        return  # the public face names them all
+    for name in imported(path):
+        assert LEVEL[name] <= LEVEL[own], f"{own} must not import {name}"
+
+
+def test_measures_know_arrays_only():
+    for name in ("measures", "conventions", "per_query", "significance"):
+        assert not imported(ROOT / "evaluation" / f"{name}.py") & {"data", "ensemble"}
