@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -33,5 +34,6 @@ void bind_svmlight(nb::module_& m);
 void bind_measures(nb::module_& m);
 void bind_significance(nb::module_& m);
 void bind_ensemble(nb::module_& m);
+void bind_learner(nb::module_& m);
 
 }  // namespace rankwood

@@ -20,4 +20,5 @@ NB_MODULE(_native, m) {
   bind_measures(m);
   bind_significance(m);
   bind_ensemble(m);
+  bind_learner(m);
 }

@@ -11,8 +11,29 @@
 
 namespace rankwood {
 
+constexpr int kGroup = 16;  // features whose bins lie side by side in memory
+constexpr int kBins = 256;  // entries of a histogram
+
+// The best split of one feature of one node.
+struct FeatureSplit {
+  double gain;        // improvement over not splitting; -infinity when there is no valid split
+  std::int32_t bin;   // values in bins <= bin go left
+  bool missing_left;  // where a missing value goes
+};
+
+struct SplitRules {
+  double gradient_unit, hessian_unit;  // value of one step of the fixed-point sums: powers of two
+  double l2;
+  double min_hessian;      // smallest hessian sum of a child
+  std::uint32_t min_docs;  // smallest number of documents of a child; checked where counts are given
+};
+
 struct Kernels {
   const char* name;
+  void (*accumulate)(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
+                     std::int64_t* out) noexcept;
+  FeatureSplit (*best_split)(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
+                             bool has_missing, std::int64_t total, const SplitRules& rules) noexcept;
 };
 
 // The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.

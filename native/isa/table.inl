@@ -3,8 +3,12 @@
 
 namespace rankwood::RANKWOOD_ISA_NS {
 
+#include "histogram.inl"
+
 const Kernels table = {
     RANKWOOD_ISA_NAME,
+    accumulate,
+    best_split,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

@@ -1,0 +1,133 @@
+// Binning and the histogram tree learner.
+#include <cmath>
+
+#include "bindings/bindings.hpp"
+#include "binning.hpp"
+#include "grower.hpp"
+#include "parallel.hpp"
+
+namespace rankwood {
+namespace {
+
+using Matrix = In<float, 2>;
+
+std::vector<std::vector<double>> find_bin_edges(const Matrix& X, int max_bins, int n_threads) {
+  require(max_bins >= 2 && max_bins <= kMaxValueBins, "max_bins must lie between 2 and 255");
+  const std::size_t n = X.shape(0), n_features = X.shape(1);
+  std::vector<std::vector<double>> edges(n_features);
+  const nb::gil_scoped_release release;
+  parallel_for(n_features, n_threads,
+               [&](std::size_t f) { edges[f] = find_edges(X.data() + f, n_features, n, max_bins); });
+  return edges;
+}
+
+// Bins of every value, group by group; returns for each feature whether a value is missing.
+void encode_bins(const Matrix& X, const In<double>& edges, const In<std::int64_t>& edge_offsets,
+                 const Out<std::uint8_t, 3>& bins, const Out<std::uint8_t>& has_missing, int n_threads) {
+  const std::size_t n = X.shape(0), n_features = X.shape(1), n_groups = bins.shape(0);
+  require(edge_offsets.shape(0) == n_features + 1 && has_missing.shape(0) == n_features, "wrong number of features");
+  require(bins.shape(1) == n && bins.shape(2) == kGroup && n_groups == (n_features + kGroup - 1) / kGroup,
+          "bins have the wrong shape");
+  for (std::size_t f = 0; f < n_features; ++f) {
+    const std::int64_t n_edges = edge_offsets.data()[f + 1] - edge_offsets.data()[f];
+    require(n_edges >= 0 && n_edges < kMaxValueBins, "wrong number of edges");
+  }
+  require(edge_offsets.data()[0] == 0 && edge_offsets.data()[n_features] == static_cast<std::int64_t>(edges.shape(0)),
+          "wrong number of edges");
+  const nb::gil_scoped_release release;
+  constexpr std::size_t kRows = 4096;
+  const std::size_t n_blocks = (n + kRows - 1) / kRows;
+  std::vector<std::uint8_t> missing(n_groups * n_blocks * kGroup, 0);
+  parallel_for(n_groups * n_blocks, n_threads, [&](std::size_t task) {
+    const std::size_t g = task / n_blocks, block = task % n_blocks;
+    const std::size_t end = std::min(n, (block + 1) * kRows);
+    for (std::size_t k = 0; k < kGroup; ++k) {
+      const std::size_t f = g * kGroup + k;
+      std::uint8_t* out = bins.data() + g * n * kGroup + k;
+      if (f >= n_features) {
+        for (std::size_t i = block * kRows; i < end; ++i) out[i * kGroup] = 0;
+        continue;
+      }
+      const double* first = edges.data() + edge_offsets.data()[f];
+      const std::size_t n_edges = static_cast<std::size_t>(edge_offsets.data()[f + 1] - edge_offsets.data()[f]);
+      for (std::size_t i = block * kRows; i < end; ++i) {
+        const float value = X.data()[i * n_features + f];
+        if (std::isnan(value)) {
+          out[i * kGroup] = static_cast<std::uint8_t>(n_edges + 1);
+          missing[task * kGroup + k] = 1;
+        } else {
+          out[i * kGroup] = bin_of(value, first, n_edges);
+        }
+      }
+    }
+  });
+  for (std::size_t f = 0; f < n_features; ++f) has_missing.data()[f] = 0;
+  for (std::size_t task = 0; task < n_groups * n_blocks; ++task) {
+    for (std::size_t k = 0; k < kGroup; ++k) {
+      if (missing[task * kGroup + k]) has_missing.data()[task / n_blocks * kGroup + k] = 1;
+    }
+  }
+}
+
+// Holds the arrays it looks at, so that they outlive it.
+struct Learner {
+  Learner(In<std::uint8_t, 3> bins_, In<std::int32_t> n_values_, In<std::uint8_t> has_missing_, int n_threads)
+      : bins(bins_), n_values(n_values_), has_missing(has_missing_), grower(view(), n_threads) {}
+
+  BinnedView view() const {
+    const std::size_t n_features = n_values.shape(0);
+    require(has_missing.shape(0) == n_features && bins.shape(2) == kGroup &&
+                bins.shape(0) == (n_features + kGroup - 1) / kGroup,
+            "bins have the wrong shape");
+    return {bins.data(), bins.shape(1), n_features, n_values.data(), has_missing.data()};
+  }
+
+  In<std::uint8_t, 3> bins;
+  In<std::int32_t> n_values;
+  In<std::uint8_t> has_missing;
+  TreeGrower grower;
+};
+
+}  // namespace
+
+void bind_learner(nb::module_& m) {
+  m.def("find_bin_edges", &find_bin_edges, nb::arg("X"), nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("encode_bins", &encode_bins, nb::arg("X"), nb::arg("edges"), nb::arg("edge_offsets"), nb::arg("bins"),
+        nb::arg("has_missing"), nb::arg("n_threads"));
+  m.attr("BIN_GROUP") = kGroup;
+
+  nb::class_<Learner>(m, "TreeGrower")
+      .def(nb::init<In<std::uint8_t, 3>, In<std::int32_t>, In<std::uint8_t>, int>(), nb::arg("bins"),
+           nb::arg("n_values"), nb::arg("has_missing"), nb::arg("n_threads"))
+      .def(
+          "start",
+          [](Learner& self, const In<double>& gradient, const In<double>& hessian, const In<std::uint32_t>& rows,
+             const In<std::uint8_t>& features, int max_leaves, double l2, double min_hessian, double min_gain,
+             int min_docs, bool hessian_is_count) {
+            const std::size_t n = self.grower.data().n_rows;
+            require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
+            require(features.shape(0) == self.grower.data().n_features, "one mark per feature is needed");
+            for (std::size_t i = 0; i < rows.shape(0); ++i) require(rows.data()[i] < n, "row out of range");
+            const nb::gil_scoped_release release;
+            GrowerRules rules{l2, min_hessian, min_gain, static_cast<std::uint32_t>(min_docs), hessian_is_count};
+            self.grower.start(gradient.data(), hessian.data(), rows.data(), rows.shape(0), features.data(), rules,
+                              static_cast<std::size_t>(max_leaves));
+            return self.grower.nodes()[0].gain;
+          },
+          nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows"), nb::arg("features"), nb::arg("max_leaves"),
+          nb::arg("l2"), nb::arg("min_hessian"), nb::arg("min_gain"), nb::arg("min_docs"), nb::arg("hessian_is_count"))
+      .def(
+          "split",
+          [](Learner& self, std::size_t node, bool want_splits) {
+            std::size_t left;
+            {
+              const nb::gil_scoped_release release;
+              left = self.grower.split(node, want_splits);
+            }
+            const auto& nodes = self.grower.nodes();
+            return std::make_pair(nodes[left].gain, nodes[left + 1].gain);
+          },
+          nb::arg("node"), nb::arg("want_splits"));
+}
+
+}  // namespace rankwood

@@ -1,0 +1,109 @@
+// Quantile bins: a feature value becomes one byte, its bin; the edge between two bins is the threshold of a split.
+//
+// A feature with at most max_bins distinct values has a bin for each of them, so that the tree learner on top is exact
+// CART. Other features get about equally full bins, found on a sample of rows; a value that fills a bin alone has one.
+// An edge lies midway between two neighbouring values. Missing values have a bin of their own after the last.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace rankwood {
+
+constexpr int kMaxValueBins = 255;  // one code is kept for missing values
+constexpr std::size_t kSampleRows = 200'000;
+
+// A threshold t with below <= t < above; both are float32 values, so their midpoint is exact in double.
+inline double edge_between(float below, float above) {
+  const double middle = static_cast<double>(below) + (static_cast<double>(above) - static_cast<double>(below)) / 2;
+  if (std::isfinite(middle)) return middle;
+  if (std::isfinite(below)) return below;                                                  // above is +infinity
+  if (std::isfinite(above)) return std::nextafter(static_cast<double>(above), -HUGE_VAL);  // below is -infinity
+  return 0.0;
+}
+
+// Sort the distinct values of `values` (no NaN) and count them. -0.0 and 0.0 are one value.
+struct ValueCount {
+  float value;
+  std::size_t count;
+};
+inline std::vector<ValueCount> count_values(std::vector<float>& values) {
+  std::sort(values.begin(), values.end());
+  std::vector<ValueCount> counted;
+  for (const float value : values) {
+    if (counted.empty() || value != counted.back().value) counted.push_back({value, 0});
+    ++counted.back().count;
+  }
+  return counted;
+}
+
+// Distinct values of a column when there are at most `limit`; nothing as soon as there are more.
+inline std::vector<float> few_distinct(const float* column, std::size_t stride, std::size_t n, std::size_t limit) {
+  std::vector<float> distinct;  // sorted
+  float last = std::numeric_limits<float>::quiet_NaN();
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = column[i * stride];
+    if (value == last || std::isnan(value)) continue;
+    last = value;
+    const auto at = std::lower_bound(distinct.begin(), distinct.end(), value);
+    if (at != distinct.end() && *at == value) continue;
+    if (distinct.size() == limit) return {};
+    distinct.insert(at, value);
+  }
+  return distinct;
+}
+
+// Edges of the bins of one feature: ascending, at most max_bins - 1 of them.
+//   IN  column  first value; the next ones lie `stride` floats apart      IN  n  number of rows
+inline std::vector<double> find_edges(const float* column, std::size_t stride, std::size_t n, int max_bins) {
+  std::vector<double> edges;
+  const std::vector<float> distinct = few_distinct(column, stride, n, static_cast<std::size_t>(max_bins));
+  if (!distinct.empty()) {
+    for (std::size_t i = 1; i < distinct.size(); ++i) edges.push_back(edge_between(distinct[i - 1], distinct[i]));
+    return edges;
+  }
+  std::vector<float> sample;
+  const std::size_t n_sample = std::min(n, kSampleRows);
+  sample.reserve(n_sample);
+  for (std::size_t i = 0; i < n_sample; ++i) {
+    // evenly spread rows: position i of n_sample maps to i * n / n_sample
+    const float value = column[static_cast<std::size_t>(static_cast<unsigned long long>(i) * n / n_sample) * stride];
+    if (!std::isnan(value)) sample.push_back(value);
+  }
+  std::size_t n_left = sample.size();
+  const std::vector<ValueCount> counted = count_values(sample);
+  std::size_t bins_left = static_cast<std::size_t>(max_bins), in_bin = 0;
+  for (std::size_t i = 0; i + 1 < counted.size() && bins_left > 1; ++i) {
+    in_bin += counted[i].count;
+    const std::size_t values_left = counted.size() - i - 1;
+    // Close the bin when it is full, when the next value would fill one alone, or when each value can have its own.
+    const double target = static_cast<double>(n_left) / static_cast<double>(bins_left);
+    const bool full = static_cast<double>(in_bin) + 0.5 * static_cast<double>(counted[i + 1].count) >= target;
+    if (full || values_left < bins_left) {
+      edges.push_back(edge_between(counted[i].value, counted[i + 1].value));
+      n_left -= in_bin;
+      in_bin = 0;
+      --bins_left;
+    }
+  }
+  return edges;
+}
+
+// Bin of a value: the number of edges below it. Branch-free binary search.
+inline std::uint8_t bin_of(float value, const double* edges, std::size_t n_edges) {
+  const double x = value;
+  std::size_t low = 0, length = n_edges;
+  while (length > 0) {
+    const std::size_t half = length / 2;
+    const bool above = edges[low + half] < x;
+    low = above ? low + half + 1 : low;
+    length = above ? length - half - 1 : half;
+  }
+  return static_cast<std::uint8_t>(low);
+}
+
+}  // namespace rankwood

@@ -1,0 +1,107 @@
+// A few threads kept for the length of one training run, for work that comes in many small portions: a tree asks for
+// help twice per node, far too often to start threads each time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace rankwood {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int n_threads) {
+    for (int t = 1; t < n_threads; ++t) {
+      try {
+        workers_.emplace_back([this] { work(); });
+      } catch (...) {  // no more threads to be had: the ones there are do the work
+        break;
+      }
+    }
+  }
+  ~ThreadPool() {
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      stopping_ = true;
+      epoch_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Call task(i) once for every i in [0, n_tasks); the caller works too. Tasks must not throw.
+  template <class Task>
+  void run(std::size_t n_tasks, const Task& task) {
+    if (workers_.empty() || n_tasks <= 1) {
+      for (std::size_t i = 0; i < n_tasks; ++i) task(i);
+      return;
+    }
+    call_ = [](const void* context, std::size_t i) { (*static_cast<const Task*>(context))(i); };
+    context_ = &task;
+    pending_.store(n_tasks, std::memory_order_relaxed);
+    ticket_.store(static_cast<std::uint64_t>(n_tasks) << 32, std::memory_order_release);
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      epoch_.fetch_add(1, std::memory_order_release);
+    }
+    if (sleeping_.load() > 0) wake_.notify_all();
+    take_tasks();
+    for (int spins = 0; pending_.load(std::memory_order_acquire) != 0; ++spins) {
+      if (spins > kSpins) std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr int kSpins = 4000;  // a few microseconds: the next portion of a tree usually comes sooner
+
+  // The ticket holds the number of tasks and the next one. A worker that comes late, when the portion it was woken
+  // for is done, finds no task left or takes one of the next portion; either is right, and nobody waits for it.
+  void take_tasks() {
+    for (;;) {
+      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_acq_rel);
+      const std::uint64_t task = ticket & 0xffffffffu;
+      if (task >= ticket >> 32) return;
+      call_(context_, static_cast<std::size_t>(task));
+      pending_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  void work() {
+    std::size_t seen = 0;
+    for (;;) {
+      int spins = 0;
+      while (epoch_.load(std::memory_order_acquire) == seen) {
+        if (++spins > kSpins) {
+          std::unique_lock<std::mutex> guard(lock_);
+          sleeping_.fetch_add(1);
+          wake_.wait(guard, [&] { return epoch_.load(std::memory_order_acquire) != seen; });
+          sleeping_.fetch_sub(1);
+        }
+      }
+      seen = epoch_.load(std::memory_order_acquire);
+      if (stopping_.load(std::memory_order_acquire)) return;
+      take_tasks();
+    }
+  }
+
+  std::vector<std::thread> workers_;
+  std::mutex lock_;
+  std::condition_variable wake_;
+  std::atomic<std::size_t> epoch_{0};
+  std::atomic<int> sleeping_{0};
+  std::atomic<std::size_t> pending_{0};
+  std::atomic<std::uint64_t> ticket_{0};
+  std::atomic<bool> stopping_{false};
+  void (*call_)(const void*, std::size_t) = nullptr;
+  const void* context_ = nullptr;
+};
+
+}  // namespace rankwood
