@@ -60,10 +60,11 @@ class TreeGrower {
   // Begin a tree on the given rows (ascending), with one gradient and hessian per row of the data set.
   // `features` marks the features that may be split on.
   void start(const double* gradient, const double* hessian, const std::uint32_t* rows, std::size_t n,
-             const std::uint8_t* features, const GrowerRules& rules, std::size_t max_leaves) {
+             const std::uint8_t* features, const GrowerRules& rules, bool want_splits) {
     rules_ = rules;
     features_.assign(features, features + data_.n_features);
     splits_.resize(data_.n_features);
+    splits_of_larger_.resize(data_.n_features);
     rows_.assign(rows, rows + n);
     row_buffer_.resize(n);
     gh_.resize(n);
@@ -71,28 +72,27 @@ class TreeGrower {
     nodes_.clear();
     free_slots_.clear();
     n_slots_used_ = 0;
-    max_leaves_ = max_leaves;
-    n_leaves_ = 1;
     quantise(gradient, hessian);
     GrowerNode root;
     root.end = n;
     for (const std::int64_t value : gh_) root.total += value;
     nodes_.push_back(root);
-    if (may_split(nodes_[0]) && max_leaves > 1) {
+    if (may_split(nodes_[0]) && want_splits) {
       nodes_[0].histogram = take_slot();
       std::int64_t* histogram = slot(nodes_[0].histogram);
       const GrowerNode& node = nodes_[0];
       run_groups(node.end - node.begin, [&](std::size_t g) {
         build(g, node, histogram);
-        search(g, node, histogram, root_splits());
+        search(g, node, histogram, features_.data(), splits_);
       });
-      choose(nodes_[0], root_splits());
+      choose(nodes_[0], splits_);
     }
   }
 
   // Split a node at its best split. Returns the number of the left child; the right child is the next.
-  // With want_splits false the children are final and no time is spent on their histograms.
-  std::size_t split(std::size_t number, bool want_splits) {
+  // With want_splits false the children are final and no time is spent on their histograms. `child_features`, when not
+  // null, marks the features that the left child may be split on, then those of the right child.
+  std::size_t split(std::size_t number, bool want_splits, const std::uint8_t* child_features) {
     if (number >= nodes_.size() || nodes_[number].feature < 0) throw std::invalid_argument("node has no split");
     const std::size_t first = nodes_.size();
     nodes_.resize(first + 2);
@@ -103,11 +103,14 @@ class TreeGrower {
     left.begin = parent.begin;
     left.end = right.begin = middle;
     right.end = parent.end;
-    ++n_leaves_;
     GrowerNode& smaller = left.end - left.begin <= right.end - right.begin ? left : right;
     GrowerNode& larger = &smaller == &left ? right : left;
     for (std::size_t i = smaller.begin; i < smaller.end; ++i) smaller.total += gh_[i];
     larger.total = parent.total - smaller.total;
+    const std::uint8_t* of_left = child_features ? child_features : features_.data();
+    const std::uint8_t* of_right = child_features ? child_features + data_.n_features : features_.data();
+    const std::uint8_t* small_features = &smaller == &left ? of_left : of_right;
+    const std::uint8_t* large_features = &smaller == &left ? of_right : of_left;
     const bool small_goes_on = want_splits && may_split(smaller), large_goes_on = want_splits && may_split(larger);
     if (large_goes_on || small_goes_on) {
       // The larger child takes over the parent's histogram: parent minus smaller, in place.
@@ -117,14 +120,14 @@ class TreeGrower {
       std::int64_t* large_histogram = slot(larger.histogram);
       run_groups(smaller.end - smaller.begin, [&](std::size_t g) {
         build(g, smaller, small_histogram);
-        if (small_goes_on) search(g, smaller, small_histogram, first_splits());
+        if (small_goes_on) search(g, smaller, small_histogram, small_features, splits_);
         if (large_goes_on) {
           subtract(g, large_histogram, small_histogram);
-          search(g, larger, large_histogram, second_splits());
+          search(g, larger, large_histogram, large_features, splits_of_larger_);
         }
       });
-      if (small_goes_on) choose(smaller, first_splits());
-      if (large_goes_on) choose(larger, second_splits());
+      if (small_goes_on) choose(smaller, splits_);
+      if (large_goes_on) choose(larger, splits_of_larger_);
       if (smaller.feature < 0) give_back(smaller);
       if (larger.feature < 0) give_back(larger);
     } else {
@@ -134,24 +137,36 @@ class TreeGrower {
     return first;
   }
 
+  // Sums of unrounded gradients and hessians over the documents of some nodes, for their values.
+  void sums(const std::size_t* numbers, std::size_t n, const double* gradient, const double* hessian, double* g_sums,
+            double* h_sums) {
+    pool_.run(n, [&](std::size_t k) {
+      const GrowerNode& node = nodes_[numbers[k]];
+      double g = 0.0, h = 0.0;
+      for (std::size_t i = node.begin; i < node.end; ++i) {
+        g += gradient[rows_[i]];
+        h += hessian[rows_[i]];
+      }
+      g_sums[k] = g;
+      h_sums[k] = h;
+    });
+  }
+
+  // Say for every document of some nodes (the leaves) which of them it is in.
+  void mark(const std::size_t* numbers, std::size_t n, std::uint16_t* leaf_of_row) {
+    pool_.run(n, [&](std::size_t k) {
+      const GrowerNode& node = nodes_[numbers[k]];
+      for (std::size_t i = node.begin; i < node.end; ++i) leaf_of_row[rows_[i]] = static_cast<std::uint16_t>(k);
+    });
+  }
+
   const std::vector<GrowerNode>& nodes() const { return nodes_; }
-  const std::vector<std::uint32_t>& rows() const { return rows_; }
-  ThreadPool& pool() { return pool_; }
   const BinnedView& data() const { return data_; }
-  double hessian_unit() const { return hessian_unit_; }
 
  private:
   using Splits = std::vector<FeatureSplit>;
   static constexpr std::size_t kParallelUpdates = 40'000;  // below, waking a thread costs more than it gives
   static constexpr std::size_t kParallelRows = 16'384;
-
-  Splits& root_splits() { return sized(splits_); }
-  Splits& first_splits() { return sized(splits_); }
-  Splits& second_splits() { return sized(splits_of_larger_); }
-  Splits& sized(Splits& splits) {
-    splits.resize(data_.n_features);
-    return splits;
-  }
 
   template <class Task>
   void run_groups(std::size_t n_docs, const Task& task) {
@@ -246,12 +261,13 @@ class TreeGrower {
             rules_.min_docs};
   }
 
-  void search(std::size_t g, const GrowerNode& node, const std::int64_t* histogram, Splits& splits) const {
+  void search(std::size_t g, const GrowerNode& node, const std::int64_t* histogram, const std::uint8_t* features,
+              Splits& splits) const {
     const SplitRules rules = split_rules();
     for (std::size_t f = g * kGroup; f < std::min(data_.n_features, (g + 1) * kGroup); ++f) {
       splits[f].gain = -std::numeric_limits<double>::infinity();
       splits[f].bin = -1;
-      if (!features_[f] || data_.n_values[f] + data_.has_missing[f] < 2) continue;
+      if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) continue;
       splits[f] = kernels().best_split(histogram + f * kBins, nullptr, data_.n_values[f], data_.has_missing[f] != 0,
                                        node.total, rules);
     }
@@ -339,7 +355,6 @@ class TreeGrower {
   BinnedView data_;
   ThreadPool pool_;
   GrowerRules rules_;
-  std::size_t max_leaves_ = 0, n_leaves_ = 0;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
   std::vector<std::uint8_t> features_, checked_;
   std::vector<std::uint32_t> rows_, row_buffer_;

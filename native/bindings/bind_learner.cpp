@@ -1,7 +1,11 @@
 // Binning and the histogram tree learner.
+#include <nanobind/stl/tuple.h>
+
 #include <cmath>
+#include <tuple>
 
 #include "bindings/bindings.hpp"
+#include "binned_tree.hpp"
 #include "binning.hpp"
 #include "grower.hpp"
 #include "parallel.hpp"
@@ -88,6 +92,12 @@ struct Learner {
   TreeGrower grower;
 };
 
+std::vector<std::size_t> checked_nodes(const Learner& learner, const In<std::uint64_t>& nodes) {
+  std::vector<std::size_t> numbers(nodes.data(), nodes.data() + nodes.shape(0));
+  for (const std::size_t number : numbers) require(number < learner.grower.nodes().size(), "no such node");
+  return numbers;
+}
+
 }  // namespace
 
 void bind_learner(nb::module_& m) {
@@ -102,32 +112,110 @@ void bind_learner(nb::module_& m) {
       .def(
           "start",
           [](Learner& self, const In<double>& gradient, const In<double>& hessian, const In<std::uint32_t>& rows,
-             const In<std::uint8_t>& features, int max_leaves, double l2, double min_hessian, double min_gain,
-             int min_docs, bool hessian_is_count) {
+             const In<std::uint8_t>& features, double l2, double min_hessian, double min_gain, std::uint32_t min_docs,
+             bool hessian_is_count, bool want_splits) {
             const std::size_t n = self.grower.data().n_rows;
             require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
             require(features.shape(0) == self.grower.data().n_features, "one mark per feature is needed");
             for (std::size_t i = 0; i < rows.shape(0); ++i) require(rows.data()[i] < n, "row out of range");
             const nb::gil_scoped_release release;
-            GrowerRules rules{l2, min_hessian, min_gain, static_cast<std::uint32_t>(min_docs), hessian_is_count};
+            const GrowerRules rules{l2, min_hessian, min_gain, min_docs, hessian_is_count};
             self.grower.start(gradient.data(), hessian.data(), rows.data(), rows.shape(0), features.data(), rules,
-                              static_cast<std::size_t>(max_leaves));
+                              want_splits);
             return self.grower.nodes()[0].gain;
           },
-          nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows"), nb::arg("features"), nb::arg("max_leaves"),
-          nb::arg("l2"), nb::arg("min_hessian"), nb::arg("min_gain"), nb::arg("min_docs"), nb::arg("hessian_is_count"))
+          nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows"), nb::arg("features"), nb::arg("l2"),
+          nb::arg("min_hessian"), nb::arg("min_gain"), nb::arg("min_docs"), nb::arg("hessian_is_count"),
+          nb::arg("want_splits"))
       .def(
           "split",
-          [](Learner& self, std::size_t node, bool want_splits) {
+          [](Learner& self, std::size_t node, bool want_splits, const std::optional<In<std::uint8_t, 2>>& features) {
+            const std::size_t n_features = self.grower.data().n_features;
+            require(!features || (features->shape(0) == 2 && features->shape(1) == n_features),
+                    "one mark per child and feature is needed");
             std::size_t left;
             {
               const nb::gil_scoped_release release;
-              left = self.grower.split(node, want_splits);
+              left = self.grower.split(node, want_splits, features ? features->data() : nullptr);
             }
             const auto& nodes = self.grower.nodes();
             return std::make_pair(nodes[left].gain, nodes[left + 1].gain);
           },
-          nb::arg("node"), nb::arg("want_splits"));
+          nb::arg("node"), nb::arg("want_splits"), nb::arg("features") = nb::none())
+      .def(
+          "node",
+          [](const Learner& self, std::size_t number) {
+            require(number < self.grower.nodes().size(), "no such node");
+            const GrowerNode& node = self.grower.nodes()[number];
+            return std::make_tuple(node.feature, node.bin, node.missing_left, node.end - node.begin);
+          },
+          nb::arg("number"), "Feature, bin and direction of missing values of a node's split, and its documents.")
+      .def(
+          "sums",
+          [](Learner& self, const In<std::uint64_t>& nodes, const In<double>& gradient, const In<double>& hessian,
+             const Out<double>& gradient_sums, const Out<double>& hessian_sums) {
+            const std::size_t n = nodes.shape(0), n_rows = self.grower.data().n_rows;
+            require(gradient.shape(0) == n_rows && hessian.shape(0) == n_rows, "one gradient per row is needed");
+            require(gradient_sums.shape(0) == n && hessian_sums.shape(0) == n, "one sum per node is needed");
+            const std::vector<std::size_t> numbers = checked_nodes(self, nodes);
+            const nb::gil_scoped_release release;
+            self.grower.sums(numbers.data(), n, gradient.data(), hessian.data(), gradient_sums.data(),
+                             hessian_sums.data());
+          },
+          nb::arg("nodes"), nb::arg("gradient"), nb::arg("hessian"), nb::arg("gradient_sums"), nb::arg("hessian_sums"))
+      .def(
+          "mark",
+          [](Learner& self, const In<std::uint64_t>& nodes, const Out<std::uint16_t>& leaf_of_row) {
+            require(leaf_of_row.shape(0) == self.grower.data().n_rows, "one leaf per row is needed");
+            require(nodes.shape(0) <= 65536, "a tree may have at most 65536 leaves");
+            const std::vector<std::size_t> numbers = checked_nodes(self, nodes);
+            const nb::gil_scoped_release release;
+            self.grower.mark(numbers.data(), numbers.size(), leaf_of_row.data());
+          },
+          nb::arg("nodes"), nb::arg("leaf_of_row"));
+
+  m.def(
+      "reach_leaves",
+      [](const In<std::uint8_t, 3>& bins, const In<std::int32_t>& n_values, const In<std::int32_t>& feature,
+         const In<std::int32_t>& bin, const In<std::uint8_t>& missing_left, const In<std::int32_t>& left,
+         const In<std::int32_t>& right, const Out<std::uint16_t>& leaf_of_row, int n_threads) {
+        const std::size_t n = feature.shape(0), n_rows = bins.shape(1), n_features = n_values.shape(0);
+        require(bin.shape(0) == n && missing_left.shape(0) == n && left.shape(0) == n && right.shape(0) == n,
+                "nodes must have equally long arrays");
+        require(leaf_of_row.shape(0) == n_rows && bins.shape(2) == kGroup && bins.shape(0) * kGroup >= n_features,
+                "bins have the wrong shape");
+        std::vector<BinnedNode> nodes(n);
+        for (std::size_t i = 0; i < n; ++i) {
+          const std::int32_t f = feature.data()[i], children[2] = {right.data()[i], left.data()[i]};
+          require(f >= 0 && static_cast<std::size_t>(f) < n_features, "feature out of range");
+          for (const std::int32_t child : children) {  // children come after their parent: no cycles
+            require(child < 0 ? ~child <= static_cast<std::int32_t>(n)
+                              : child > static_cast<std::int32_t>(i) && child < static_cast<std::int32_t>(n),
+                    "child out of range");
+          }
+          const std::size_t group = static_cast<std::size_t>(f) / kGroup;
+          nodes[i] = {bins.data() + group * n_rows * kGroup + static_cast<std::size_t>(f) % kGroup,
+                      {children[0], children[1]},
+                      static_cast<std::uint8_t>(bin.data()[i]),
+                      static_cast<std::uint8_t>(n_values.data()[f]),
+                      missing_left.data()[i]};
+        }
+        const nb::gil_scoped_release release;
+        reach_leaves(nodes, n_rows, leaf_of_row.data(), n_threads);
+      },
+      nb::arg("bins"), nb::arg("n_values"), nb::arg("feature"), nb::arg("bin"), nb::arg("missing_left"),
+      nb::arg("left"), nb::arg("right"), nb::arg("leaf_of_row"), nb::arg("n_threads"));
+  m.def(
+      "add_leaf_values",
+      [](const In<std::uint16_t>& leaf_of_row, const In<double>& values, double weight, const Out<double>& scores,
+         int n_threads) {
+        require(scores.shape(0) == leaf_of_row.shape(0), "one leaf per score is needed");
+        const nb::gil_scoped_release release;
+        const std::size_t n = leaf_of_row.shape(0), n_values = values.shape(0);
+        for (std::size_t i = 0; i < n; ++i) require(leaf_of_row.data()[i] < n_values, "leaf out of range");
+        add_leaf_values(leaf_of_row.data(), n, values.data(), weight, scores.data(), n_threads);
+      },
+      nb::arg("leaf_of_row"), nb::arg("values"), nb::arg("weight"), nb::arg("scores"), nb::arg("n_threads"));
 }
 
 }  // namespace rankwood

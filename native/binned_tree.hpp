@@ -1,0 +1,73 @@
+// A grown tree over binned data: which leaf does every document reach?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "isa/kernels.hpp"
+#include "parallel.hpp"
+
+namespace rankwood {
+
+// An inner node: children >= 0 are inner nodes, < 0 is leaf ~child.
+struct BinnedNode {
+  const std::uint8_t* bins;   // of its feature: document i at bins[i * kGroup]
+  std::int32_t child[2];      // right, left
+  std::uint8_t bin;           // bins <= bin go left,
+  std::uint8_t missing_bin;   // but for this one,
+  std::uint8_t missing_left;  // which goes where this says
+};
+
+// OUT leaf_of_row: number of the leaf of every document.
+inline void reach_leaves(const std::vector<BinnedNode>& nodes, std::size_t n_rows, std::uint16_t* leaf_of_row,
+                         int n_threads) {
+  constexpr std::size_t kBlock = 4096;
+  constexpr std::size_t kLanes = 8;  // documents that walk side by side: their loads overlap
+  const BinnedNode* tree = nodes.data();
+  const auto step = [tree](std::int32_t node, std::size_t row) {
+    const BinnedNode& at = tree[node];
+    const std::uint8_t bin = at.bins[row * kGroup];
+    const bool left = bin == at.missing_bin ? at.missing_left != 0 : bin <= at.bin;
+    return at.child[left];
+  };
+  parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
+    const std::size_t end = std::min(n_rows, (block + 1) * kBlock);
+    std::size_t row = block * kBlock;
+    if (nodes.empty()) {
+      for (; row < end; ++row) leaf_of_row[row] = 0;
+      return;
+    }
+    for (; row + kLanes <= end; row += kLanes) {
+      std::int32_t at[kLanes] = {};
+      bool walking = true;
+      while (walking) {
+        walking = false;
+        for (std::size_t k = 0; k < kLanes; ++k) {
+          if (at[k] >= 0) {
+            at[k] = step(at[k], row + k);
+            walking |= at[k] >= 0;
+          }
+        }
+      }
+      for (std::size_t k = 0; k < kLanes; ++k) leaf_of_row[row + k] = static_cast<std::uint16_t>(~at[k]);
+    }
+    for (; row < end; ++row) {
+      std::int32_t node = 0;
+      while (node >= 0) node = step(node, row);
+      leaf_of_row[row] = static_cast<std::uint16_t>(~node);
+    }
+  });
+}
+
+// scores[i] += weight * values[leaf_of_row[i]]
+inline void add_leaf_values(const std::uint16_t* leaf_of_row, std::size_t n_rows, const double* values, double weight,
+                            double* scores, int n_threads) {
+  constexpr std::size_t kBlock = 16384;
+  parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
+    const std::size_t end = std::min(n_rows, (block + 1) * kBlock);
+    for (std::size_t i = block * kBlock; i < end; ++i) scores[i] += weight * values[leaf_of_row[i]];
+  });
+}
+
+}  // namespace rankwood

@@ -1,0 +1,1 @@
+"""Learners: the boosting loop, and the estimators on top of it."""
