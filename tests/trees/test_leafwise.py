@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import trees as oracle
 
 import rankwood as rw
+from oracles import trees as oracle
 from rankwood.data.binning import BinnedDataset
 from rankwood.errors import RankwoodError
 from rankwood.trees.build import TreeBuilder, TreeRules
@@ -70,7 +70,11 @@ def test_best_first_growth_equals_its_slow_twin(seed, n_leaves, min_docs):
 
 @pytest.mark.parametrize("max_leaf_nodes", [2, 5, 16, 40])
 def test_trees_equal_scikit_learn_cart(max_leaf_nodes):
-    """Unambiguous: no two splits of random real targets gain the same."""
+    """Unambiguous: no two splits of random real targets gain the same.
+
+    Thresholds may differ inside a gap between the values of a node: scikit-learn takes the middle of the gap in the
+    node, ours is an edge between two neighbouring values of the whole column.
+    """
     tree_module = pytest.importorskip("sklearn.tree")
     rng = np.random.default_rng(5)
     X = rng.integers(40, size=(500, 6)).astype(np.float32)
@@ -80,7 +84,6 @@ def test_trees_equal_scikit_learn_cart(max_leaf_nodes):
     assert_allclose(grown.tree.leaf_value[leaf], theirs.predict(X), rtol=1e-9)
     inner = theirs.tree_.feature >= 0
     assert sorted(grown.tree.feature) == sorted(theirs.tree_.feature[inner])
-    assert_allclose(np.sort(grown.tree.threshold), np.sort(theirs.tree_.threshold[inner]))
 
 
 def test_a_function_of_three_leaves_is_recovered():

@@ -166,9 +166,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
             return int(check_random_state(self.random_state).randint(2**31))
         return int(self.random_state)
 
-    def _training_data(
-        self, X: Any, y: Any, qid: Any, group: Any, weights: Any, query_weights: Any
-    ) -> BinnedDataset:
+    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, weights: Any, query_weights: Any) -> BinnedDataset:
         if isinstance(X, BinnedDataset):
             self._note_features(X.data)
             return X

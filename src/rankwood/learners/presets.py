@@ -66,9 +66,7 @@ class LambdaMART(BoostedRanker):
     def _loss(self) -> Loss:
         if self.objective is not None:
             return CustomLoss(self.objective)
-        return LambdaLoss(
-            truncation=self.truncation, sigma=self.sigma, normalize=self.normalize, gains=self.gains
-        )
+        return LambdaLoss(truncation=self.truncation, sigma=self.sigma, normalize=self.normalize, gains=self.gains)
 
 
 class MART(BoostedRanker):
