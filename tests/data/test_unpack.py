@@ -19,28 +19,9 @@ from rankwood.data import unpack as unpack_module
 from rankwood.data.disk import NoRoom, require_space
 from rankwood.data.unpack import CorruptArchive, RarArchive, unpack
 from rankwood.errors import DataError
+from servers.archives import tarred, zipped
 
 FILES = {"Fold1/train.txt": b"1 qid:1 1:0.5\n" * 1000, "Fold1/test.txt": b"0 qid:2 1:0.25\n", "README": b""}
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
-
-
-def tarred(files: dict[str, bytes], mode: str = "w:gz", members: tuple[tarfile.TarInfo, ...] = ()) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-        for member in members:
-            archive.addfile(member)
-    return buffer.getvalue()
 
 
 def unpacked(tmp_path: Path, data: bytes, name: str = "archive") -> dict[str, bytes]:

@@ -25,6 +25,14 @@ class Page:
     statuses: list[int] = dataclasses.field(default_factory=list)  # HTTP errors to answer first
     drop_after: list[int] = dataclasses.field(default_factory=list)  # bytes of the body before the connection is cut
     stall: float = 0.0  # seconds of silence before the answer
+    changes: bool = False  # every answer claims to be a new version
+
+
+class _Quiet(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # clients that hang up are what the tests are about
 
 
 class LocalServer:
@@ -33,8 +41,7 @@ class LocalServer:
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
         self.requests: list[dict[str, str]] = []
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Quiet(("127.0.0.1", 0), self._handler())
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self._server.server_port}{path}"
@@ -88,6 +95,8 @@ class LocalServer:
                     self.send_header("Accept-Ranges", "bytes")
                 if start:
                     self.send_header("Content-Range", f"bytes {start}-{len(page.data) - 1}/{len(page.data)}")
+                if page.changes:
+                    page.etag = f'"v{len(outer.requests)}"'
                 if page.etag:
                     self.send_header("ETag", page.etag)
                 if page.last_modified:

@@ -82,17 +82,18 @@ class ResumingDownloader:
     def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
         import requests
 
-        failures = 0
+        failures, furthest = 0, self._size()
         with requests.Session() as session:
             session.headers["User-Agent"] = f"rankwood/{__version__}"
             session.headers["Accept-Encoding"] = "identity"  # the archive as it is: offsets must mean its bytes
             while True:
-                before = self._size()
                 try:
                     self._attempt(session, url)
                     break
                 except _PassingFault as fault:
-                    failures = 0 if self._size() > before else failures + 1
+                    # Only what was never reached before counts: a file that changes all the time must end too.
+                    failures = 0 if self._size() > furthest else failures + 1
+                    furthest = max(furthest, self._size())
                     if failures > len(BACKOFF):
                         raise self._give_up(str(fault)) from fault
                     time.sleep(BACKOFF[max(failures - 1, 0)])
@@ -126,8 +127,8 @@ class ResumingDownloader:
                 offset = 0
             total = _total(response, offset)
             self._check_offer(response, total)
-            self._write_note(url, response, total)
             require_space(self.part.parent, max((total or 0) - offset, 0), "download the archive")
+            self._write_note(url, response, total)
             self._receive(response, url, offset, total)
 
     def _resume_point(self, url: str) -> tuple[_Note | None, int]:

@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from rankwood.data.catalogue import Entry, find_entry
 from rankwood.data.disk import NoRoom, human_bytes, require_space, writing_failed
@@ -62,6 +62,7 @@ def fetch(
     if job.is_done():
         return job.target
     with _working_folder(job.root) as work, _only_one(work / f"{entry.name}.lock", entry.name, job.root):
+        job.tidy(work)
         if not job.adopt_folder():
             job.run(work)
     return job.target
@@ -120,8 +121,18 @@ class _Job:
                 f"{self.target} is there already, was not made by rankwood and cannot be verified: "
                 "move it away, and run the same command again"
             )
-        Receipt(self.entry.name, None, None, None, verified_by, list_files(self.target)).write(self.target)
+        with contextlib.suppress(PermissionError):  # then it is verified again next time
+            Receipt(self.entry.name, None, None, None, verified_by, list_files(self.target)).write(self.target)
         return True
+
+    def tidy(self, work: Path) -> None:
+        """Remove what a killed process could not."""
+        for staging in work.glob(f"{self.entry.name}-unpacking-*"):
+            if (staging / "old").exists() and not self.target.exists():
+                os.rename(staging / "old", self.target)
+            shutil.rmtree(staging, ignore_errors=True)
+        for unverified in work.glob(f"{self.entry.name}-????????/tmp*"):  # pooch's
+            unverified.unlink()
 
     def run(self, work: Path) -> None:
         archive = self.placed_by_hand() or self.download(work)
@@ -216,8 +227,9 @@ class _Job:
     def download_from(self, url: str, work: Path) -> _Archive:
         import pooch
 
+        address = _parsed_url(url)
         folder = work / f"{self.entry.name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
-        file_name = re.sub(r"[^\w.-]", "_", Path(unquote(urlsplit(url).path)).name) or self.entry.archive_name
+        file_name = re.sub(r"[^\w.-]", "_", Path(unquote(address.path)).name) or self.entry.archive_name
         as_published = self.url is None and self.sha256 is None
         downloader = ResumingDownloader(
             folder / "archive.part",
@@ -292,6 +304,17 @@ def _put_in_place(staging: Path, target: Path) -> None:
             if not (target / extra).exists():
                 (target / extra).parent.mkdir(parents=True, exist_ok=True)
                 os.rename(old / extra, target / extra)
+
+
+def _parsed_url(url: str) -> SplitResult:
+    try:
+        address = urlsplit(url)
+        usable = address.scheme in ("http", "https") and bool(address.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise DataError(f"{url} is not an address that can be downloaded: it must start with https:// or http://")
+    return address
 
 
 def _checked_sha256(sha256: str | None) -> str | None:
