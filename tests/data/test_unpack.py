@@ -34,7 +34,9 @@ def unpacked(tmp_path: Path, data: bytes, name: str = "archive") -> dict[str, by
 
 
 @pytest.mark.parametrize(
-    "data", [zipped(FILES), tarred(FILES), tarred(FILES, "w:bz2"), tarred(FILES, "w")], ids=["zip", "gz", "bz2", "tar"]
+    "data",
+    [zipped(FILES), tarred(FILES), tarred(FILES, "bz2"), tarred(FILES, "plain")],
+    ids=["zip", "gz", "bz2", "tar"],
 )
 def test_archives_are_unpacked_whatever_they_are_called(tmp_path: Path, data: bytes) -> None:
     assert unpacked(tmp_path, data, "download.aspx") == FILES
@@ -125,7 +127,7 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("cut", [30, 200, -1, -9])
 @pytest.mark.parametrize(
-    "pack", [zipped, tarred, lambda files: tarred(files, "w:bz2"), lambda f: gzip.compress(b"1" * 9999)]
+    "pack", [zipped, tarred, lambda files: tarred(files, "bz2"), lambda f: gzip.compress(b"1" * 9999)]
 )
 def test_cut_archives_are_noticed(tmp_path: Path, pack: object, cut: int) -> None:
     whole = pack(FILES)  # type: ignore[operator]
@@ -134,7 +136,7 @@ def test_cut_archives_are_noticed(tmp_path: Path, pack: object, cut: int) -> Non
 
 
 def test_flipped_bits_are_noticed(tmp_path: Path) -> None:
-    for number, data in enumerate((zipped(FILES), tarred(FILES), tarred(FILES, "w:bz2"))):
+    for number, data in enumerate((zipped(FILES), tarred(FILES), tarred(FILES, "bz2"))):
         middle = len(data) // 3
         (tmp_path / f"{number}").mkdir()
         with pytest.raises(CorruptArchive, match=r"damaged"):
