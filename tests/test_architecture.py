@@ -14,7 +14,7 @@ ROOT = Path(rankwood.__file__).parent
 # Each layer may import itself and the layers before it.
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
-    {"threads", "isa", "matrix", "atomic"},
+    {"threads", "isa", "matrix", "atomic", "rows", "model_arrays", "tree"},
     {"data", "ensemble", "model_file", "topology"},
     {"evaluation"},
     {"cli", "__main__"},

@@ -1,7 +1,127 @@
 #include "bindings/bindings.hpp"
+#include "ensemble.hpp"
+#include "traverse_reference.hpp"
 
 namespace rankwood {
+namespace {
 
-void bind_ensemble(nb::module_& m) { (void)m; }
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;  // any memory order
+
+// The arrays as a view whose lengths and offsets agree.
+EnsembleView view_of(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
+                     const In<std::int32_t>& right, const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
+                     const In<std::int64_t>& node_offsets, std::int32_t n_features) {
+  EnsembleView model{};
+  model.feature = feature.data();
+  model.threshold = threshold.data();
+  model.left = left.data();
+  model.right = right.data();
+  model.missing_left = missing_left.data();
+  model.leaf_value = leaf_value.data();
+  model.node_offsets = node_offsets.data();
+  model.n_nodes = feature.shape(0);
+  model.n_leaves = leaf_value.shape(0);
+  model.n_trees = node_offsets.shape(0) - 1;
+  model.n_features = n_features;
+  require(node_offsets.shape(0) > 0, "node_offsets must have one entry per tree and one more");
+  require(threshold.shape(0) == model.n_nodes && left.shape(0) == model.n_nodes && right.shape(0) == model.n_nodes &&
+              missing_left.shape(0) == model.n_nodes,
+          "feature, threshold, left, right and missing_left must have one entry per inner node");
+  require(n_features >= 0, "n_features must not be negative");
+  check_offsets(model);
+  return model;
+}
+
+void bind_check_trees(const Out<std::int32_t>& depths, const In<std::int32_t>& feature, const In<double>& threshold,
+                      const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                      const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features) {
+  const EnsembleView model =
+      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  require(depths.shape(0) == model.n_trees, "depths must have one entry per tree");
+  const nb::gil_scoped_release unlocked;
+  check_trees(model, depths.data());
+}
+
+void bind_check_sums(const In<double>& leaf_value, const In<std::int64_t>& node_offsets, const In<double>& tree_weights,
+                     double base) {
+  EnsembleView model{};
+  model.leaf_value = leaf_value.data();
+  model.node_offsets = node_offsets.data();
+  require(node_offsets.shape(0) == tree_weights.shape(0) + 1, "tree_weights must have one entry per tree");
+  model.n_trees = tree_weights.shape(0);
+  model.n_leaves = leaf_value.shape(0);
+  require(model.n_leaves >= model.n_trees, "every tree has a leaf");
+  model.n_nodes = model.n_leaves - model.n_trees;
+  check_offsets(model);
+  const nb::gil_scoped_release unlocked;
+  check_sums(model, tree_weights.data(), base);
+}
+
+// Checks everything again before it copies: the kernel follows children and features without looking back.
+void make_traversal(ReferenceTraversal* self, const In<std::int32_t>& feature, const In<double>& threshold,
+                    const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                    const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features) {
+  const EnsembleView model =
+      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  const nb::gil_scoped_release unlocked;
+  std::vector<std::int32_t> depths(model.n_trees);
+  check_trees(model, depths.data());
+  new (self) ReferenceTraversal(model);
+}
+
+template <class T>
+Rows<T> rows_of(const Matrix<T>& X, const ReferenceTraversal& traversal) {
+  require(X.shape(1) == traversal.n_features(), "X must have one column per feature");
+  return {X.data(), X.shape(0), X.shape(1), X.stride(0), X.stride(1)};
+}
+
+template <class T>
+void score(const ReferenceTraversal& self, const Matrix<T>& X, const In<double>& tree_weights, double base,
+           const Out<double>& scores, int n_threads) {
+  const Rows<T> rows = rows_of<T>(X, self);
+  require(tree_weights.shape(0) == self.n_trees(), "tree_weights must have one entry per tree");
+  require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
+  const nb::gil_scoped_release unlocked;
+  self.score(rows, tree_weights.data(), base, scores.data(), n_threads);
+}
+
+template <class T, class Leaf>
+void leaves(const ReferenceTraversal& self, const Matrix<T>& X, const Out<Leaf, 2>& leaves, int n_threads) {
+  const Rows<T> rows = rows_of<T>(X, self);
+  require(leaves.shape(0) == rows.n_rows && leaves.shape(1) == self.n_trees(),
+          "leaves must have one row per document and one column per tree");
+  const nb::gil_scoped_release unlocked;
+  self.leaves(rows, leaves.data(), n_threads);
+}
+
+template <class T>
+void bind_rows_of(nb::class_<ReferenceTraversal>& traversal) {
+  const auto X = nb::arg("X").noconvert();
+  const auto out = nb::arg("leaves").noconvert();
+  traversal.def("score", &score<T>, X, nb::arg("tree_weights").noconvert(), nb::arg("base"),
+                nb::arg("scores").noconvert(), nb::arg("n_threads"));
+  traversal.def("leaves", &leaves<T, std::uint8_t>, X, out, nb::arg("n_threads"));
+  traversal.def("leaves", &leaves<T, std::uint16_t>, X, out, nb::arg("n_threads"));
+  traversal.def("leaves", &leaves<T, std::uint32_t>, X, out, nb::arg("n_threads"));
+}
+
+}  // namespace
+
+void bind_ensemble(nb::module_& m) {
+  m.def("check_trees", &bind_check_trees, nb::arg("depths").noconvert(), nb::arg("feature").noconvert(),
+        nb::arg("threshold").noconvert(), nb::arg("left").noconvert(), nb::arg("right").noconvert(),
+        nb::arg("missing_left").noconvert(), nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(),
+        nb::arg("n_features"), "Raise ValueError unless the arrays are trees; fill in the depth of each.");
+  m.def("check_sums", &bind_check_sums, nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(),
+        nb::arg("tree_weights").noconvert(), nb::arg("base"), "Raise ValueError unless every score is finite.");
+
+  nb::class_<ReferenceTraversal> traversal(m, "ReferenceTraversal", "Trees packed for the plain traversal.");
+  traversal.def("__init__", &make_traversal, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
+                nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
+                nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"));
+  bind_rows_of<float>(traversal);
+  bind_rows_of<double>(traversal);
+}
 
 }  // namespace rankwood

@@ -12,13 +12,19 @@ from rankwood._version import __version__
 
 if TYPE_CHECKING:
     from rankwood.data.dataset import Dataset as Dataset
+    from rankwood.ensemble import Ensemble as Ensemble
     from rankwood.errors import DataError as DataError
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
     from rankwood.errors import RankwoodError as RankwoodError
+    from rankwood.model_file import load_model as load_model
+    from rankwood.tree import Tree as Tree
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
+    "Ensemble": "rankwood.ensemble",
+    "Tree": "rankwood.tree",
+    "load_model": "rankwood.model_file",
     "RankwoodError": "rankwood.errors",
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",

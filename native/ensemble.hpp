@@ -1,0 +1,165 @@
+// The model as flat arrays, and the one place that says which arrays are a model.
+//
+// Trees stand one after another; tree t owns the nodes [node_offsets[t], node_offsets[t + 1]). A tree with n inner
+// nodes has n + 1 leaves, so its leaves start at node_offsets[t] + t and need no offsets of their own. Children are
+// numbered inside the tree: child >= 0 is an inner node, child < 0 is leaf ~child. Node 0 is the root; a tree without
+// inner nodes is its leaf 0. A document goes left when x <= threshold; a missing value (NaN) when missing_left.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace rankwood {
+
+struct EnsembleView {
+  const std::int32_t* feature;
+  const double* threshold;
+  const std::int32_t* left;
+  const std::int32_t* right;
+  const std::uint8_t* missing_left;
+  const double* leaf_value;
+  const std::int64_t* node_offsets;  // n_trees + 1 entries
+  std::size_t n_nodes;
+  std::size_t n_leaves;
+  std::size_t n_trees;
+  std::int32_t n_features;
+
+  std::size_t first_node(std::size_t tree) const { return static_cast<std::size_t>(node_offsets[tree]); }
+  std::size_t first_leaf(std::size_t tree) const { return static_cast<std::size_t>(node_offsets[tree]) + tree; }
+  std::size_t nodes_of(std::size_t tree) const { return first_node(tree + 1) - first_node(tree); }
+};
+
+// Throw std::invalid_argument unless the offsets split the nodes and leaves into trees.
+inline void check_offsets(const EnsembleView& model) {
+  const auto fail = [](const std::string& what) { throw std::invalid_argument("node_offsets " + what); };
+  if (model.node_offsets[0] != 0) fail("must start with 0, not " + std::to_string(model.node_offsets[0]));
+  for (std::size_t t = 0; t < model.n_trees; ++t) {
+    const std::int64_t begin = model.node_offsets[t], end = model.node_offsets[t + 1];
+    // A leaf number as large as the number of nodes must fit a child entry.
+    if (end < begin || end - begin > std::numeric_limits<std::int32_t>::max()) {
+      fail("of tree " + std::to_string(t) + " go from " + std::to_string(begin) + " to " + std::to_string(end));
+    }
+  }
+  if (static_cast<std::uint64_t>(model.node_offsets[model.n_trees]) != model.n_nodes) {
+    fail("end with " + std::to_string(model.node_offsets[model.n_trees]) + " but there are " +
+         std::to_string(model.n_nodes) + " nodes");
+  }
+  if (model.n_leaves != model.n_nodes + model.n_trees) {
+    throw std::invalid_argument("leaf_value has " + std::to_string(model.n_leaves) + " entries but " +
+                                std::to_string(model.n_trees) + " trees with " + std::to_string(model.n_nodes) +
+                                " inner nodes have " + std::to_string(model.n_nodes + model.n_trees) + " leaves");
+  }
+}
+
+// Walks trees from their roots with its own stack, so a chain of a million nodes is no deeper than any other tree.
+class TreeChecker {
+ public:
+  explicit TreeChecker(const EnsembleView& model) : model_(model) {}
+
+  // Throw std::invalid_argument unless every node and leaf of the tree is reached exactly once from its root, its
+  // features exist and its thresholds compare. Returns the longest path, in splits: 0 for a lone leaf.
+  std::int32_t check(std::size_t tree) {
+    tree_ = tree;
+    n_nodes_ = model_.nodes_of(tree);
+    if (n_nodes_ == 0) return 0;
+    depth_of_.assign(n_nodes_, -1);
+    leaf_reached_.assign(n_nodes_ + 1, 0);
+    pending_.assign(1, 0);
+    depth_of_[0] = 0;
+    std::size_t n_reached = 0;
+    std::int32_t depth = 0;
+    while (!pending_.empty()) {
+      const auto node = static_cast<std::size_t>(pending_.back());
+      pending_.pop_back();
+      ++n_reached;
+      check_split(node);
+      visit_child(node, model_.left[model_.first_node(tree) + node]);
+      visit_child(node, model_.right[model_.first_node(tree) + node]);
+      depth = std::max(depth, depth_of_[node] + 1);
+    }
+    // n nodes have 2n children; n - 1 of them are nodes, so all n + 1 leaves were reached once all nodes were.
+    if (n_reached != n_nodes_) {
+      const auto orphan = std::find(depth_of_.begin(), depth_of_.end(), -1) - depth_of_.begin();
+      fail(static_cast<std::size_t>(orphan), "no path from the root leads there");
+    }
+    return depth;
+  }
+
+ private:
+  [[noreturn]] void fail(std::size_t node, const std::string& what) const {
+    throw std::invalid_argument("tree " + std::to_string(tree_) + ", node " + std::to_string(node) + ": " + what);
+  }
+
+  void check_split(std::size_t node) const {
+    const std::int32_t feature = model_.feature[model_.first_node(tree_) + node];
+    if (feature < 0 || feature >= model_.n_features) {
+      fail(node, "there is no feature " + std::to_string(feature) + ", the model has " +
+                     std::to_string(model_.n_features) + " features, counted from 0");
+    }
+    if (std::isnan(model_.threshold[model_.first_node(tree_) + node])) fail(node, "the threshold is NaN");
+  }
+
+  void visit_child(std::size_t node, std::int32_t child) {
+    const bool is_leaf = child < 0;
+    const auto number = static_cast<std::size_t>(is_leaf ? ~child : child);
+    const auto named = [&] { return std::string(is_leaf ? "leaf " : "node ") + std::to_string(number); };
+    if (number >= n_nodes_ + (is_leaf ? 1 : 0)) {
+      fail(node, named() + " does not exist in a tree of " + std::to_string(n_nodes_) + " inner nodes");
+    }
+    if (is_leaf ? leaf_reached_[number] != 0 : depth_of_[number] >= 0) {
+      fail(node, named() + " is its child but already has another place in the tree");
+    }
+    if (is_leaf) {
+      leaf_reached_[number] = 1;
+    } else {
+      depth_of_[number] = depth_of_[node] + 1;
+      pending_.push_back(child);
+    }
+  }
+
+  const EnsembleView& model_;
+  std::size_t tree_ = 0, n_nodes_ = 0;
+  std::vector<std::int32_t> depth_of_;  // -1 until the node is reached
+  std::vector<std::uint8_t> leaf_reached_;
+  std::vector<std::int32_t> pending_;  // nodes reached, whose children are still to be visited
+};
+
+// Check every tree of a model whose offsets were checked.   OUT depths  longest path of every tree, in splits
+inline void check_trees(const EnsembleView& model, std::int32_t* depths) {
+  TreeChecker checker(model);
+  for (std::size_t t = 0; t < model.n_trees; ++t) depths[t] = checker.check(t);
+}
+
+// Throw std::invalid_argument unless every score is finite, whatever leaves a document reaches.
+// Rounding is monotone, so a finite sum of the largest magnitudes, added in the order of scoring, bounds every score.
+inline void check_sums(const EnsembleView& model, const double* tree_weights, double base) {
+  if (!std::isfinite(base)) throw std::invalid_argument("base must be a finite number");
+  double bound = std::abs(base);
+  for (std::size_t t = 0; t < model.n_trees; ++t) {
+    if (!std::isfinite(tree_weights[t])) {
+      throw std::invalid_argument("the weight of tree " + std::to_string(t) + " is not a finite number");
+    }
+    const std::size_t first = model.first_leaf(t), n_leaves = model.nodes_of(t) + 1;
+    double largest = 0.0;
+    for (std::size_t leaf = 0; leaf < n_leaves; ++leaf) {
+      const double value = model.leaf_value[first + leaf];
+      if (!std::isfinite(value)) {
+        throw std::invalid_argument("tree " + std::to_string(t) + ", leaf " + std::to_string(leaf) +
+                                    ": the value is not a finite number");
+      }
+      largest = std::max(largest, std::abs(value));
+    }
+    bound += std::abs(tree_weights[t]) * largest;
+  }
+  if (!std::isfinite(bound)) {
+    throw std::invalid_argument("leaf values and weights are so large that a score could overflow");
+  }
+}
+
+}  // namespace rankwood

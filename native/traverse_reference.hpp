@@ -1,0 +1,165 @@
+// The reference traversal: plain descent through packed nodes, block by block. It judges every other engine, so it is
+// kept simple. Compiling it for wider instruction sets gains nothing: its loads depend on each other.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ensemble.hpp"
+#include "parallel.hpp"
+
+namespace rankwood {
+
+// A matrix of features as it lies in memory; strides count elements and may be negative.
+template <class T>
+struct Rows {
+  const T* data;
+  std::size_t n_rows;
+  std::size_t n_features;
+  std::ptrdiff_t row_stride;
+  std::ptrdiff_t feature_stride;
+};
+
+// One inner node; child < 0 is leaf ~child.
+struct TraversalNode {
+  double threshold;
+  std::int32_t feature;
+  std::int32_t left;
+  std::int32_t right;
+  std::int32_t missing_left;  // 0 or 1
+};
+
+// Where a document with value x goes from here: left when x <= threshold; a missing value where the split says.
+// Bits instead of && and ||: a branch on data that is missing at random would be mispredicted.
+template <class T>
+inline std::int32_t next_of(const TraversalNode& node, T x) {
+  const double value = x;  // exact, so float32 is compared without rounding the threshold
+  const int left = static_cast<int>(value <= node.threshold) | (static_cast<int>(value != value) & node.missing_left);
+  return left != 0 ? node.left : node.right;
+}
+
+// The leaf of one tree that each row reaches.
+//   IN  nodes  of the tree, at least one     IN  rows  n_rows rows, row_stride apart     OUT leaf  number in the tree
+// Eight rows descend side by side, so that the loads of one hide behind those of the others; a row that has reached
+// its leaf (a negative number) waits there.
+template <class T>
+void leaves_of_tree(const TraversalNode* nodes, const T* rows, std::size_t row_stride, std::size_t n_rows,
+                    std::int32_t* leaf) {
+  constexpr std::size_t lanes = 8;
+  std::size_t row = 0;
+  for (; row + lanes <= n_rows; row += lanes) {
+    std::int32_t at[lanes] = {};
+    std::int32_t all_at_leaves;
+    do {
+      all_at_leaves = -1;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const TraversalNode& node = nodes[at[lane] < 0 ? 0 : at[lane]];
+        const std::int32_t next =
+            next_of(node, rows[(row + lane) * row_stride + static_cast<std::size_t>(node.feature)]);
+        at[lane] = at[lane] < 0 ? at[lane] : next;
+        all_at_leaves &= at[lane];
+      }
+    } while (all_at_leaves >= 0);
+    for (std::size_t lane = 0; lane < lanes; ++lane) leaf[row + lane] = ~at[lane];
+  }
+  for (; row < n_rows; ++row) {
+    std::int32_t at = 0;
+    do {
+      at = next_of(nodes[at], rows[row * row_stride + static_cast<std::size_t>(nodes[at].feature)]);
+    } while (at >= 0);
+    leaf[row] = ~at;
+  }
+}
+
+class ReferenceTraversal {
+ public:
+  // `model` must have passed the checks of ensemble.hpp. Everything needed is copied.
+  explicit ReferenceTraversal(const EnsembleView& model)
+      : leaf_value_(model.leaf_value, model.leaf_value + model.n_leaves),
+        node_offsets_(model.node_offsets, model.node_offsets + model.n_trees + 1),
+        n_features_(static_cast<std::size_t>(model.n_features)) {
+    nodes_.reserve(model.n_nodes);
+    for (std::size_t i = 0; i < model.n_nodes; ++i) {
+      nodes_.push_back({model.threshold[i], model.feature[i], model.left[i], model.right[i],
+                        static_cast<std::int32_t>(model.missing_left[i] != 0)});
+    }
+  }
+
+  std::size_t n_trees() const { return node_offsets_.size() - 1; }
+  std::size_t n_features() const { return n_features_; }
+
+  // scores[row] = base + weight[0] * value[0] + weight[1] * value[1] + ..., added in double from left to right, so
+  // the bits depend on nothing but the model and the row.
+  template <class T>
+  void score(const Rows<T>& rows, const double* tree_weights, double base, double* scores, int n_threads) const {
+    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+      std::int32_t leaf[block_rows];
+      std::fill_n(scores + first, n_rows, base);
+      for (std::size_t tree = 0; tree < n_trees(); ++tree) {
+        find_leaves(tree, block, stride, n_rows, leaf);
+        const double* value = leaf_value_.data() + first_leaf(tree);
+        const double weight = tree_weights[tree];
+        for (std::size_t i = 0; i < n_rows; ++i) scores[first + i] += weight * value[leaf[i]];
+      }
+    });
+  }
+
+  // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.
+  template <class T, class Leaf>
+  void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {
+    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+      std::int32_t leaf[block_rows];
+      for (std::size_t tree = 0; tree < n_trees(); ++tree) {
+        find_leaves(tree, block, stride, n_rows, leaf);
+        Leaf* out = leaves + first * n_trees() + tree;
+        for (std::size_t i = 0; i < n_rows; ++i) out[i * n_trees()] = static_cast<Leaf>(leaf[i]);
+      }
+    });
+  }
+
+ private:
+  // A block's features and one tree stay in the first-level cache while the block visits the tree.
+  static constexpr std::size_t block_rows = 64;
+
+  std::size_t first_leaf(std::size_t tree) const { return static_cast<std::size_t>(node_offsets_[tree]) + tree; }
+
+  template <class T>
+  void find_leaves(std::size_t tree, const T* block, std::size_t stride, std::size_t n_rows, std::int32_t* leaf) const {
+    if (node_offsets_[tree] == node_offsets_[tree + 1]) {
+      std::fill_n(leaf, n_rows, 0);
+      return;
+    }
+    const TraversalNode* nodes = nodes_.data() + node_offsets_[tree];
+    leaves_of_tree(nodes, block, stride, n_rows, leaf);
+  }
+
+  // Call task(first row, number of rows, features, stride between rows) for every block of rows. Features of a row
+  // stand side by side: where they do not in memory (column-major, strided), the block is copied.
+  template <class T, class Task>
+  void for_each_block(const Rows<T>& rows, int n_threads, const Task& task) const {
+    const std::size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
+    const bool in_place = rows.feature_stride == 1 && rows.row_stride >= 0;
+    parallel_for(n_blocks, n_threads, [&](std::size_t b) {
+      const std::size_t first = b * block_rows, n_rows = std::min(block_rows, rows.n_rows - first);
+      const T* start = rows.data + static_cast<std::ptrdiff_t>(first) * rows.row_stride;
+      if (in_place) return task(first, n_rows, start, static_cast<std::size_t>(rows.row_stride));
+      std::vector<T> copy(n_rows * rows.n_features);
+      for (std::size_t f = 0; f < rows.n_features; ++f) {
+        const T* column = start + static_cast<std::ptrdiff_t>(f) * rows.feature_stride;
+        for (std::size_t i = 0; i < n_rows; ++i) {
+          copy[i * rows.n_features + f] = column[static_cast<std::ptrdiff_t>(i) * rows.row_stride];
+        }
+      }
+      task(first, n_rows, copy.data(), rows.n_features);
+    });
+  }
+
+  std::vector<TraversalNode> nodes_;
+  std::vector<double> leaf_value_;
+  std::vector<std::int64_t> node_offsets_;
+  std::size_t n_features_;
+};
+
+}  // namespace rankwood

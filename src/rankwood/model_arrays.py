@@ -1,0 +1,131 @@
+"""What the parts of a model must be, and how its arrays are cut and joined."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import LEAF_VALUE, NODE, OFFSET, THRESHOLD, AnyArray, IndexArray, OffsetArray
+from rankwood.errors import ModelError
+
+MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
+
+# The arrays of a tree. All but leaf_value have one entry per inner node.
+TYPE_OF: dict[str, Any] = {
+    "feature": NODE,
+    "threshold": THRESHOLD,
+    "left": NODE,
+    "right": NODE,
+    "leaf_value": LEAF_VALUE,
+    "missing_left": np.bool_,
+    "split_gain": np.float64,
+    "node_count": np.int64,
+}
+
+
+def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
+    """A read-only one-dimensional copy of `values` in type `dtype`, or a ModelError where that would change a value."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ModelError(f"{name} must be a list of numbers: {error}") from None
+    if array.ndim != 1:
+        raise ModelError(f"{name} must have one dimension, got shape {array.shape}")
+    if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise ModelError(f"{name} must hold {np.dtype(dtype).name} values, got {array.dtype}")
+    entries = array.astype(dtype, order="C", copy=True)
+    if entries.dtype.kind == "i" and not np.array_equal(entries, array):
+        raise ModelError(f"{name} holds numbers too large for {entries.dtype}")
+    entries.flags.writeable = False
+    return entries
+
+
+def offsets_of(sizes: Any) -> OffsetArray:
+    """Where runs of these sizes start, and where the last one ends."""
+    offsets: OffsetArray = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    return offsets
+
+
+def runs(starts: IndexArray, sizes: IndexArray) -> IndexArray:
+    """Concatenated ranges: starts[0], starts[0] + 1, ... (sizes[0] of them), starts[1], ..."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    positions: IndexArray = np.arange(total, dtype=OFFSET) + np.repeat(starts - (ends - sizes), sizes)
+    return positions
+
+
+def join(parts: list[AnyArray | None], dtype: Any) -> AnyArray | None:
+    """The parts one after another; None unless all are there."""
+    there = [part for part in parts if part is not None]
+    return np.concatenate([np.zeros(0, dtype), *there]) if len(there) == len(parts) else None
+
+
+def as_feature_count(n_features: Any) -> int:
+    if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, (int, np.integer)):
+        raise ModelError(f"n_features must be a whole number, got {n_features!r}")
+    if not 0 <= n_features <= MAX_FEATURES:
+        raise ModelError(f"n_features must lie between 0 and {MAX_FEATURES}, got {n_features}")
+    return int(n_features)
+
+
+def as_float(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{name} must be a finite number, got {value!r}") from None
+
+
+def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ModelError("feature_names must be strings, one per feature")
+    if len(names) != n_features:
+        raise ModelError(f"feature_names must have one name per feature ({n_features}), got {len(names)}")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise ModelError(f"two features have the name {twice!r}")
+    return tuple(str(name) for name in names)
+
+
+def to_json(metadata: dict[str, Any]) -> str:
+    try:
+        return json.dumps(metadata, sort_keys=True, allow_nan=False, default=_plain_number)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelError(f"metadata must be what JSON can hold: {error}") from None
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def check_training_facts(name: str, values: AnyArray | None, n_nodes: int) -> None:
+    if values is None:
+        return
+    if len(values) != n_nodes:
+        raise ModelError(f"{name} must have one entry per inner node ({n_nodes}), got {len(values)}")
+    bad = np.flatnonzero(~np.isfinite(values) if name == "split_gain" else values < 0)
+    if len(bad):
+        raise ModelError(f"{name} of node {bad[0]} is {values[bad[0]]}")
+
+
+def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:
+    numbers = np.asarray(trees)
+    if numbers.dtype == bool:
+        if numbers.shape != (n_trees,):
+            raise ModelError(f"a mask of trees must have {n_trees} entries, got shape {numbers.shape}")
+        return np.flatnonzero(numbers).astype(OFFSET)
+    if numbers.size == 0:
+        return np.zeros(0, dtype=OFFSET)
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise ModelError("trees must be whole numbers or a boolean mask")
+    if numbers.min() < -n_trees or numbers.max() >= n_trees:
+        raise ModelError(f"trees must lie between 0 and {n_trees - 1}, got {numbers.min()} to {numbers.max()}")
+    numbers = np.where(numbers < 0, numbers + n_trees, numbers).astype(OFFSET)
+    if len(np.unique(numbers)) != len(numbers):
+        twice = np.flatnonzero(np.bincount(numbers) > 1)[0]
+        raise ModelError(f"tree {twice} is chosen twice; change its weight instead")
+    return numbers

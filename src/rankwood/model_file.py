@@ -1,0 +1,216 @@
+"""The model file: a safetensors file (arrays and a JSON header; loading runs no code), checked in every part.
+
+The header's metadata has one entry, `rankwood`: JSON with the format version, what is not an array, and the model's own
+metadata. Version 1 has exactly the arrays below; a file with others, or with a higher version, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, TypeVar
+
+import numpy as np
+
+from rankwood.atomic import atomic_write
+from rankwood.dtypes import AnyArray
+from rankwood.ensemble import Ensemble
+from rankwood.errors import ModelError
+
+FORMAT_VERSION = 1
+ARRAYS = {
+    "feature": "I32",
+    "threshold": "F64",
+    "left": "I32",
+    "right": "I32",
+    "missing_left": "BOOL",
+    "leaf_value": "F64",
+    "node_offsets": "I64",
+    "tree_weights": "F64",
+}
+OPTIONAL_ARRAYS = {"split_gain": "F64", "node_count": "I64"}
+FACTS = ("format_version", "n_features", "base", "feature_names", "metadata")
+# Little-endian, as safetensors has it. Booleans are read as bytes: not every byte is one.
+NUMPY_TYPE = {"I32": "<i4", "I64": "<i8", "F64": "<f8", "BOOL": "u1"}
+MAX_HEADER = 100_000_000  # safetensors' own limit
+
+PathLike: TypeAlias = str | os.PathLike[str]
+T = TypeVar("T")
+
+
+def save_model(model: Ensemble, path: PathLike) -> None:
+    """Write `model` to `path`, whole or not at all. Equal bytes for equal models, names and metadata."""
+    from safetensors.numpy import save
+
+    facts = {name: getattr(model, name) for name in FACTS if name != "format_version"}
+    header = json.dumps({"format_version": FORMAT_VERSION, **facts}, sort_keys=True, separators=(",", ":"))
+    arrays = {name: getattr(model, name) for name in (*ARRAYS, *OPTIONAL_ARRAYS)}
+    # One entry of metadata only: safetensors would write several in random order.
+    content = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
+    try:
+        with atomic_write(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise ModelError(f"{os.fspath(path)}: the model cannot be written: {_reason(error)}") from None
+
+
+def load_model(path: PathLike) -> Ensemble:
+    """Read a model file, in whichever format it turns out to be in. Today that is rankwood's own.
+
+    >>> import rankwood as rw, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.rw")
+    >>> rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
+    >>> rw.load_model(path)
+    Ensemble(1 trees, 2 leaves, 1 features)
+    """
+    start = _with_path(path, lambda: _read_start(path))
+    for recognises, read in FORMATS.values():
+        if recognises(start):
+            return read(path)
+    what = "the file is empty" if not start else "the content is in no model format that rankwood knows"
+    raise ModelError(f"{os.fspath(path)}: {what}; it reads: {', '.join(FORMATS)}")
+
+
+def read_rankwood(path: PathLike) -> Ensemble:
+    """Read a file that `save_model` wrote."""
+    return _with_path(path, lambda: _read_rankwood(path))
+
+
+def is_safetensors(start: bytes) -> bool:
+    """Whether a file that starts so can be a safetensors file: the length of the header, then a JSON object."""
+    return len(start) > 8 and int.from_bytes(start[:8], "little") <= MAX_HEADER and start[8:9] == b"{"
+
+
+# Name, how the first bytes tell, how to read it.
+FORMATS: dict[str, tuple[Callable[[bytes], bool], Callable[[PathLike], Ensemble]]] = {
+    "rankwood (safetensors)": (is_safetensors, read_rankwood),
+}
+
+
+def _with_path(path: PathLike, read: Callable[[], T]) -> T:
+    """What `read` returns; its errors with the path before them."""
+    try:
+        return read()
+    except ModelError as error:
+        raise ModelError(f"{os.fspath(path)}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{os.fspath(path)}: the file cannot be read: {_reason(error)}") from None
+
+
+def _open(path: PathLike) -> BinaryIO:
+    if Path(path).exists() and not Path(path).is_file():  # a pipe could block for ever
+        raise ModelError("this is a folder, not a model file" if Path(path).is_dir() else "this is not a regular file")
+    return open(path, "rb")
+
+
+def _read_start(path: PathLike) -> bytes:
+    with _open(path) as file:
+        return file.read(64)
+
+
+def _read_rankwood(path: PathLike) -> Ensemble:
+    with _open(path) as file:
+        return parse_rankwood(file)
+
+
+def parse_rankwood(file: BinaryIO) -> Ensemble:
+    """Read what `save_model` wrote from an open file."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    start = file.read(9)
+    if not is_safetensors(start):
+        raise ModelError("this is not a rankwood model file")
+    header_end = 8 + int.from_bytes(start[:8], "little")
+    if header_end > size:
+        raise ModelError("the file is cut off in its header")
+    header = start + file.read(header_end - len(start))
+    facts = _parse_facts(header[8:])  # before the arrays: they may be large and somebody else's
+    arrays = _parse_arrays(header + file.read())
+    return Ensemble(**arrays, **facts)
+
+
+def _parse_facts(header: bytes) -> dict[str, Any]:
+    """What the header says besides arrays, by name of the argument of Ensemble."""
+    entries = _parse_json(header, "the header").get("__metadata__")
+    text = entries.get("rankwood") if isinstance(entries, dict) else None
+    if not isinstance(text, str):
+        raise ModelError("this is a safetensors file, but there is no rankwood model in it")
+    facts = _parse_json(text, "the description of the model")
+    version: Any = facts.get("format_version")
+    if not _is_int(version) or version < 1:
+        raise ModelError(f"the file is damaged: its format version is {_short(version)}")
+    if version > FORMAT_VERSION:
+        found = f"the file has format version {_short(version)}"
+        raise ModelError(f"{found}, this rankwood reads up to {FORMAT_VERSION}: upgrade rankwood")
+    if set(facts) != set(FACTS):
+        odd = ", ".join(sorted(map(_short, set(facts) ^ set(FACTS))))
+        raise ModelError(f"the file is damaged: missing or unknown in the description of the model: {odd}")
+    names = facts["feature_names"]
+    for fine, name in (
+        (_is_int(facts["n_features"]), "n_features"),
+        (_is_int(facts["base"]) or isinstance(facts["base"], float), "base"),
+        (names is None or isinstance(names, list), "feature_names"),
+        (isinstance(facts["metadata"], dict), "metadata"),
+    ):
+        if not fine:
+            raise ModelError(f"the file is damaged: {name} is {_short(facts[name])}")
+    return {name: facts[name] for name in FACTS if name != "format_version"}
+
+
+def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"the file is damaged: {what} is not readable JSON: {_short(error)}") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"the file is damaged: {what} is not a JSON object")
+    return value
+
+
+def _parse_arrays(content: bytes) -> dict[str, Any]:
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        tensors = dict(deserialize(content))  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise ModelError(f"the file is damaged or cut off: {_short(error)}") from None
+    missing = sorted(set(ARRAYS) - set(tensors))
+    unknown = sorted(set(tensors) - set(ARRAYS) - set(OPTIONAL_ARRAYS))
+    if missing or unknown:
+        problem = f"has no array {missing[0]}" if missing else f"has an unknown array {_short(unknown[0])}"
+        raise ModelError(f"the file is damaged: it {problem}")
+    return {name: _parse_array(name, tensor) for name, tensor in tensors.items()}
+
+
+def _parse_array(name: str, tensor: dict[str, Any]) -> AnyArray:
+    expected = (ARRAYS | OPTIONAL_ARRAYS)[name]
+    if tensor["dtype"] != expected or len(tensor["shape"]) != 1:
+        found = f"{_short(tensor['dtype'])} of shape {_short(tensor['shape'])}"
+        raise ModelError(f"the file is damaged: array {name} is {found}, not a list of {expected}")
+    array = np.frombuffer(tensor["data"], dtype=NUMPY_TYPE[expected])
+    if expected == "BOOL":
+        if array.max(initial=0) > 1:
+            raise ModelError(f"the file is damaged: array {name} holds a byte that is neither true nor false")
+        return array.astype(np.bool_)
+    return array
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _short(value: Any) -> str:
+    """Text of a value from a file that may hold anything: on one line, not too long."""
+    text = value if isinstance(value, str) else repr(value) if not isinstance(value, Exception) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

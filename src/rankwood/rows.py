@@ -1,0 +1,85 @@
+"""Feature rows for scoring, from whatever the caller has, without converting or copying it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import AnyArray
+from rankwood.errors import DataError
+from rankwood.matrix import as_array, column_names
+
+BLOCK_BYTES = 16 << 20  # what must be converted is converted in pieces of about this size
+
+
+def row_blocks(
+    X: Any, n_features: int, feature_names: Sequence[str] | None = None, *, block_bytes: int = BLOCK_BYTES
+) -> tuple[int, Iterator[tuple[slice, AnyArray]]]:
+    """The number of rows of `X`, and its rows in blocks: where they stand, and their values as float32 or float64.
+
+    A float32 or float64 array is one block, itself, in whatever memory order. Everything else is converted block by
+    block, exactly (64-bit integers: to the nearest float64). What a sparse matrix does not store is 0; what a
+    DataFrame or masked array marks as missing is NaN. Columns count by position, but a DataFrame that has just the
+    columns `feature_names` in another order is read by name.
+
+    >>> n_rows, blocks = row_blocks([[1, 2], [3, 4]], 2)
+    >>> n_rows, [block.tolist() for _, block in blocks]
+    (2, [[[1.0, 2.0], [3.0, 4.0]]])
+    """
+    n_rows, n_columns, take = _open(X, feature_names)
+    if n_columns != n_features:
+        raise DataError(f"X has {n_columns} features but the model was built on {n_features}")
+    if isinstance(X, np.ndarray) and _fits_kernels(X):
+        return n_rows, iter([(slice(0, n_rows), X)] if n_rows else [])
+    step = max(1, block_bytes // (8 * max(1, n_features)))
+    slices = (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
+    return n_rows, ((rows, _as_floats(take(rows))) for rows in slices)
+
+
+def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callable[[slice], AnyArray]]:
+    """Rows, columns, and a function that gives some rows as an array of numbers."""
+    if hasattr(X, "queries") and hasattr(X, "X"):
+        raise DataError("X is a Dataset: give its features, data.X")
+    names = None if isinstance(X, np.ndarray) else column_names(X)
+    if names is not None:
+        return len(X), len(names), _frame_reader(X, names, feature_names)
+    if hasattr(X, "tocsr") and len(X.shape) == 2:
+        csr = X.tocsr()
+        return int(csr.shape[0]), int(csr.shape[1]), lambda rows: as_array(csr[rows])
+    array = as_array(X)
+    if isinstance(X, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(X)
+        return *array.shape, lambda rows: np.where(mask[rows], np.nan, array[rows])
+    return *array.shape, lambda rows: array[rows]
+
+
+def _frame_reader(X: Any, names: list[str], feature_names: Sequence[str] | None) -> Callable[[slice], AnyArray]:
+    if feature_names is not None and names != list(feature_names) and sorted(names) == sorted(feature_names):
+        order = [names.index(name) for name in feature_names]
+        if hasattr(X, "iloc"):
+            X = X.iloc[:, order]
+        elif hasattr(X, "column_names"):  # pyarrow
+            X = X.select(order)
+        else:
+            X = X[:, order]
+    if hasattr(X, "iloc"):
+        return lambda rows: as_array(X.iloc[rows])
+    return lambda rows: as_array(X.slice(rows.start, rows.stop - rows.start))
+
+
+def _fits_kernels(array: AnyArray) -> bool:
+    return (
+        array.dtype in (np.float32, np.float64)  # in this machine's byte order
+        and not isinstance(array, np.ma.MaskedArray)
+        and array.flags.aligned
+        and all(stride % array.itemsize == 0 for stride in array.strides)
+    )
+
+
+def _as_floats(array: AnyArray) -> AnyArray:
+    if _fits_kernels(array):
+        return array
+    dtype = np.float32 if array.dtype.kind == "f" and array.itemsize < 8 else np.float64
+    return np.ascontiguousarray(array, dtype=dtype)

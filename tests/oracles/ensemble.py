@@ -1,0 +1,62 @@
+"""Slow, obvious twins of the ensemble kernels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def leaf_of(model, tree, row):
+    """The leaf of one tree that one row reaches: the definition of a split, word for word."""
+    first = int(model.node_offsets[tree])
+    if first == model.node_offsets[tree + 1]:
+        return 0
+    at = 0
+    while at >= 0:
+        node = first + at
+        x = float(row[model.feature[node]])
+        goes_left = bool(model.missing_left[node]) if math.isnan(x) else x <= float(model.threshold[node])
+        at = int(model.left[node] if goes_left else model.right[node])
+    return ~at
+
+
+def leaves(model, X):
+    """Documents x trees."""
+    rows = [[leaf_of(model, tree, row) for tree in range(model.n_trees)] for row in X]
+    return np.array(rows, dtype=np.int64).reshape(len(X), model.n_trees)
+
+
+def score(model, X):
+    """Summed from left to right, starting with the base; Python's floats are float64 and never fused."""
+    scores = []
+    for reached in leaves(model, X):
+        total = model.base
+        for tree, leaf in enumerate(reached):
+            total += float(model.tree_weights[tree]) * float(model.leaf_value[model.leaf_offsets[tree] + leaf])
+        scores.append(total)
+    return np.array(scores, dtype=np.float64)
+
+
+def is_tree(left, right):
+    """Whether these children make one tree: a recursive walk meets every node and every leaf once."""
+    met = []
+
+    def walk(child):
+        if child in met or len(met) > 3 * len(left) + 3:
+            met.append(child)  # met twice: that is enough
+            return
+        met.append(child)
+        if 0 <= child < len(left):
+            walk(left[child])
+            walk(right[child])
+
+    walk(0 if len(left) else -1)
+    return sorted(met) == list(range(-len(left) - 1, len(left)))
+
+
+def depth_of(left, right, child=0):
+    """Longest path from a node, in splits."""
+    if child < 0 or not len(left):
+        return 0
+    return 1 + max(depth_of(left, right, left[child]), depth_of(left, right, right[child]))
