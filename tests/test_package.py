@@ -14,8 +14,11 @@ import pytest
 import rankwood
 from rankwood import _native, isa
 
-HEAVY = {"scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "rich", "typer", "pooch", "requests",
-         "safetensors", "joblib", "lightgbm"}  # fmt: skip
+HEAVY = {
+    *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm"),
+    *("rich", "typer", "pooch", "requests", "safetensors"),
+}
+)
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
