@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
     from rankwood.errors import RankwoodError as RankwoodError
+    from rankwood.evaluation.conventions import Convention as Convention
+    from rankwood.evaluation.measures import Measure as Measure
+    from rankwood.evaluation.measures import parse_measure as parse_measure
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -23,6 +26,9 @@ _HOME_OF = {
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
+    "Convention": "rankwood.evaluation.conventions",
+    "Measure": "rankwood.evaluation.measures",
+    "parse_measure": "rankwood.evaluation.measures",
 }
 
 __all__ = ["__version__", *_HOME_OF]
