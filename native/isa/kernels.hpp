@@ -11,8 +11,24 @@
 
 namespace rankwood {
 
+// Scores and documents side by side while they are sorted; room for a query, rounded up to a multiple of 16.
+template <class Score>
+struct RankBuffer {
+  Score* score;
+  std::uint32_t* doc;
+};
+
 struct Kernels {
   const char* name;
+
+  // topk.inl: sort at least the first k of n documents, best first, ties in document order. Returns the one of the
+  // two buffers that holds them, or null when a score is NaN.
+  const RankBuffer<double>* (*top_f64)(const double* scores, std::size_t n, std::size_t k, const RankBuffer<double>& a,
+                                       const RankBuffer<double>& b);
+  const RankBuffer<float>* (*top_f32)(const float* scores, std::size_t n, std::size_t k, const RankBuffer<float>& a,
+                                      const RankBuffer<float>& b);
+  // grades.inl: counts[g] = number of labels equal to g, for g in [0, 8); false when a label is anything else.
+  bool (*count_grades)(const double* labels, std::size_t n, std::uint32_t* counts);
 };
 
 // The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.

@@ -1,10 +1,15 @@
 // Included by baseline.cpp, avx2.cpp and avx512.cpp, each with its own RANKWOOD_ISA_NS.
+#include "grades.inl"
 #include "isa/kernels.hpp"
+#include "topk.inl"
 
 namespace rankwood::RANKWOOD_ISA_NS {
 
 const Kernels table = {
     RANKWOOD_ISA_NAME,
+    top_k<double>,
+    top_k<float>,
+    count_grades,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

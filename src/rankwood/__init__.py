@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rankwood.errors import RankwoodError as RankwoodError
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
+    from rankwood.evaluation.conventions import Convention as Convention
+    from rankwood.evaluation.measures import Measure as Measure
+    from rankwood.evaluation.measures import parse_measure as parse_measure
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -29,6 +32,9 @@ _HOME_OF = {
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
+    "Convention": "rankwood.evaluation.conventions",
+    "Measure": "rankwood.evaluation.measures",
+    "parse_measure": "rankwood.evaluation.measures",
 }
 
 __all__ = ["__version__", *_HOME_OF]
