@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
     from rankwood.errors import RankwoodError as RankwoodError
+    from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
+    from rankwood.evaluation.significance import equivalence_test as equivalence_test
+    from rankwood.evaluation.significance import holm as holm
+    from rankwood.evaluation.significance import non_inferiority_test as non_inferiority_test
+    from rankwood.evaluation.significance import paired_t_test as paired_t_test
+    from rankwood.evaluation.significance import randomisation_test as randomisation_test
+    from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -23,6 +30,13 @@ _HOME_OF = {
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
+    "bootstrap_interval": "rankwood.evaluation.significance",
+    "equivalence_test": "rankwood.evaluation.significance",
+    "holm": "rankwood.evaluation.significance",
+    "non_inferiority_test": "rankwood.evaluation.significance",
+    "paired_t_test": "rankwood.evaluation.significance",
+    "randomisation_test": "rankwood.evaluation.significance",
+    "wilcoxon_test": "rankwood.evaluation.significance",
 }
 
 __all__ = ["__version__", *_HOME_OF]
