@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from rankwood.evaluation.conventions import Convention as Convention
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import parse_measure as parse_measure
+    from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
+    from rankwood.evaluation.significance import equivalence_test as equivalence_test
+    from rankwood.evaluation.significance import holm as holm
+    from rankwood.evaluation.significance import non_inferiority_test as non_inferiority_test
+    from rankwood.evaluation.significance import paired_t_test as paired_t_test
+    from rankwood.evaluation.significance import randomisation_test as randomisation_test
+    from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -35,6 +42,13 @@ _HOME_OF = {
     "Convention": "rankwood.evaluation.conventions",
     "Measure": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
+    "bootstrap_interval": "rankwood.evaluation.significance",
+    "equivalence_test": "rankwood.evaluation.significance",
+    "holm": "rankwood.evaluation.significance",
+    "non_inferiority_test": "rankwood.evaluation.significance",
+    "paired_t_test": "rankwood.evaluation.significance",
+    "randomisation_test": "rankwood.evaluation.significance",
+    "wilcoxon_test": "rankwood.evaluation.significance",
 }
 
 __all__ = ["__version__", *_HOME_OF]

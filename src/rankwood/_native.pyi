@@ -1,48 +1,40 @@
 """Types of the C++ kernels (native/bindings)."""
 
-from typing import Any
+import enum
 
-from numpy.typing import NDArray
+from rankwood.dtypes import AnyArray, OffsetArray
 
 def active_isa() -> str: ...
 def available_isas() -> list[str]: ...
+
+# bind_ensemble.cpp
 def check_trees(
-    depths: NDArray[Any],
-    feature: NDArray[Any],
-    threshold: NDArray[Any],
-    left: NDArray[Any],
-    right: NDArray[Any],
-    missing_left: NDArray[Any],
-    leaf_value: NDArray[Any],
-    node_offsets: NDArray[Any],
+    depths: AnyArray,
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
     n_features: int,
 ) -> None: ...
-def check_sums(
-    leaf_value: NDArray[Any], node_offsets: NDArray[Any], tree_weights: NDArray[Any], base: float
-) -> None: ...
+def check_sums(leaf_value: AnyArray, node_offsets: AnyArray, tree_weights: AnyArray, base: float) -> None: ...
 
 class ReferenceTraversal:
     def __init__(
         self,
-        feature: NDArray[Any],
-        threshold: NDArray[Any],
-        left: NDArray[Any],
-        right: NDArray[Any],
-        missing_left: NDArray[Any],
-        leaf_value: NDArray[Any],
-        node_offsets: NDArray[Any],
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+        node_offsets: AnyArray,
         n_features: int,
     ) -> None: ...
-    def score(
-        self, X: NDArray[Any], tree_weights: NDArray[Any], base: float, scores: NDArray[Any], n_threads: int
-    ) -> None: ...
-    def leaves(self, X: NDArray[Any], leaves: NDArray[Any], n_threads: int) -> None: ...
-import enum
-
-from rankwood.dtypes import AnyArray
-
-def active_isa() -> str: ...
-def available_isas() -> list[str]: ...
+    def score(self, X: AnyArray, tree_weights: AnyArray, base: float, scores: AnyArray, n_threads: int) -> None: ...
+    def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
 
 # bind_measures.cpp
 class MeasureKind(enum.Enum):
@@ -95,3 +87,15 @@ def per_query(
     n_threads: int,
     out: AnyArray,
 ) -> tuple[str, int, int] | None: ...
+
+# bind_significance.cpp
+def count_sign_flips(
+    magnitudes: OffsetArray,
+    bound: int,
+    two_sided: bool,
+    n_permutations: int,
+    enumerate: bool,
+    seed: int,
+    n_threads: int,
+) -> int: ...
+def bootstrap_sums(values: OffsetArray, seed: int, n_threads: int, sums: OffsetArray) -> None: ...
