@@ -18,7 +18,6 @@ HEAVY = {
     *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm"),
     *("rich", "typer", "pooch", "requests", "safetensors"),
 }
-)
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

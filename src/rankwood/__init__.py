@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
     from rankwood.errors import RankwoodError as RankwoodError
-    from rankwood.model_file import load_model as load_model
-    from rankwood.tree import Tree as Tree
     from rankwood.evaluation.conventions import Convention as Convention
+    from rankwood.evaluation.evaluate import Comparison as Comparison
+    from rankwood.evaluation.evaluate import Evaluation as Evaluation
+    from rankwood.evaluation.evaluate import compare as compare
+    from rankwood.evaluation.evaluate import evaluate as evaluate
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import parse_measure as parse_measure
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
+    from rankwood.model_file import load_model as load_model
+    from rankwood.tree import Tree as Tree
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -40,6 +44,10 @@ _HOME_OF = {
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
     "Convention": "rankwood.evaluation.conventions",
+    "Comparison": "rankwood.evaluation.evaluate",
+    "Evaluation": "rankwood.evaluation.evaluate",
+    "compare": "rankwood.evaluation.evaluate",
+    "evaluate": "rankwood.evaluation.evaluate",
     "Measure": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
     "bootstrap_interval": "rankwood.evaluation.significance",
