@@ -11,8 +11,11 @@
 
 namespace rankwood {
 
+struct SvmlightChunk;
+
 struct Kernels {
   const char* name;
+  std::size_t (*parse_svmlight_rows)(const SvmlightChunk& chunk);  // svmlight_rows.hpp
 };
 
 // The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.
