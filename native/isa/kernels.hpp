@@ -18,6 +18,8 @@ struct RankBuffer {
   std::uint32_t* doc;
 };
 
+struct SvmlightChunk;
+
 struct Kernels {
   const char* name;
 
@@ -29,6 +31,8 @@ struct Kernels {
                                       const RankBuffer<float>& b);
   // grades.inl: counts[g] = number of labels equal to g, for g in [0, 8); false when a label is anything else.
   bool (*count_grades)(const double* labels, std::size_t n, std::uint32_t* counts);
+
+  std::size_t (*parse_svmlight_rows)(const SvmlightChunk& chunk);  // svmlight_rows.hpp
 };
 
 // The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.

@@ -1,15 +1,13 @@
 // Included by baseline.cpp, avx2.cpp and avx512.cpp, each with its own RANKWOOD_ISA_NS.
 #include "grades.inl"
 #include "isa/kernels.hpp"
+#include "svmlight_rows.hpp"
 #include "topk.inl"
 
 namespace rankwood::RANKWOOD_ISA_NS {
 
 const Kernels table = {
-    RANKWOOD_ISA_NAME,
-    top_k<double>,
-    top_k<float>,
-    count_grades,
+    RANKWOOD_ISA_NAME, top_k<double>, top_k<float>, count_grades, parse_svmlight_rows,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

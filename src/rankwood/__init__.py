@@ -12,6 +12,16 @@ from rankwood._version import __version__
 
 if TYPE_CHECKING:
     from rankwood.data.dataset import Dataset as Dataset
+    from rankwood.data.files import read_data as read_data
+    from rankwood.data.svmlight import iter_svmlight as iter_svmlight
+    from rankwood.data.svmlight import read_svmlight as read_svmlight
+    from rankwood.data.svmlight_write import write_svmlight as write_svmlight
+    from rankwood.data.tables import read_csv as read_csv
+    from rankwood.data.tables import read_parquet as read_parquet
+    from rankwood.data.tables import write_csv as write_csv
+    from rankwood.data.tables import write_parquet as write_parquet
+    from rankwood.data.trec import write_qrels as write_qrels
+    from rankwood.data.trec import write_run as write_run
     from rankwood.ensemble import Ensemble as Ensemble
     from rankwood.errors import DataError as DataError
     from rankwood.errors import MeasureError as MeasureError
@@ -39,6 +49,16 @@ _HOME_OF = {
     "Ensemble": "rankwood.ensemble",
     "Tree": "rankwood.tree",
     "load_model": "rankwood.model_file",
+    "read_data": "rankwood.data.files",
+    "iter_svmlight": "rankwood.data.svmlight",
+    "read_svmlight": "rankwood.data.svmlight",
+    "write_svmlight": "rankwood.data.svmlight_write",
+    "read_csv": "rankwood.data.tables",
+    "read_parquet": "rankwood.data.tables",
+    "write_csv": "rankwood.data.tables",
+    "write_parquet": "rankwood.data.tables",
+    "write_qrels": "rankwood.data.trec",
+    "write_run": "rankwood.data.trec",
     "RankwoodError": "rankwood.errors",
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",
