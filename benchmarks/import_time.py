@@ -32,7 +32,7 @@ def main() -> None:
         ("first Ensemble", "import rankwood; rankwood.Ensemble"),
         (
             "rankwood --version",
-            "import sys; sys.argv[1:] = ['--version']; import rankwood.cli as c\ntry: c.main()\nexcept SystemExit: pass",
+            "import sys, rankwood.cli as cli\nsys.argv[1:] = ['--version']\ntry: cli.main()\nexcept SystemExit: pass",
         ),
     ]:
         print(f"{name:20} {1000 * (seconds(code) - bare):7.1f} ms")

@@ -28,8 +28,30 @@ struct SplitRules {
   std::uint32_t min_docs;  // smallest number of documents of a child; checked where counts are given
 };
 
+// Scores and documents side by side while they are sorted; room for a query, rounded up to a multiple of 16.
+template <class Score>
+struct RankBuffer {
+  Score* score;
+  std::uint32_t* doc;
+};
+
+struct SvmlightChunk;
+
 struct Kernels {
   const char* name;
+
+  // topk.inl: sort at least the first k of n documents, best first, ties in document order. Returns the one of the
+  // two buffers that holds them, or null when a score is NaN.
+  const RankBuffer<double>* (*top_f64)(const double* scores, std::size_t n, std::size_t k, const RankBuffer<double>& a,
+                                       const RankBuffer<double>& b);
+  const RankBuffer<float>* (*top_f32)(const float* scores, std::size_t n, std::size_t k, const RankBuffer<float>& a,
+                                      const RankBuffer<float>& b);
+  // grades.inl: counts[g] = number of labels equal to g, for g in [0, 8); false when a label is anything else.
+  bool (*count_grades)(const double* labels, std::size_t n, std::uint32_t* counts);
+
+  std::size_t (*parse_svmlight_rows)(const SvmlightChunk& chunk);  // svmlight_rows.hpp
+
+  // histogram.inl
   void (*accumulate)(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
                      std::int64_t* out) noexcept;
   FeatureSplit (*best_split)(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,

@@ -1,14 +1,15 @@
 // Included by baseline.cpp, avx2.cpp and avx512.cpp, each with its own RANKWOOD_ISA_NS.
+#include "grades.inl"
 #include "isa/kernels.hpp"
+#include "svmlight_rows.hpp"
+#include "topk.inl"
 
 namespace rankwood::RANKWOOD_ISA_NS {
 
 #include "histogram.inl"
 
 const Kernels table = {
-    RANKWOOD_ISA_NAME,
-    accumulate,
-    best_split,
+    RANKWOOD_ISA_NAME, top_k<double>, top_k<float>, count_grades, parse_svmlight_rows, accumulate, best_split,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

@@ -12,11 +12,35 @@ from rankwood._version import __version__
 
 if TYPE_CHECKING:
     from rankwood.data.dataset import Dataset as Dataset
+    from rankwood.data.files import read_data as read_data
+    from rankwood.data.svmlight import iter_svmlight as iter_svmlight
+    from rankwood.data.svmlight import read_svmlight as read_svmlight
+    from rankwood.data.svmlight_write import write_svmlight as write_svmlight
+    from rankwood.data.tables import read_csv as read_csv
+    from rankwood.data.tables import read_parquet as read_parquet
+    from rankwood.data.tables import write_csv as write_csv
+    from rankwood.data.tables import write_parquet as write_parquet
+    from rankwood.data.trec import write_qrels as write_qrels
+    from rankwood.data.trec import write_run as write_run
     from rankwood.ensemble import Ensemble as Ensemble
     from rankwood.errors import DataError as DataError
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
     from rankwood.errors import RankwoodError as RankwoodError
+    from rankwood.evaluation.conventions import Convention as Convention
+    from rankwood.evaluation.evaluate import Comparison as Comparison
+    from rankwood.evaluation.evaluate import Evaluation as Evaluation
+    from rankwood.evaluation.evaluate import compare as compare
+    from rankwood.evaluation.evaluate import evaluate as evaluate
+    from rankwood.evaluation.measures import Measure as Measure
+    from rankwood.evaluation.measures import parse_measure as parse_measure
+    from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
+    from rankwood.evaluation.significance import equivalence_test as equivalence_test
+    from rankwood.evaluation.significance import holm as holm
+    from rankwood.evaluation.significance import non_inferiority_test as non_inferiority_test
+    from rankwood.evaluation.significance import paired_t_test as paired_t_test
+    from rankwood.evaluation.significance import randomisation_test as randomisation_test
+    from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
 
@@ -25,10 +49,34 @@ _HOME_OF = {
     "Ensemble": "rankwood.ensemble",
     "Tree": "rankwood.tree",
     "load_model": "rankwood.model_file",
+    "read_data": "rankwood.data.files",
+    "iter_svmlight": "rankwood.data.svmlight",
+    "read_svmlight": "rankwood.data.svmlight",
+    "write_svmlight": "rankwood.data.svmlight_write",
+    "read_csv": "rankwood.data.tables",
+    "read_parquet": "rankwood.data.tables",
+    "write_csv": "rankwood.data.tables",
+    "write_parquet": "rankwood.data.tables",
+    "write_qrels": "rankwood.data.trec",
+    "write_run": "rankwood.data.trec",
     "RankwoodError": "rankwood.errors",
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
+    "Convention": "rankwood.evaluation.conventions",
+    "Comparison": "rankwood.evaluation.evaluate",
+    "Evaluation": "rankwood.evaluation.evaluate",
+    "compare": "rankwood.evaluation.evaluate",
+    "evaluate": "rankwood.evaluation.evaluate",
+    "Measure": "rankwood.evaluation.measures",
+    "parse_measure": "rankwood.evaluation.measures",
+    "bootstrap_interval": "rankwood.evaluation.significance",
+    "equivalence_test": "rankwood.evaluation.significance",
+    "holm": "rankwood.evaluation.significance",
+    "non_inferiority_test": "rankwood.evaluation.significance",
+    "paired_t_test": "rankwood.evaluation.significance",
+    "randomisation_test": "rankwood.evaluation.significance",
+    "wilcoxon_test": "rankwood.evaluation.significance",
 }
 
 __all__ = ["__version__", *_HOME_OF]

@@ -1,39 +1,149 @@
 """Types of the C++ kernels (native/bindings)."""
 
-from typing import Any
+import enum
 
+import numpy as np
 from numpy.typing import NDArray
+
+from rankwood.dtypes import AnyArray, OffsetArray
 
 def active_isa() -> str: ...
 def available_isas() -> list[str]: ...
+
+# bind_ensemble.cpp
 def check_trees(
-    depths: NDArray[Any],
-    feature: NDArray[Any],
-    threshold: NDArray[Any],
-    left: NDArray[Any],
-    right: NDArray[Any],
-    missing_left: NDArray[Any],
-    leaf_value: NDArray[Any],
-    node_offsets: NDArray[Any],
+    depths: AnyArray,
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
     n_features: int,
 ) -> None: ...
-def check_sums(
-    leaf_value: NDArray[Any], node_offsets: NDArray[Any], tree_weights: NDArray[Any], base: float
-) -> None: ...
+def check_sums(leaf_value: AnyArray, node_offsets: AnyArray, tree_weights: AnyArray, base: float) -> None: ...
 
 class ReferenceTraversal:
     def __init__(
         self,
-        feature: NDArray[Any],
-        threshold: NDArray[Any],
-        left: NDArray[Any],
-        right: NDArray[Any],
-        missing_left: NDArray[Any],
-        leaf_value: NDArray[Any],
-        node_offsets: NDArray[Any],
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+        node_offsets: AnyArray,
         n_features: int,
     ) -> None: ...
-    def score(
-        self, X: NDArray[Any], tree_weights: NDArray[Any], base: float, scores: NDArray[Any], n_threads: int
+    def score(self, X: AnyArray, tree_weights: AnyArray, base: float, scores: AnyArray, n_threads: int) -> None: ...
+    def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
+
+# bind_measures.cpp
+class MeasureKind(enum.Enum):
+    NDCG = ...
+    DCG = ...
+    ERR = ...
+    AP = ...
+    RR = ...
+    P = ...
+    R = ...
+    RBP = ...
+
+class GainKind(enum.Enum):
+    EXP = ...
+    LINEAR = ...
+    TABLE = ...
+
+class DiscountKind(enum.Enum):
+    LOG2 = ...
+    LETOR = ...
+
+class Ties(enum.Enum):
+    ORDER = ...
+    AVERAGE = ...
+    DOCNO = ...
+
+class MeasureSpec:
+    kind: MeasureKind
+    cutoff: int
+    gain: GainKind
+    gains: list[float]
+    discount: DiscountKind
+    relevant: float
+    max_grade: float
+    persistence: float
+    empty: float
+    short_counts_zero: bool
+    ap_at_most_cutoff: bool
+    precision_of_list: bool
+    def __init__(self) -> None: ...
+
+def per_query(
+    specs: list[MeasureSpec],
+    labels: AnyArray,
+    scores: AnyArray,
+    offsets: AnyArray,
+    order: AnyArray | None,
+    docnos: AnyArray | None,
+    ties: Ties,
+    n_threads: int,
+    out: AnyArray,
+) -> tuple[str, int, int] | None: ...
+
+# bind_significance.cpp
+def count_sign_flips(
+    magnitudes: OffsetArray,
+    bound: int,
+    two_sided: bool,
+    n_permutations: int,
+    enumerate: bool,
+    seed: int,
+    n_threads: int,
+) -> int: ...
+def bootstrap_sums(values: OffsetArray, seed: int, n_threads: int, sums: OffsetArray) -> None: ...
+
+# Reading and writing SVMlight text (bind_svmlight.cpp)
+
+TEXT_PADDING: int
+
+class SvmlightReader:
+    def __init__(
+        self,
+        n_features: int | None,
+        *,
+        ignore_beyond: bool,
+        absent: float,
+        zero_based: bool,
+        document_ids: bool,
+        max_bytes: int,
+        max_text: str,
+        chunk_bytes: int,
+        careful_only: bool,
     ) -> None: ...
-    def leaves(self, X: NDArray[Any], leaves: NDArray[Any], n_threads: int) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def has_qid(self) -> bool: ...
+    def start_file(self) -> None: ...
+    def parse(self, buffer: NDArray[np.uint8], size: int, last: bool, text_left: int, n_threads: int) -> int: ...
+    def take(
+        self,
+    ) -> tuple[
+        NDArray[np.float32], NDArray[np.float64], NDArray[np.int64] | list[str], NDArray[np.int64], list[str] | None
+    ]: ...
+
+def format_svmlight(
+    X: NDArray[np.float32],
+    labels: NDArray[np.float64],
+    query: NDArray[np.int64],
+    id_text: bytes,
+    id_ends: NDArray[np.int64],
+    comment_text: bytes,
+    comment_ends: NDArray[np.int64] | None,
+    *,
+    zero_based: bool,
+    absent: float | None,
+    n_threads: int,
+) -> list[bytes]: ...
+def read_at(file: int, offset: int, to: NDArray[np.uint8], n_threads: int) -> int: ...

@@ -1,26 +1,61 @@
-"""Files that appear whole or not at all."""
+"""Files that are either written whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 
-@contextmanager
+@contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """Open a file beside `path` for writing; it takes the name `path` once the block ends, and vanishes on error."""
-    target = Path(path)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    """Open `path` for writing: bytes, or with mode "w" UTF-8 text with line feeds as they are given.
+
+    What is written goes to a temporary name in the same folder, which takes the place of `path` when the block ends,
+    and is removed when it fails. So a full disk or Ctrl-C leaves an older file as it was.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "scores.txt"
+    >>> with atomic_write(path, "w") as file:
+    ...     _ = file.write("0.5\\n")
+    >>> path.read_text()
+    '0.5\\n'
+    """
+    if mode not in ("w", "wb"):
+        raise ValueError(f"mode must be 'w' or 'wb', got {mode!r}")
+    target = os.path.realpath(path)  # a link keeps pointing to the file
+    if os.path.exists(target) and not os.path.isfile(target):  # /dev/stdout, a pipe: there is nothing to rename
+        with _open(target, mode) as file:
+            yield file
+        return
+    folder, name = os.path.split(target)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name[:100]}.", suffix=".part")
     try:
-        with os.fdopen(descriptor, mode) as file:
+        with _open(handle, mode) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
+            os.fsync(file.fileno())  # a full disk shows now, not after the rename
+        os.chmod(temporary, _permissions(target))
+        os.replace(temporary, target)
     except BaseException:
-        os.unlink(name)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         raise
+
+
+def _open(file: int | str, mode: str) -> IO[Any]:
+    if mode == "w":
+        return open(file, "w", encoding="utf-8", newline="\n")
+    return open(file, "wb")
+
+
+def _permissions(target: str) -> int:
+    """Those of the file that is replaced, or what a new file would have (mkstemp's are for its owner alone)."""
+    try:
+        return os.stat(target).st_mode & 0o7777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -28,17 +28,39 @@ def list_datasets(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"datasets": [entry.as_dict() for entry in entries]})
         return
-    print_table("Data sets", ["name"], [[entry.name] for entry in entries])
+    print_table(
+        "Public learning-to-rank data sets",
+        ["name", "documents", "queries", "features", "labels", "download", "fetched by"],
+        [
+            [
+                entry.name,
+                _count(entry.rows),
+                _count(entry.queries),
+                str(entry.features),
+                f"{entry.labels[0]}-{entry.labels[1]}",
+                "?" if entry.archive_bytes is None else f"{entry.archive_bytes / 1e6:,.0f} MB",
+                "rankwood" if entry.downloadable else "you",
+            ]
+            for entry in entries
+        ],
+        caption="rankwood datasets fetch NAME --to DIR; where a form must be signed it says how to get the file.",
+    )
 
 
 @app.command("fetch")
 def fetch_dataset(
     name: Annotated[str, typer.Argument(help="Name as in `rankwood datasets list`.")],
     to: Annotated[Path, typer.Option("--to", help="Folder to put the data set in.")],
+    url: Annotated[str | None, typer.Option(help="Another address to download from.")] = None,
+    sha256: Annotated[str | None, typer.Option(help="Checksum that the file must have.")] = None,
 ) -> None:
     """Download, verify and unpack a data set. An interrupted download resumes when run again."""
     from rankwood.data.fetch import fetch
 
     with progress(f"fetching {name}", unit="bytes") as advance:
-        path = fetch(name, to, progress=advance)
+        path = fetch(name, to, progress=advance, notify=tell, url=url, sha256=sha256)
     tell(f"{name} is in {path}")
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"

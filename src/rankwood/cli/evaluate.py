@@ -41,11 +41,12 @@ def evaluate(
     dataset = load_data(data, zero_based=zero_based, n_threads=threads, quiet=as_json)
     results = [evaluate_model(m, dataset, measures, convention=chosen, n_threads=threads) for m in loaded.values()]
 
-    comparisons: list[dict[str, Any]] = []
-    for name, result in list(zip(loaded, results, strict=True))[1:]:
-        for one in result:
-            comparison = compare_values(results[0], result, one)
-            comparisons.append({"baseline": next(iter(loaded)), "model": name, **comparison.as_dict()})
+    baseline = next(iter(loaded))
+    comparisons: list[dict[str, Any]] = [
+        {"baseline": baseline, "model": name, **compare_values(results[0], result, one).as_dict()}
+        for name, result in list(zip(loaded, results, strict=True))[1:]
+        for one in result
+    ]
     for comparison, adjusted in zip(comparisons, holm([c["p_randomisation"] for c in comparisons]), strict=True):
         comparison["p_holm"] = float(adjusted)
 
@@ -61,7 +62,7 @@ def evaluate(
     )
     if comparisons:
         print_table(
-            f"Difference from {next(iter(loaded))}",
+            f"Difference from {baseline}",
             [
                 "model",
                 "measure",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from rankwood.cli.arguments import AsJson
@@ -25,6 +26,33 @@ def inspect(
     if as_json:
         print_json({"model": name, **facts, "metadata": ensemble.metadata})
         return
-    rows = [[key, _show(value)] for key, value in facts.items() if isinstance(value, (int, float))]
-    rows += [[key, str(value)] for key, value in ensemble.metadata.items()]
+    rows = [[_words(key), _show(value)] for key, value in facts.items() if isinstance(value, (int, float))]
+    rows += [[_words(key), _show(value)] for key, value in ensemble.metadata.items()]
     print_table(name, ["property", "value"], rows)
+    used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
+    names = ensemble.feature_names or [f"feature {f}" for f in range(ensemble.n_features)]
+    print_table(
+        "Features most often split on",
+        ["feature", "splits", "share", "distinct thresholds"],
+        [
+            [
+                names[f],
+                f"{topology.splits_per_feature[f]:,}",
+                f"{100 * topology.splits_per_feature[f] / topology.n_nodes:.1f} %",
+                f"{topology.thresholds_per_feature[f]:,}",
+            ]
+            for f in used
+        ],
+    )
+
+
+def _words(key: str) -> str:
+    return key.removeprefix("n_").replace("_", " ")
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={inner}" for key, inner in value.items())
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from rankwood.cli.console import progress
 from rankwood.data.dataset import Dataset
@@ -24,7 +25,7 @@ def load_data(
     zero_based: bool = False,
     n_threads: int | None = None,
     n_features: int | None = None,
-    queries: str = "required",
+    queries: Literal["required", "optional"] = "required",
     quiet: bool = False,
 ) -> Dataset:
     """Read ranking data of any kind, with a progress bar for large files."""

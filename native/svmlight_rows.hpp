@@ -1,0 +1,256 @@
+// The fast parser of SVMlight lines, compiled once per instruction set.
+//
+// Two steps per block of text: find every blank, then look at the tokens between them. Knowing where a token ends
+// before looking at it keeps one number from waiting for the one before it. In a line that lists its features in
+// order, the next token must start with the text " 17:", which is compared and not parsed.
+//
+// Anything out of the ordinary (an exponent, an id out of order, a mistake) goes to the careful parser, which
+// decides; this one must only agree with it about the lines that it takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "short_decimal.hpp"
+#include "svmlight_chunk.hpp"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace rankwood::RANKWOOD_ISA_NS {
+
+// Bit i is set when text[i] is a blank or a control character, for 64 characters.
+inline std::uint64_t blanks_of_64(const char* text) {
+#if defined(__AVX2__)
+  const __m256i space = _mm256_set1_epi8(' ');
+  const auto blanks = [space](const char* p) {
+    const __m256i chars = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(chars, space), chars)));
+  };
+  return blanks(text) | static_cast<std::uint64_t>(blanks(text + 32)) << 32;
+#elif defined(__SSE2__)
+  const __m128i space = _mm_set1_epi8(' ');
+  std::uint64_t mask = 0;
+  for (int part = 0; part < 4; ++part) {
+    const __m128i chars = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * part));
+    const int blanks = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(chars, space), chars));
+    mask |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(blanks)) << (16 * part);
+  }
+  return mask;
+#else
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 64; ++i) mask |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i]) <= ' ') << i;
+  return mask;
+#endif
+}
+
+inline constexpr std::size_t kBlock = 4096;
+
+inline unsigned count_bits(std::uint64_t word) {
+#if defined(__POPCNT__)
+  return static_cast<unsigned>(__builtin_popcountll(word));
+#else
+  word -= word >> 1 & 0x5555555555555555;
+  word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+  return static_cast<unsigned>(((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
+#endif
+}
+
+// Write the places of the blanks among `size` <= kBlock characters; return their number.
+// Up to 8 places too many are written.
+inline std::size_t find_blanks(const char* text, std::size_t size, std::uint16_t* places) {
+  std::size_t n = 0;
+  for (std::size_t start = 0; start < size; start += 64) {
+    std::uint64_t mask = blanks_of_64(text + start);
+    if (size - start < 64) mask &= (std::uint64_t{1} << (size - start)) - 1;
+    const std::size_t n_here = count_bits(mask);
+    // Eight at a time whether there are as many or not: their number cannot be predicted.
+    for (std::size_t done = 0; done < n_here; done += 8) {
+      for (std::size_t i = 0; i < 8; ++i) {
+        places[n + done + i] = static_cast<std::uint16_t>(start + trailing_zeros(mask | std::uint64_t{1} << 63));
+        mask &= mask - 1;
+      }
+    }
+    n += n_here;
+  }
+  return n;
+}
+
+class RowParser {
+ public:
+  explicit RowParser(const SvmlightChunk& chunk) : chunk_(chunk), line_(chunk.begin) {}
+
+  // Parse the chunk, up to a line that the careful parser refuses; return the number of rows.
+  std::size_t parse() {
+    std::uint16_t blanks[kBlock + 64];
+    const ShortDecimalParser short_decimal;
+    const IdText* const ids = chunk_.ids;
+    const char* base = chunk_.begin;
+    Place at = line_start();
+    while (base != chunk_.end) {
+      const std::size_t left = static_cast<std::size_t>(chunk_.end - base);
+      const std::size_t size = left < kBlock ? left : kBlock;
+      const std::size_t n_blanks = find_blanks(base, size, blanks);
+      const char* next = base + size;
+      for (std::size_t i = 0; i < n_blanks; ++i) {
+        const char* const blank = base + blanks[i];
+        const IdText& id = ids[at.feature];
+        if (((load_word(at.before) ^ id.text) & id.mask) == 0) {
+          const char* const value = at.before + id.size;
+          if (put_value(value, blank, short_decimal, at.row[at.feature])) {
+            at.before = blank;
+            ++at.feature;
+            continue;
+          }
+          at.before = nullptr;
+        } else {
+          at = take_token(at, blank, short_decimal);
+        }
+        if (at.before == nullptr) {
+          next = leave_to_careful();
+          if (next == nullptr) return row_;
+          at = line_start();
+          break;
+        }
+      }
+      base = next;
+      if (base == chunk_.end && at.before >= line_ && !end_line(at) && leave_to_careful() == nullptr) return row_;
+    }
+    return row_;
+  }
+
+ private:
+  enum class Expect { label, qid, feature, line_end };
+
+  struct Place {
+    const char* before;   // the character before the next token; null: leave the line to the careful parser
+    std::size_t feature;  // what the next token is expected to be; `width`: not the feature that follows
+    float* row;
+  };
+
+  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+  bool put_value(const char* value, const char* end, const ShortDecimalParser& short_decimal, float& to) const {
+    const std::size_t size = static_cast<std::size_t>(end - value);
+    const unsigned digit = static_cast<unsigned char>(*value) - unsigned{'0'};
+    if (size == 1 && digit < 10) {  // every second value of MSLR is 0
+      to = static_cast<float>(digit);
+      return true;
+    }
+    return short_decimal(value, size).as_float(to) || chunk_.careful_value(value, end, &to);
+  }
+
+  Place line_start() {
+    expect_ = Expect::label;
+    has_row_ = false;
+    comment_ = nullptr;
+    return {line_ - 1, chunk_.width, chunk_.X + row_ * chunk_.width};
+  }
+
+  // The line that ends with at.before is complete; false when it lacks something.
+  bool end_line(Place& at) {
+    if (expect_ == Expect::qid) return false;
+    if (has_row_) {
+      if (expect_ == Expect::feature) {
+        for (std::size_t f = at.feature; f < chunk_.width; ++f) at.row[f] = chunk_.absent;
+      }
+      ++row_;
+    }
+    line_ = at.before + 1;
+    at = line_start();
+    return true;
+  }
+
+  // The token between at.before and `blank`, which is not the value of the feature that follows.
+  Place take_token(Place at, const char* blank, const ShortDecimalParser& short_decimal) {
+    constexpr Place kCareful{nullptr, 0, nullptr};
+    if (at.before >= line_) {
+      if (*at.before == '\n') {
+        if (!end_line(at)) return kCareful;
+      } else if (comment_ == nullptr && !is_blank(*at.before)) {
+        return kCareful;  // some control character
+      }
+    }
+    const char* const token = at.before + 1;
+    at.before = blank;
+    if (comment_ == nullptr) {
+      if (token == blank) return at;
+      if (*token != '#') return take_field(at, token, blank, short_decimal) ? at : kCareful;
+      if (expect_ == Expect::qid) return kCareful;
+      comment_ = token + 1;
+      close_row(at);
+    }
+    if (*blank == '\n' && has_row_) {
+      RowText& text = chunk_.texts[row_];
+      text.comment = static_cast<std::uint32_t>(comment_ - chunk_.window);
+      text.comment_size = static_cast<std::uint32_t>(blank - comment_);
+    }
+    return at;
+  }
+
+  // A comment follows: no feature is to come.
+  void close_row(Place& at) {
+    if (expect_ == Expect::feature) {
+      for (std::size_t f = at.feature; f < chunk_.width; ++f) at.row[f] = chunk_.absent;
+    }
+    expect_ = Expect::line_end;
+    at.feature = chunk_.width;
+  }
+
+  bool take_field(Place& at, const char* token, const char* end, const ShortDecimalParser& short_decimal) {
+    const std::size_t size = static_cast<std::size_t>(end - token);
+    if (expect_ == Expect::feature) return take_feature(at, token, end, short_decimal);
+    if (expect_ == Expect::label) {
+      const ShortDecimal label = short_decimal(token, size);
+      if (!label.ok) return false;
+      chunk_.labels[row_] = label.as_double();
+      chunk_.texts[row_] = RowText{};
+      has_row_ = true;
+      expect_ = chunk_.has_qid ? Expect::qid : Expect::feature;
+    } else {
+      if (size <= 4 || std::memcmp(token, "qid:", 4) != 0 || std::memchr(token, '#', size) != nullptr) return false;
+      RowText& text = chunk_.texts[row_];
+      text.qid = static_cast<std::uint32_t>(token + 4 - chunk_.window);
+      text.qid_size = static_cast<std::uint32_t>(size - 4);
+      expect_ = Expect::feature;
+    }
+    if (expect_ == Expect::feature) at.feature = 0;
+    return true;
+  }
+
+  // A feature that is not the next one, or that stands after more than one space: those between are absent.
+  bool take_feature(Place& at, const char* token, const char* end, const ShortDecimalParser& short_decimal) {
+    std::size_t id = 0;
+    const char* c = token;
+    for (; *c >= '0' && *c <= '9' && id <= kMaxFeatures; ++c) id = id * 10 + static_cast<std::size_t>(*c - '0');
+    const std::size_t first_id = chunk_.first_id;
+    if (c == token || *c != ':' || id < at.feature + first_id || id - first_id >= chunk_.width) return false;
+    while (at.feature < id - first_id) at.row[at.feature++] = chunk_.absent;
+    return put_value(c + 1, end, short_decimal, at.row[at.feature++]);
+  }
+
+  // Hand the whole line to the careful parser; return where the next one starts, or null to stop.
+  const char* leave_to_careful() {
+    const char* end = static_cast<const char*>(std::memchr(line_, '\n', static_cast<std::size_t>(chunk_.end - line_)));
+    const LineStatus status = chunk_.careful_line(chunk_.context, line_, end, row_);
+    if (status == LineStatus::stop) return nullptr;
+    row_ += status == LineStatus::row;
+    line_ = end + 1;
+    return line_;
+  }
+
+  const SvmlightChunk& chunk_;
+  const char* line_;               // where the current line starts
+  const char* comment_ = nullptr;  // where its comment starts
+  Expect expect_ = Expect::label;
+  bool has_row_ = false;  // its label has been seen
+  std::size_t row_ = 0;
+};
+
+inline std::size_t parse_svmlight_rows(const SvmlightChunk& chunk) { return RowParser(chunk).parse(); }
+
+}  // namespace rankwood::RANKWOOD_ISA_NS

@@ -1,0 +1,80 @@
+"""Reading data files of any kind, told by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from rankwood.data.dataset import Dataset
+from rankwood.data.svmlight_stream import Progress
+from rankwood.data.text import PathLike, as_paths
+from rankwood.errors import DataError
+
+
+def read_data(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    n_features: int | None = None,
+    absent: float = 0.0,
+    zero_based: bool = False,
+    query_file: PathLike | Iterable[PathLike] | None = None,
+    queries: Literal["required", "optional"] = "required",
+    doc_ids: bool = True,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Read one or several files: `.csv` and `.tsv` (also `.gz`), `.parquet`, and anything else as SVMlight text.
+
+    The files are taken one after another, as if they were one; all must be of one kind. Options are those of
+    `read_svmlight`; `absent`, `zero_based`, `query_file` and `progress` say nothing to tables.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
+    >>> _ = path.write_text("1 qid:7 1:0.5\\n0 qid:7 1:0.25\\n")
+    >>> read_data(path)
+    Dataset(2 documents, 1 features, 1 queries)
+    """
+    files = as_paths(paths)
+    kinds = [file_kind(file) for file in files]
+    if len(set(kinds)) > 1:
+        other = next(file for file, kind in zip(files, kinds, strict=True) if kind != kinds[0])
+        raise DataError(f"{files[0]} and {other} are files of different kinds; give files of one kind")
+    if kinds[0] == "svmlight":
+        from rankwood.data.svmlight import read_svmlight
+
+        return read_svmlight(
+            files,
+            n_features=n_features,
+            absent=absent,
+            zero_based=zero_based,
+            doc_ids=doc_ids,
+            query_file=query_file,
+            queries=queries,
+            n_threads=n_threads,
+            progress=progress,
+        )
+    from rankwood.data.tables import read_csv, read_parquet
+
+    read = read_csv if kinds[0] == "csv" else read_parquet
+    data = read(files, queries=queries, n_threads=n_threads)
+    if n_features is not None and data.n_features != n_features:
+        raise DataError(f"{files[0]}: there are {data.n_features} feature columns, {n_features} were expected")
+    if not doc_ids:
+        data.doc_ids = None
+    return data
+
+
+def file_kind(path: Path) -> Literal["csv", "parquet", "svmlight"]:
+    """What a file holds, by its name.
+
+    >>> file_kind(Path("train.csv.gz")), file_kind(Path("train.parquet")), file_kind(Path("S1.txt"))
+    ('csv', 'parquet', 'svmlight')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    last = suffixes[-1] if suffixes else ""
+    if last in (".csv", ".tsv"):
+        return "csv"
+    return "parquet" if last == ".parquet" else "svmlight"

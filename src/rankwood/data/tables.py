@@ -1,0 +1,282 @@
+"""Ranking data as a table, CSV or Parquet, through pyarrow (the extra `arrow`).
+
+Columns are known by name: `qid` (or `query_id`), `label` (or `relevance`), `docid` (or `doc_id`) and `weight`.
+Every other column is a feature and must hold numbers or truth values; nulls are missing values (NaN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rankwood.data.dataset import Dataset
+from rankwood.data.svmlight_write import text_writer
+from rankwood.data.text import PathLike, as_paths
+from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
+from rankwood.errors import DataError, MissingPackageError
+from rankwood.threads import resolve_threads
+
+ROLES = {
+    "qid": ("qid", "query_id"),
+    "label": ("label", "relevance"),
+    "docid": ("docid", "doc_id"),
+    "weight": ("weight",),
+}
+_NULLS = ["", "NaN", "nan", "-nan", "NA", "na", "N/A", "n/a", "#N/A", "NULL", "null", "?"]
+_BATCH = 8192  # rows converted at a time: as many as stay in the processor's cache
+
+
+def read_csv(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    delimiter: str | None = None,
+    queries: Literal["required", "optional"] = "required",
+    n_threads: int | None = None,
+) -> Dataset:
+    """Read CSV files with a header line, plain or gzip; tab-separated ones when the name ends in `.tsv`.
+
+    Query ids are int64 when every one is written as a plain whole number, else strings. Without a label column the
+    data has no labels. Several files must have the same columns.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
+    >>> _ = path.write_text("qid,label,bm25,clicks\\n1,2,0.5,10\\n1,0,,3\\n")
+    >>> data = read_csv(path)
+    >>> data.feature_names, data.X.tolist()
+    (('bm25', 'clicks'), [[0.5, 10.0], [nan, 3.0]])
+    """
+    files = as_paths(paths)
+    pa = _pyarrow("reading CSV")
+    threads = resolve_threads(n_threads) > 1
+    tables = [_checked(pa, file, lambda file=file: _csv_table(pa, file, delimiter, threads)) for file in files]
+    return _as_dataset(pa, files, tables, queries)
+
+
+def read_parquet(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    queries: Literal["required", "optional"] = "required",
+    n_threads: int | None = None,
+) -> Dataset:
+    """Read Parquet files. Without a label column the data has no labels. Several files must have the same columns."""
+    files = as_paths(paths)
+    pa = _pyarrow("reading Parquet")
+    threads = resolve_threads(n_threads) > 1
+
+    def table(file: Path) -> Any:
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(str(file)).read(use_threads=threads)
+
+    tables = [_checked(pa, file, lambda file=file: table(file)) for file in files]
+    return _as_dataset(pa, files, tables, queries)
+
+
+def write_csv(data: Dataset, path: PathLike) -> None:
+    """Write `data` as CSV (tab-separated when the name ends in `.tsv`), packed when it ends in `.gz`."""
+    pa = _pyarrow("writing CSV")
+    from pyarrow import csv
+
+    options = csv.WriteOptions(delimiter=_delimiter(Path(path)), quoting_style="needed")
+    table = _as_table(pa, data)
+    with text_writer(path) as file:
+        csv.write_csv(table, file, options)
+
+
+def write_parquet(data: Dataset, path: PathLike) -> None:
+    """Write `data` as Parquet."""
+    pa = _pyarrow("writing Parquet")
+    from pyarrow import parquet
+
+    from rankwood.atomic import atomic_write
+
+    table = _as_table(pa, data)
+    with atomic_write(path) as file:
+        parquet.write_table(table, file)
+
+
+def _pyarrow(needed_for: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingPackageError("pyarrow", needed_for, "arrow") from None
+    return pyarrow
+
+
+def _checked(pa: Any, file: Path, read: Any) -> Any:
+    """The table that `read` returns; what goes wrong in it becomes one sentence with the name of the file."""
+    try:
+        return read()
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{file}: cannot be read: {reason[:300]}") from None
+
+
+def _delimiter(file: Path) -> str:
+    return "\t" if ".tsv" in file.suffixes[-2:] else ","
+
+
+def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any:
+    """Features are read as float32 at once: by way of float64 they would be rounded twice."""
+    from pyarrow import csv
+
+    parse = csv.ParseOptions(delimiter=delimiter or _delimiter(file))
+    convert = csv.ConvertOptions(null_values=_NULLS)
+    with csv.open_csv(str(file), parse_options=parse, convert_options=convert) as start:
+        schema = start.schema
+    types = {}
+    for field in schema:
+        role = next((role for role, names in ROLES.items() if field.name in names), None)
+        if role in ("qid", "docid"):
+            types[field.name] = pa.string()
+        elif pa.types.is_boolean(field.type):
+            types[field.name] = pa.bool_()
+        elif pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_null(field.type):
+            types[field.name] = pa.float32() if role is None else pa.float64()
+    convert = csv.ConvertOptions(null_values=_NULLS, column_types=types)
+    read = csv.ReadOptions(use_threads=threads)
+    try:
+        return csv.read_csv(str(file), read_options=read, parse_options=parse, convert_options=convert)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"cannot be read: {_with_column_name(str(error), schema.names)}") from None
+
+
+def _with_column_name(reason: str, names: list[str]) -> str:
+    """pyarrow counts columns from 0 in its messages; a name says more."""
+    for number, name in enumerate(names):
+        reason = reason.replace(f"In CSV column #{number}:", f"in column {name!r}:")
+    return " ".join(reason.split())[:300]
+
+
+def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str) -> Dataset:
+    if queries not in ("required", "optional"):
+        raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
+    names = tables[0].column_names
+    roles = _roles(files[0], names)
+    features = [name for name in names if name not in roles.values()]
+    if "qid" not in roles and queries == "required":
+        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {_shown(names)}")
+    if not features:
+        raise DataError(f"{files[0]}: there is no feature column; there are: {_shown(names)}")
+    for file, table in zip(files, tables, strict=True):
+        if sorted(table.column_names) != sorted(names):
+            odd = sorted(set(names) ^ set(table.column_names)) or ["one that is there twice"]
+            raise DataError(f"{file}: its columns are not those of {files[0]}: {_shown(odd)}")
+        if table.num_rows == 0:
+            raise DataError(f"{file}: the table has no rows")
+    X = np.empty((sum(table.num_rows for table in tables), len(features)), dtype=FEATURE)
+    start = 0
+    for file, table in zip(files, tables, strict=True):
+        _fill(pa, file, table, features, X[start : start + table.num_rows])
+        start += table.num_rows
+    columns = {role: _joined(pa, files, tables, name, role) for role, name in roles.items()}
+    qid = columns.get("qid")
+    try:
+        return Dataset(
+            X,
+            columns.get("label"),
+            qid=qid,
+            group=[len(X)] if qid is None else None,
+            weights=columns.get("weight"),
+            doc_ids=columns.get("docid"),
+            feature_names=features,
+        )
+    except DataError as error:
+        raise DataError(f"{files[0]}: {error}") from None
+
+
+def _roles(file: Path, names: list[str]) -> dict[str, str]:
+    """Which column has which role."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{file}: column {twice[0]!r} is there twice")
+    roles = {}
+    for role, known in ROLES.items():
+        present = [name for name in known if name in names]
+        if len(present) > 1:
+            raise DataError(f"{file}: columns {' and '.join(present)} mean the same: keep one of them")
+        if present:
+            roles[role] = present[0]
+    return roles
+
+
+def _fill(pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix) -> None:
+    from pyarrow import compute
+
+    for name in features:
+        kind = table.schema.field(name).type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if not (numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            value = next((value for value in table.column(name).to_pylist() if value is not None), None)
+            raise DataError(
+                f"{file}: column {name!r} holds {kind} values such as {str(value)[:40]!r}: features are numbers"
+            )
+    start = 0
+    for batch in table.select(features).to_batches(max_chunksize=_BATCH):
+        for number, column in enumerate(batch.columns):
+            values = compute.cast(column, pa.float32(), safe=False)
+            X[start : start + len(values), number] = values.to_numpy(zero_copy_only=False)
+        start += batch.num_rows
+
+
+def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str) -> AnyArray:
+    """One column of all tables: query ids as they are, names of documents as strings, the others as numbers."""
+    parts = []
+    for file, table in zip(files, tables, strict=True):
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if role == "docid":
+            parts.append(np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object))
+            continue
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise DataError(f"{file}: the {name} of row {row + 1} is missing")
+        if role == "qid":
+            parts.append(_query_ids(column.to_numpy(), file.suffix != ".parquet"))
+            continue
+        if not (
+            pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
+        ):
+            raise DataError(f"{file}: column {name!r} holds {column.type} values: numbers were expected")
+        parts.append(column.to_numpy())
+    return np.concatenate(parts)
+
+
+def _query_ids(values: AnyArray, from_text: bool) -> AnyArray:
+    """Texts that are all plain whole numbers become numbers: "7", but not "007"."""
+    if not from_text:
+        return values
+    unique, index = np.unique(values.astype(np.str_), return_inverse=True)
+    try:
+        numbers = np.array([int(text) for text in unique.tolist()], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return values
+    return numbers[index] if numbers.astype(np.str_).tolist() == unique.tolist() else values
+
+
+def _as_table(pa: Any, data: Dataset) -> Any:
+    if data.query_weights is not None:
+        raise DataError("a table has no place for weights of queries: set query_weights to None")
+    names = data.feature_names or tuple(f"f{number + 1}" for number in range(data.n_features))
+    reserved = [name for name in names if any(name in known for known in ROLES.values())]
+    if reserved:
+        raise DataError(f"a feature cannot be named {reserved[0]!r} in a table: that is the name of another column")
+    columns: dict[str, Any] = {"qid": data.qid}
+    if data.has_labels:
+        columns["label"] = data.y
+    if data.doc_ids is not None:
+        columns["docid"] = data.doc_ids.astype(str)
+    if data.weights is not None:
+        columns["weight"] = data.weights
+    columns.update(zip(names, data.X.T, strict=True))
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

@@ -1,0 +1,174 @@
+"""Text files as windows of bytes: plain or gzip, without ever holding a whole file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood import _native
+from rankwood.errors import DataError
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+_GZIP = b"\x1f\x8b"
+_OTHER_COMPRESSION = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+_COMPRESSED_BLOCK = 1 << 18
+
+
+def as_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    """One path or several, as a list of existing files.
+
+    >>> as_paths("no/such.txt")
+    Traceback (most recent call last):
+        ...
+    rankwood.errors.DataError: no/such.txt: there is no such file
+    """
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not several:
+        raise DataError("no data file was given")
+    return [existing_file(path) for path in several]
+
+
+def existing_file(path: PathLike) -> Path:
+    """`path` when it can be read from; else one clear sentence."""
+    file = Path(path)
+    try:
+        mode = os.stat(file).st_mode
+    except OSError as error:
+        raise DataError(_refusal(file, error)) from None
+    except ValueError as error:  # a NUL character
+        raise DataError(f"{os.fspath(path)!r} cannot be the name of a file: {error}") from None
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{file}: this is a folder, a file was expected")
+    if stat.S_ISREG(mode) and os.stat(file).st_size == 0:
+        raise DataError(f"{file}: the file is empty")
+    if not os.access(file, os.R_OK):
+        raise DataError(f"{file}: no permission to read it")
+    return file
+
+
+def _refusal(file: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{file}: there is no such file"
+    if isinstance(error, PermissionError):
+        return f"{file}: no permission to read it"
+    return f"{file}: cannot be read: {error.strerror or error}"
+
+
+class TextFile:
+    """A plain or gzip file (told by its first bytes), read from front to back.
+
+    `size` is its size on disk and `position` how much of that has been read: what a progress bar shows.
+    """
+
+    def __init__(self, path: Path, n_threads: int = 1) -> None:
+        self.path = path
+        self._n_threads = n_threads
+        self._file: BinaryIO
+        try:
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115  closed by close()
+            status = os.fstat(self._file.fileno())
+            self._head = b"" if stat.S_ISREG(status.st_mode) else self._peek_stream()
+            head = self._head or self._peek()
+        except OSError as error:
+            raise DataError(_refusal(path, error)) from None
+        self.size = status.st_size
+        self.position = 0
+        self._in_parallel = stat.S_ISREG(status.st_mode) and hasattr(_native, "read_at")
+        self.is_gzip = head.startswith(_GZIP)
+        self._gzip = _Gunzip(path, self._read_block) if self.is_gzip else None
+        for magic, name in _OTHER_COMPRESSION.items():
+            if head.startswith(magic):
+                self.close()
+                raise DataError(f"{path}: this is {name} data; unpack it first (only gzip is read as it is)")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def read_into(self, to: NDArray[np.uint8]) -> int:
+        """Fill `to` from its start; return the number of bytes, less than its size at the end of the file only."""
+        try:
+            if self._gzip is not None:
+                return self._gzip.read_into(to)
+            if self._in_parallel:
+                return self._read_in_parallel(to)
+            n = 0
+            while n < len(to) and (block := self._read_block(len(to) - n)):
+                to[n : n + len(block)] = np.frombuffer(block, np.uint8)
+                n += len(block)
+            return n
+        except OSError as error:
+            raise DataError(_refusal(self.path, error)) from None
+
+    def _read_in_parallel(self, to: NDArray[np.uint8]) -> int:
+        n = _native.read_at(self._file.fileno(), self.position, to, self._n_threads)
+        if n < 0:
+            raise OSError(-n, os.strerror(-n))
+        self.position += n
+        return n
+
+    def _read_block(self, size: int) -> bytes:
+        if self._head:
+            block, self._head = self._head[:size], self._head[size:]
+        else:
+            block = self._file.read(size) or b""
+        self.position += len(block)
+        return block
+
+    def _peek(self) -> bytes:
+        head = self._file.read(8) or b""
+        self._file.seek(0)
+        return head
+
+    def _peek_stream(self) -> bytes:
+        head = b""
+        while len(head) < 8 and (more := self._file.read(8 - len(head))):
+            head += more
+        return head
+
+
+class _Gunzip:
+    """Unpacks gzip data of any number of members."""
+
+    def __init__(self, path: Path, read_block: Callable[[int], bytes]) -> None:
+        self._path = path
+        self._read_block = read_block
+        self._member = zlib.decompressobj(wbits=31)
+        self._inside = False  # between the start and the end of a member
+        self._packed = b""
+
+    def read_into(self, to: NDArray[np.uint8]) -> int:
+        n = 0
+        while n < len(to) and self._has_packed():
+            try:
+                text = self._member.decompress(self._packed, len(to) - n)
+            except zlib.error as error:
+                raise DataError(f"{self._path}: damaged gzip data: {error}") from None
+            self._inside = not self._member.eof
+            self._packed = self._member.unconsumed_tail
+            to[n : n + len(text)] = np.frombuffer(text, np.uint8)
+            n += len(text)
+            if self._member.eof:
+                self._packed = self._member.unused_data.lstrip(b"\0")  # members may be padded
+                self._member = zlib.decompressobj(wbits=31)
+        return n
+
+    def _has_packed(self) -> bool:
+        """Get packed data to go on with; False at a proper end."""
+        while not self._packed:
+            more = self._read_block(_COMPRESSED_BLOCK)
+            if not more and self._inside:
+                raise DataError(f"{self._path}: the gzip data ends too early; is the file complete?")
+            if not more:
+                return False
+            self._packed = more if self._inside else more.lstrip(b"\0")
+        if not self._inside and not _GZIP.startswith(self._packed[:2]):
+            raise DataError(f"{self._path}: something that is not gzip follows the gzip data")
+        return True

@@ -1,0 +1,270 @@
+"""A ranking measure as a value: `nDCG@10`, `ERR@20`, `AP(rel=2)`, written as in ir-measures.
+
+What a measure leaves open (gain, value of a query without relevant documents, ...) the convention decides: see
+`rankwood.evaluation.conventions`. What it says wins over the convention.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from rankwood.errors import MeasureError
+
+Empty = Literal[0, 1, "skip"]
+
+# Names, and the parameters each measure takes. `empty` goes with all of them.
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "nDCG": ("dcg", "gains"),
+    "DCG": ("dcg", "gains"),
+    "ERR": ("max_grade",),
+    "AP": ("rel",),
+    "RR": ("rel",),
+    "P": ("rel",),
+    "R": ("rel",),
+    "RBP": ("p", "rel"),
+}
+_ALIASES = {
+    "ndcg": "nDCG",
+    "dcg": "DCG",
+    "err": "ERR",
+    "ap": "AP",
+    "map": "AP",
+    "mean_average_precision": "AP",
+    "rr": "RR",
+    "mrr": "RR",
+    "recip_rank": "RR",
+    "p": "P",
+    "pre": "P",
+    "precision": "P",
+    "r": "R",
+    "recall": "R",
+    "rbp": "RBP",
+}
+_KNOWN = "nDCG, DCG, ERR, AP (or MAP), RR (or MRR), P (or precision), R (or recall), RBP"
+
+# How `dcg` reads: gain and discount.
+DCG_FORMS: dict[str, tuple[str, str]] = {
+    "exp-log2": ("exp", "log2"),
+    "log2": ("linear", "log2"),
+    "exp-letor": ("exp", "letor"),
+}
+
+# Undefined (0/0) for a query without relevant documents, so that a convention may count such a query 1.
+NORMALISED = ("nDCG", "AP", "R")
+
+_NOTATION = re.compile(
+    r"\s*(?P<name>[A-Za-z][A-Za-z_]*?)\s*(?:\((?P<parameters>.*)\))?\s*(?:(?:@|_at_|_cut_|_)(?P<cutoff>\d+))?(?P<minus>-)?\s*",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Measure:
+    """A measure: its name, its cutoff (None: the whole list) and what its notation spells out (None: left open).
+
+    dcg        nDCG, DCG: 'exp-log2' (gain 2^label - 1), 'log2' (linear gain), 'exp-letor' (LETOR's discount)
+    gains      nDCG, DCG: gain of the labels 0, 1, 2, ...
+    max_grade  ERR: the largest label there can be
+    rel        AP, RR, P, R, RBP: least label of a relevant document
+    p          RBP: the user's persistence
+    empty      value of a query without relevant documents: 0, 1, or 'skip' to leave it out of the mean
+
+    >>> measure = Measure.parse("ndcg@10")
+    >>> measure, measure == Measure("nDCG", 10)
+    (<Measure nDCG@10>, True)
+    >>> str(Measure.parse("nDCG(dcg='log2')@5"))
+    "nDCG(dcg='log2')@5"
+    """
+
+    name: str
+    cutoff: int | None = None
+    dcg: str | None = None
+    gains: tuple[float, ...] | None = None
+    max_grade: float | None = None
+    rel: float | None = None
+    p: float | None = None
+    empty: Empty | None = None
+
+    def __post_init__(self) -> None:
+        name = _ALIASES.get(str(self.name).lower())
+        if name is None:
+            raise MeasureError(_unknown(str(self.name)))
+        self._set("name", name)
+        self._set("cutoff", _checked_cutoff(self.cutoff))
+        for parameter in ("dcg", "gains", "max_grade", "rel", "p"):
+            value = getattr(self, parameter)
+            if value is None:
+                continue
+            if parameter not in _PARAMETERS[name]:
+                raise MeasureError(f"{name} has no parameter {parameter}; it has: {_list_of_parameters(name)}")
+            self._set(parameter, _CHECKS[parameter](name, value))
+        if name == "RBP" and self.p is None:
+            self._set("p", 0.8)
+        if self.gains is not None and self.dcg is not None and DCG_FORMS[self.dcg][0] == "exp":
+            raise MeasureError(f"{name}: gains and dcg={self.dcg!r} both say what a label gains; leave one of them out")
+        if self.empty is not None:
+            self._set("empty", _checked_empty(name, self.empty))
+
+    def _set(self, field: str, value: Any) -> None:
+        object.__setattr__(self, field, value)
+
+    @classmethod
+    def parse(cls, text: str | Measure) -> Measure:
+        """Read `nDCG@10`, `nDCG(dcg='exp-log2')@10`, `AP(rel=2)`, ...; a Measure is returned as it is.
+
+        Upper and lower case are the same, and the names of LightGBM, XGBoost and trec_eval are understood: `map`,
+        `mrr`, `precision@5`, `ndcg_at_10`, `ndcg_cut_10`, and `ndcg@10-`, where a query without relevant documents
+        counts 0.
+
+        >>> Measure.parse("map@5-")
+        <Measure AP(empty=0)@5>
+        """
+        if isinstance(text, Measure):
+            return text
+        if not isinstance(text, str):
+            raise MeasureError(f"a measure is a text like 'nDCG@10' or a Measure, got {type(text).__name__}")
+        match = _NOTATION.fullmatch(text)
+        if match is None:
+            raise MeasureError(_unknown(text))
+        if match["name"].lower() not in _ALIASES:
+            raise MeasureError(_unknown(text, match["name"]))
+        parameters = _parse_parameters(text, match["parameters"])
+        if match["minus"]:
+            if "empty" in parameters:
+                raise MeasureError(f"{text!r} says twice what a query without relevant documents counts")
+            parameters["empty"] = 0
+        cutoff = None if match["cutoff"] is None else int(match["cutoff"])
+        return cls(match["name"], cutoff, **parameters)
+
+    @property
+    def higher_is_better(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        given = [f"{field}={_written(getattr(self, field))}" for field in _FIELDS if getattr(self, field) is not None]
+        text = self.name + (f"({', '.join(given)})" if given else "")
+        return text if self.cutoff is None else f"{text}@{self.cutoff}"
+
+    def __repr__(self) -> str:
+        return f"<Measure {self}>"
+
+
+_FIELDS = tuple(field.name for field in fields(Measure) if field.name not in ("name", "cutoff"))
+
+
+def parse_measure(text: str | Measure) -> Measure:
+    """Read a measure: `Measure.parse`.
+
+    >>> parse_measure("precision@5")
+    <Measure P@5>
+    """
+    return Measure.parse(text)
+
+
+def _unknown(text: str, name: str | None = None) -> str:
+    near = difflib.get_close_matches((name or text).lower(), _ALIASES, n=1, cutoff=0.5)
+    hint = f" (did you mean {_ALIASES[near[0]]}?)" if near else ""
+    return (
+        f"unknown measure {text!r}{hint}: known are {_KNOWN}, written as in nDCG@10, AP(rel=2) or ERR(max_grade=4)@20"
+    )
+
+
+def _list_of_parameters(name: str) -> str:
+    return ", ".join((*_PARAMETERS[name], "empty"))
+
+
+def _parse_parameters(text: str, parameters: str | None) -> dict[str, Any]:
+    if parameters is None:
+        return {}
+    try:
+        call = ast.parse(f"f({parameters})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
+            raise ValueError
+        values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError):
+        raise MeasureError(f"cannot read the parameters of {text!r}; write them as in nDCG(dcg='log2')@10") from None
+    for name in values:
+        if name not in _FIELDS:
+            near = difflib.get_close_matches(name, _FIELDS, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise MeasureError(f"unknown parameter {name!r} in {text!r}{hint}: there are {', '.join(_FIELDS)}")
+    return values
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_written, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
+
+
+def _number(name: str, parameter: str, value: Any) -> float:
+    """A finite number; whole ones as int, so that they print without a decimal point."""
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise MeasureError(f"{name}: {parameter} must be a number, got {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise MeasureError(f"{name}: {parameter} must be finite, got {value!r}")
+    return int(number) if number.is_integer() else number
+
+
+def _checked_cutoff(cutoff: Any) -> int | None:
+    if cutoff is None:
+        return None
+    if isinstance(cutoff, bool) or not hasattr(cutoff, "__index__") or int(cutoff) < 1:
+        raise MeasureError(f"the cutoff of a measure is a whole number from 1 up, got {cutoff!r}")
+    return int(cutoff)
+
+
+def _checked_dcg(name: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in DCG_FORMS:
+        raise MeasureError(f"{name}: dcg must be one of {', '.join(map(repr, DCG_FORMS))}, got {value!r}")
+    return value
+
+
+def _checked_gains(name: str, value: Any) -> tuple[float, ...]:
+    if isinstance(value, Mapping):  # as ir-measures writes them: {label: gain}
+        if set(value) != set(range(len(value))):
+            raise MeasureError(f"{name}: gains must be given for the labels 0, 1, 2, ..., got {value!r}")
+        value = [value[label] for label in range(len(value))]
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise MeasureError(f"{name}: gains must be a list of the gains of labels 0, 1, 2, ..., got {value!r}")
+    gains = tuple(_number(name, "each of gains", gain) for gain in value)
+    if not gains or min(gains) < 0:
+        raise MeasureError(f"{name}: gains must be one or more numbers from 0 up, got {value!r}")
+    return gains
+
+
+def _checked_max_grade(name: str, value: Any) -> float:
+    grade = _number(name, "max_grade", value)
+    if not 0 < grade <= 1000:
+        raise MeasureError(f"{name}: max_grade must be above 0 and at most 1000, got {value!r}")
+    return grade
+
+
+def _checked_p(name: str, value: Any) -> float:
+    if not 0 < _number(name, "p", value) < 1:
+        raise MeasureError(f"{name}: p must lie between 0 and 1, got {value!r}")
+    return float(value)
+
+
+def _checked_empty(name: str, value: Any) -> Empty:
+    if isinstance(value, bool) or value not in (0, 1, "skip"):
+        raise MeasureError(f"{name}: empty must be 0, 1 or 'skip', got {value!r}")
+    if value == 1 and name not in NORMALISED:
+        raise MeasureError(f"{name} of a query without relevant documents is 0: empty must be 0 or 'skip'")
+    return "skip" if value == "skip" else 1 if value == 1 else 0
+
+
+_CHECKS: dict[str, Any] = {
+    "dcg": _checked_dcg,
+    "gains": _checked_gains,
+    "max_grade": _checked_max_grade,
+    "rel": lambda name, value: _number(name, "rel", value),
+    "p": _checked_p,
+}

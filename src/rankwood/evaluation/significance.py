@@ -1,0 +1,353 @@
+"""Is one ranker better than another, or as good? Tests on per-query values.
+
+Every function takes two arrays with one value per query, `a` and `b`, in the same order of queries. The difference is
+always `b - a`, and `alternative="greater"` asks whether `b` is greater. A query whose value is NaN in either array is
+left out. Differences that are equal but for rounding count as ties, as 0.3 - 0.2 and 0.1 do: the tolerance is 2**-44
+of the largest value. When all differences are zero a test of difference answers p = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from rankwood import _native
+from rankwood.dtypes import FloatArray, IndexArray
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.paired import Pairs
+from rankwood.threads import resolve_threads
+
+Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
+
+_MAX_WILCOXON_EXACT = 50  # beyond it the normal approximation; 2**50 sign patterns still count exactly in float64
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """What every test returns. `mean_difference` is the mean of b - a over the `n_queries` pairs without NaN."""
+
+    statistic: float
+    p_value: float
+    mean_difference: float
+    n_queries: int
+    alternative: str
+
+
+@dataclass(frozen=True)
+class RandomisationResult(PairedResult):
+    """`n_permutations` were drawn, or when `exact`, are all there are."""
+
+    n_permutations: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class WilcoxonResult(PairedResult):
+    """`n_nonzero` differences were ranked; `exact` or by the normal approximation."""
+
+    n_nonzero: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class TTestResult(PairedResult):
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class NonInferiorityResult(PairedResult):
+    """A small p-value says that b is worse than a by less than `margin`, if at all."""
+
+    margin: float
+    method: str
+
+
+@dataclass(frozen=True)
+class EquivalenceResult(PairedResult):
+    """`p_value` is the larger one of `p_lower` (b not worse) and `p_upper` (b not better by `margin` or more)."""
+
+    margin: float
+    method: str
+    p_lower: float
+    p_upper: float
+
+
+@dataclass(frozen=True)
+class BootstrapInterval:
+    """Confidence interval of the mean of b - a."""
+
+    low: float
+    high: float
+    confidence: float
+    mean_difference: float
+    n_queries: int
+    n_resamples: int
+    method: str
+
+
+def randomisation_test(
+    a: Any,
+    b: Any,
+    *,
+    n_permutations: int = 10_000,
+    seed: int = 0,
+    alternative: Alternative = "two-sided",
+    n_threads: int | None = None,
+) -> RandomisationResult:
+    """Fisher's paired randomisation test: how often do random signs give a mean difference as large?
+
+    With m differences that are not zero and 2**m <= `n_permutations`, all sign patterns are enumerated and p is
+    exact; else p = (count + 1) / (n_permutations + 1). Ties with the observed mean count as at least as large.
+    The result depends on the seed, but neither on the order of the queries nor on the number of threads.
+
+    >>> randomisation_test([0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 0.4, 0.6]).p_value
+    0.125
+    """
+    pairs = Pairs.of(a, b)
+    _check_alternative(alternative)
+    p_value, n_tried, exact = _randomise(pairs, n_permutations, seed, alternative, n_threads)
+    return RandomisationResult(pairs.mean, p_value, pairs.mean, pairs.n, alternative, n_tried, exact)
+
+
+def wilcoxon_test(a: Any, b: Any, *, alternative: Alternative = "two-sided") -> WilcoxonResult:
+    """Wilcoxon's signed-rank test.
+
+    Zero differences are left out and tied ones share their mean rank. The statistic is, as in scipy, the sum of the
+    ranks of positive differences, for "two-sided" the smaller one of that and its counterpart. Up to 50 differences
+    p is exact, ties or not; above, it comes from the normal approximation without continuity correction.
+
+    >>> wilcoxon_test([1, 2, 3, 4, 5], [2, 4, 6, 8, 10]).p_value
+    0.0625
+    """
+    pairs = Pairs.of(a, b)
+    _check_alternative(alternative)
+    signed = pairs.fixed[pairs.fixed != 0]
+    n = len(signed)
+    signed = signed[np.argsort(np.abs(signed))]
+    tie = np.cumsum(np.diff(np.abs(signed), prepend=0) > 1)  # number of its group of ties
+    counts = np.bincount(tie)
+    doubled_ranks = (2 * np.cumsum(counts) - counts + 1)[tie]  # twice the mean rank: whole numbers
+    positive, total = int(doubled_ranks[signed > 0].sum()), n * (n + 1)
+    exact = n <= _MAX_WILCOXON_EXACT
+    if exact:
+        at_most = np.cumsum(_signed_rank_counts(doubled_ranks)) / 2.0**n
+        p_less, p_greater = float(at_most[positive]), float(at_most[total - positive])
+    else:
+        from scipy.special import ndtr
+
+        variance = (n * (n + 1) * (2 * n + 1) - float(np.sum(counts.astype(np.float64) ** 3 - counts)) / 2) / 24
+        z = (positive - total / 2) / 2 / math.sqrt(variance)
+        p_less, p_greater = float(ndtr(z)), float(ndtr(-z))
+    p_value = {"less": p_less, "greater": p_greater, "two-sided": min(1.0, 2 * min(p_less, p_greater))}[alternative]
+    statistic = (min(positive, total - positive) if alternative == "two-sided" else positive) / 2
+    return WilcoxonResult(statistic, p_value, pairs.mean, pairs.n, alternative, n, exact)
+
+
+def paired_t_test(a: Any, b: Any, *, alternative: Alternative = "two-sided") -> TTestResult:
+    """Student's paired t-test. Equal non-zero differences give an infinite statistic.
+
+    >>> round(paired_t_test([1, 2, 3, 4], [2, 4, 4, 6]).p_value, 4)
+    0.0138
+    """
+    pairs = Pairs.of(a, b)
+    _check_alternative(alternative)
+    statistic, p_value, standard_error = _t_test(pairs, alternative)
+    return TTestResult(statistic, p_value, pairs.mean, pairs.n, alternative, standard_error)
+
+
+def bootstrap_interval(
+    a: Any,
+    b: Any,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+    method: Literal["percentile", "bca"] = "percentile",
+    n_threads: int | None = None,
+) -> BootstrapInterval:
+    """Bootstrap confidence interval of the mean difference, queries drawn with replacement (Efron).
+
+    `method="bca"` corrects for bias and skewness (bias-corrected and accelerated). As for the randomisation test, the
+    result depends on the seed but not on the order of the queries or the number of threads.
+
+    >>> interval = bootstrap_interval([0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 0.4, 0.6])
+    >>> round(interval.low, 3), round(interval.high, 3)
+    (0.1, 0.2)
+    """
+    pairs = Pairs.of(a, b)
+    if not 0.0 < confidence < 1.0:
+        raise RankwoodError(f"confidence must lie between 0 and 1, got {confidence}")
+    if method not in ("percentile", "bca"):
+        raise RankwoodError(f"method must be 'percentile' or 'bca', got {method!r}")
+    if n_resamples < 1:
+        raise RankwoodError(f"n_resamples must be at least 1, got {n_resamples}")
+    sums = np.empty(n_resamples, dtype=np.int64)
+    _native.bootstrap_sums(np.sort(pairs.fixed), _check_seed(seed), resolve_threads(n_threads), sums)
+    levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    if method == "bca":
+        levels = _bca_levels(levels, sums, pairs)
+    low, high = np.ldexp(np.quantile(sums.astype(np.float64), levels) / pairs.n, pairs.exponent)
+    return BootstrapInterval(float(low), float(high), confidence, pairs.mean, pairs.n, n_resamples, method)
+
+
+def non_inferiority_test(
+    a: Any,
+    b: Any,
+    *,
+    margin: float,
+    method: Literal["t", "randomisation"] = "t",
+    n_permutations: int = 10_000,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> NonInferiorityResult:
+    """Is `b` as good as `a`, up to `margin`? One-sided test of "mean(b - a) <= -margin".
+
+    A small p-value supports "b is worse by less than the margin, if it is worse at all". When all differences are
+    equal there is nothing to estimate: p of the t-test is 0 or 1.
+
+    >>> non_inferiority_test([0.5, 0.4, 0.6, 0.5], [0.5, 0.41, 0.59, 0.51], margin=0.05).p_value < 0.01
+    True
+    """
+    pairs = Pairs.of(a, b)
+    statistic, p_value = _shifted_test(pairs, _check_margin(margin), method, n_permutations, seed, n_threads)
+    return NonInferiorityResult(statistic, p_value, pairs.mean, pairs.n, "greater", float(margin), method)
+
+
+def equivalence_test(
+    a: Any,
+    b: Any,
+    *,
+    margin: float,
+    method: Literal["t", "randomisation"] = "t",
+    n_permutations: int = 10_000,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> EquivalenceResult:
+    """Do `a` and `b` differ by less than `margin` either way? Two one-sided tests (TOST, Schuirmann 1987).
+
+    A small p-value supports "-margin < mean(b - a) < margin". The statistic is that of the test with the larger p.
+
+    >>> equivalence_test([0.5, 0.4, 0.6, 0.5], [0.5, 0.41, 0.59, 0.51], margin=0.05).p_value < 0.01
+    True
+    """
+    pairs = Pairs.of(a, b)
+    _check_margin(margin)
+    lower = _shifted_test(pairs, margin, method, n_permutations, seed, n_threads)
+    upper = _shifted_test(pairs.swapped(), margin, method, n_permutations, seed, n_threads)
+    statistic = lower[0] if lower[1] >= upper[1] else -upper[0]
+    p_value = max(lower[1], upper[1])
+    return EquivalenceResult(
+        statistic, p_value, pairs.mean, pairs.n, "within margin", float(margin), method, lower[1], upper[1]
+    )
+
+
+def holm(p_values: Any) -> FloatArray:
+    """Adjust the p-values of many comparisons (Holm 1979): reject where the adjusted one is at most alpha.
+
+    The chance of one false rejection or more stays below alpha, however the comparisons depend on each other.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1:
+        raise DataError(f"p_values must have one dimension, got shape {p.shape}")
+    bad = np.flatnonzero(~((p >= 0) & (p <= 1)))
+    if len(bad):
+        raise DataError(f"p-value {bad[0]} is {p[bad[0]]}: it must lie between 0 and 1")
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return adjusted
+
+
+def _randomise(
+    pairs: Pairs, n_permutations: int, seed: int, alternative: Alternative, n_threads: int | None
+) -> tuple[float, int, bool]:
+    """p-value, number of permutations, and whether they were all there are."""
+    if n_permutations < 1:
+        raise RankwoodError(f"n_permutations must be at least 1, got {n_permutations}")
+    seed, n_threads = _check_seed(seed), resolve_threads(n_threads)
+    magnitudes = np.sort(np.abs(pairs.fixed[pairs.fixed != 0]))
+    observed = int(pairs.fixed.sum())
+    # the null distribution is symmetric: "less" is "greater" of the swapped pair
+    bound = {"greater": observed, "less": -observed, "two-sided": abs(observed)}[alternative]
+    bound -= 2 * len(magnitudes)  # sums that are equal but for rounding are off by one unit per query at most
+    exact = len(magnitudes) < 63 and 2 ** len(magnitudes) <= n_permutations
+    n_tried = 2 ** len(magnitudes) if exact else n_permutations
+    two_sided = alternative == "two-sided"
+    count = _native.count_sign_flips(magnitudes, bound, two_sided, n_tried, exact, seed, n_threads)
+    p_value = count / n_tried if exact else (count + 1) / (n_tried + 1)
+    return p_value, n_tried, exact
+
+
+def _t_test(pairs: Pairs, alternative: Alternative) -> tuple[float, float, float]:
+    """Statistic, p-value and standard error."""
+    from scipy.special import stdtr  # Student's distribution function
+
+    n, mean = pairs.n, pairs.mean
+    scale = pairs.largest or 1.0  # squares of tiny values would vanish
+    error = scale * math.sqrt(math.fsum(((pairs.differences - mean) / scale) ** 2) / (n - 1) / n)
+    if error == 0 and mean == 0:
+        return 0.0, 1.0, error
+    statistic = mean / error if error > 0 else math.copysign(math.inf, mean)
+    if alternative == "two-sided":
+        return statistic, float(2 * stdtr(n - 1, -abs(statistic))), error
+    return statistic, float(stdtr(n - 1, statistic if alternative == "less" else -statistic)), error
+
+
+def _shifted_test(
+    pairs: Pairs, margin: float, method: str, n_permutations: int, seed: int, n_threads: int | None
+) -> tuple[float, float]:
+    """Statistic and p-value of the one-sided test that the mean difference is above -margin."""
+    shifted = pairs.plus(margin)
+    if method == "t":
+        return _t_test(shifted, "greater")[:2]
+    if method == "randomisation":
+        return shifted.mean, _randomise(shifted, n_permutations, seed, "greater", n_threads)[0]
+    raise RankwoodError(f"method must be 't' or 'randomisation', got {method!r}")
+
+
+def _signed_rank_counts(doubled_ranks: IndexArray) -> FloatArray:
+    """How many of the 2**n sign patterns give each (doubled) sum of positive ranks: one convolution per rank."""
+    counts = np.zeros(int(doubled_ranks.sum()) + 1)
+    counts[0] = 1.0
+    for rank in doubled_ranks:
+        counts[rank:] += counts[:-rank].copy()
+    return counts
+
+
+def _bca_levels(levels: FloatArray, sums: IndexArray, pairs: Pairs) -> FloatArray:
+    """Quantiles to take instead of `levels` (Efron 1987)."""
+    from scipy.special import ndtr, ndtri
+
+    observed = int(pairs.fixed.sum())
+    n = len(sums)
+    below = (np.count_nonzero(sums < observed) + np.count_nonzero(sums <= observed)) / (2 * n)
+    bias = ndtri(min(max(below, 0.5 / n), 1 - 0.5 / n))
+    centred = (pairs.differences - pairs.mean) / (pairs.largest or 1.0)
+    spread = math.fsum(centred**2)
+    acceleration = math.fsum(centred**3) / (6 * spread**1.5) if spread else 0.0
+    z = bias + ndtri(levels)
+    corrected: FloatArray = ndtr(bias + z / (1 - acceleration * z))
+    return corrected
+
+
+def _check_alternative(alternative: str) -> None:
+    if alternative not in ("two-sided", "greater", "less"):
+        raise RankwoodError(f"alternative must be 'two-sided', 'greater' or 'less', got {alternative!r}")
+
+
+def _check_seed(seed: int) -> int:
+    if not 0 <= seed < 2**64:
+        raise RankwoodError(f"seed must lie between 0 and 2**64 - 1, got {seed}")
+    return int(seed)
+
+
+def _check_margin(margin: float) -> float:
+    if not 0 < margin < math.inf:
+        raise RankwoodError(f"margin must be a positive number, got {margin}")
+    return margin

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rankwood as rw
+from rankwood import DataError, write_qrels, write_run
+
+
+@pytest.fixture
+def data() -> rw.Dataset:
+    X = np.zeros((5, 1))
+    return rw.Dataset(X, [0, 2, 1, 0, 3], qid=["q 2", 1, "q 2", "q 2", 1], doc_ids=["a", "b b", "", " c\t", "e"])
+
+
+def test_a_run_is_sorted_by_score(tmp_path, data):
+    write_run(tmp_path / "run", data, [0.5, 1 / 3, 2, 0.5, -1e-30], tag="t")
+    assert (tmp_path / "run").read_text() == (
+        "q_2 Q0 d2 1 2.0 t\n"
+        "q_2 Q0 a 2 0.5 t\n"  # ties in the order of documents
+        "q_2 Q0 c 3 0.5 t\n"
+        "1 Q0 b_b 1 0.3333333333333333 t\n"
+        "1 Q0 e 2 -1e-30 t\n"
+    )
+
+
+def test_qrels(tmp_path, data):
+    write_qrels(tmp_path / "qrels", data)
+    assert (tmp_path / "qrels").read_text() == "q_2 0 a 0\nq_2 0 d2 1\nq_2 0 c 0\n1 0 b_b 2\n1 0 e 3\n"
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
+def test_scores_have_all_their_digits(tmp_path_factory, scores):
+    path = tmp_path_factory.getbasetemp() / "run"
+    write_run(path, rw.Dataset(np.zeros((len(scores), 1)), group=[len(scores)]), scores)
+    fields = [line.split() for line in path.read_text().splitlines()]
+    written = {int(docno[1:]): float(score) for _, _, docno, _, score, _ in fields}
+    assert written == dict(enumerate(scores))
+    assert [float(field[4]) for field in fields] == sorted(scores, reverse=True)
+    assert [int(field[3]) for field in fields] == list(range(1, len(scores) + 1))
+
+
+def test_trec_eval_measures_what_was_written(tmp_path):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    rng = np.random.default_rng(0)
+    data = rw.Dataset(np.zeros((60, 1)), rng.integers(0, 4, 60), group=[20, 25, 15])
+    scores = rng.permutation(60).astype(float)
+    write_run(tmp_path / "run", data, scores)
+    write_qrels(tmp_path / "qrels", data)
+    with open(tmp_path / "run") as run, open(tmp_path / "qrels") as qrels:
+        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(qrels), {"recip_rank", "P_5"})
+        result = evaluator.evaluate(pytrec_eval.parse_run(run))
+    for number in range(3):
+        rows = slice(*data.offsets[number : number + 2])
+        relevant = data.y[rows][np.argsort(-scores[rows])] >= 1
+        assert result[str(number)]["P_5"] == pytest.approx(relevant[:5].mean())
+        assert result[str(number)]["recip_rank"] == pytest.approx(1 / (1 + relevant.argmax()))
+
+
+def test_what_cannot_be_written(tmp_path, data):
+    run = tmp_path / "run"
+    with pytest.raises(DataError, match=r"scores must have one value per document \(5\), got shape \(4,\)"):
+        write_run(run, data, [1, 2, 3, 4])
+    with pytest.raises(DataError, match="the score of row 3 is NaN"):
+        write_run(run, data, [1, 2, 3, np.nan, 4])
+    with pytest.raises(DataError, match="tag must be one word, got 'my run'"):
+        write_run(run, data, np.zeros(5), tag="my run")
+    twice = rw.Dataset([[0.0], [0.0]], [0.5, 1], qid=[1, 1], doc_ids=["x", "x"])
+    with pytest.raises(DataError, match="document id 'x' stands twice in query '1'"):
+        write_run(run, twice, [1, 2])
+    with pytest.raises(DataError, match=r"the label of row 0 is 0.5: TREC judgements are whole numbers"):
+        write_qrels(run, twice)
+    with pytest.raises(DataError, match="no labels"):
+        write_qrels(run, rw.Dataset([[0.0]], qid=[1]))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,87 @@
+"""evaluate and compare: models, learners and plain scores against data sets in any row order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rankwood as rw
+
+
+@pytest.fixture
+def data() -> rw.Dataset:
+    rng = np.random.default_rng(0)
+    return rw.Dataset(rng.normal(size=(90, 3)), rng.integers(4, size=90), qid=rng.integers(8, size=90))
+
+
+def test_values_do_not_depend_on_the_order_of_queries(data):
+    scores = np.random.default_rng(1).normal(size=90)
+    grouped = data.select_queries(np.arange(data.n_queries))
+    by_row = {tuple(row): score for row, score in zip(data.X.tolist(), scores, strict=True)}
+    same = np.array([by_row[tuple(row)] for row in grouped.X.tolist()])
+    mixed, tidy = rw.evaluate(scores, data, ["nDCG@10", "AP"]), rw.evaluate(same, grouped, ["nDCG@10", "AP"])
+    for name in mixed:
+        assert_array_equal(mixed.per_query[name], tidy.per_query[name])
+
+
+def test_an_ensemble_a_learner_and_its_scores_are_alike(data):
+    model = rw.Ensemble.from_trees([(0, 0.0, 1.0, 2.0), (1, 0.5, 0.0, 0.5)], n_features=3)
+
+    class Learner:
+        def predict(self, X):
+            return model.score(X)
+
+    results = [rw.evaluate(m, data, "nDCG@5")["nDCG@5"] for m in (model, Learner(), model.score(data.X))]
+    assert results[0] == results[1] == results[2]
+
+
+def test_query_weights_weigh_the_mean(data):
+    scores = data.X[:, 0]
+    plain = rw.evaluate(scores, data, "AP")
+    weights = np.arange(1.0, data.n_queries + 1)
+    weighted = rw.Dataset(data.X, data.y, qid=data.qid, query_weights=weights)
+    assert_allclose(rw.evaluate(scores, weighted, "AP")["AP"], np.average(plain.per_query["AP"], weights=weights))
+
+
+def test_measures_are_found_by_any_of_their_names(data):
+    result = rw.evaluate(data.X[:, 0], data, ["ndcg@10", "map"])
+    assert list(result) == ["nDCG@10", "AP"]
+    assert result["ndcg@10"] == result["nDCG@10"]
+    assert len(result) == 2
+    assert "convention rankwood" in repr(result)
+
+
+def test_the_better_model_has_the_positive_difference(data):
+    comparison = rw.compare(np.zeros(90), data.y, data, "nDCG@10")
+    assert comparison.difference > 0
+    assert comparison.difference == pytest.approx(comparison.other_mean - comparison.mean)
+    assert comparison.interval[0] > 0
+    assert comparison.p_randomisation < 0.05
+    back = rw.compare(data.y, np.zeros(90), data, "nDCG@10")
+    assert back.difference == -comparison.difference
+
+
+def test_a_model_does_not_differ_from_itself(data):
+    comparison = rw.compare(data.X[:, 0], data.X[:, 0], data)
+    assert (comparison.difference, comparison.interval) == (0.0, (0.0, 0.0))
+    assert (comparison.p_randomisation, comparison.p_wilcoxon, comparison.p_t) == (1.0, 1.0, 1.0)
+
+
+def test_wrong_scores_are_refused(data):
+    with pytest.raises(rw.DataError, match=r"one value per row \(90\), got shape \(3,\)"):
+        rw.evaluate([1, 2, 3], data)
+    bad = np.zeros(90)
+    bad[7] = np.nan
+    with pytest.raises(rw.RankwoodError, match="7"):
+        rw.evaluate(bad, data)
+    with pytest.raises(rw.DataError, match="no labels"):
+        rw.evaluate(np.zeros(2), rw.Dataset([[1.0], [2.0]], group=[2]))
+
+
+def test_values_of_two_conventions_are_not_compared(data):
+    from rankwood.evaluation.evaluate import compare_values
+
+    first, second = (rw.evaluate(data.y, data, convention=name) for name in ("rankwood", "lightgbm"))
+    with pytest.raises(rw.RankwoodError, match="cannot compare rankwood values with lightgbm values"):
+        compare_values(first, second, "nDCG@10")
