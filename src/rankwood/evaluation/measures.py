@@ -170,9 +170,7 @@ def parse_measure(text: str | Measure) -> Measure:
 def _unknown(text: str, name: str | None = None) -> str:
     near = difflib.get_close_matches((name or text).lower(), _ALIASES, n=1, cutoff=0.5)
     hint = f" (did you mean {_ALIASES[near[0]]}?)" if near else ""
-    return (
-        f"unknown measure {text!r}{hint}: known are {_KNOWN}, written as in nDCG@10, AP(rel=2) or ERR(max_grade=4)@20"
-    )
+    return f"unknown measure {text!r}{hint}: known are {_KNOWN}, written as in nDCG@10 or AP(rel=2)"
 
 
 def _list_of_parameters(name: str) -> str:
