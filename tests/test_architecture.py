@@ -15,7 +15,7 @@ ROOT = Path(rankwood.__file__).parent
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
     {"threads", "isa", "matrix", "atomic"},
-    {"data", "ensemble", "model_file", "topology"},
+    {"data", "ensemble", "model_file", "topology", "losses"},
     {"evaluation"},
     {"cli", "__main__"},
 ]

@@ -4,11 +4,13 @@
 namespace rankwood::RANKWOOD_ISA_NS {
 
 #include "histogram.inl"
+#include "lambdas.inl"
 
 const Kernels table = {
     RANKWOOD_ISA_NAME,
     accumulate,
     best_split,
+    pair_lambdas,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS
