@@ -15,8 +15,9 @@ ROOT = Path(rankwood.__file__).parent
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
     {"threads", "isa", "matrix", "atomic", "rows", "model_arrays", "tree"},
-    {"data", "ensemble", "model_file", "topology"},
-    {"evaluation"},
+    {"data", "ensemble", "model_file", "topology", "losses"},
+    {"evaluation", "trees"},
+    {"learners"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

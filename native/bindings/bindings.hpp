@@ -35,5 +35,6 @@ void bind_measures(nb::module_& m);
 void bind_significance(nb::module_& m);
 void bind_ensemble(nb::module_& m);
 void bind_learner(nb::module_& m);
+void bind_losses(nb::module_& m);
 
 }  // namespace rankwood

@@ -21,4 +21,5 @@ NB_MODULE(_native, m) {
   bind_significance(m);
   bind_ensemble(m);
   bind_learner(m);
+  bind_losses(m);
 }

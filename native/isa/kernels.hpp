@@ -37,6 +37,21 @@ struct RankBuffer {
 
 struct SvmlightChunk;
 
+constexpr int kLanes = 8;  // documents of a query whose pairs are counted side by side
+
+// One query, its documents in ranked order. Arrays of floats have room up to a multiple of kLanes and are aligned.
+struct RankedQuery {
+  std::size_t n;               // documents
+  std::size_t n_top;           // pairs (i, j), j > i, are counted for ranks i < n_top; at most n - 1
+  const double* ranked_score;  // descending, differences finite
+  double sigma;
+  float* gain;            // gain above the query's lowest, over the ideal DCG
+  const float* discount;  // by rank
+  float distance_offset;  // pairs are divided by this + sigma * the difference of scores; 0: they are not divided
+  float *score, *score_rest, *exponential, *lambda_lost, *weight_won;  // scratch
+  double *lambda, *weight;  // OUT, n entries; without the factors sigma and sigma^2
+};
+
 struct Kernels {
   const char* name;
 
@@ -56,6 +71,7 @@ struct Kernels {
                      std::int64_t* out) noexcept;
   FeatureSplit (*best_split)(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
                              bool has_missing, std::int64_t total, const SplitRules& rules) noexcept;
+  double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
 };
 
 // The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.

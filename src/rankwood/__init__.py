@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankwood._version import __version__
 
 if TYPE_CHECKING:
+    from rankwood.data.binning import BinnedDataset as BinnedDataset
     from rankwood.data.dataset import Dataset as Dataset
     from rankwood.data.files import read_data as read_data
     from rankwood.data.svmlight import iter_svmlight as iter_svmlight
@@ -41,6 +42,13 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
+    from rankwood.learners.callbacks import early_stopping as early_stopping
+    from rankwood.learners.callbacks import log_evaluation as log_evaluation
+    from rankwood.learners.callbacks import record_evaluation as record_evaluation
+    from rankwood.learners.callbacks import reset_parameter as reset_parameter
+    from rankwood.learners.checkpoint import Checkpoint as Checkpoint
+    from rankwood.learners.presets import MART as MART
+    from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
 
@@ -49,6 +57,14 @@ _HOME_OF = {
     "Ensemble": "rankwood.ensemble",
     "Tree": "rankwood.tree",
     "load_model": "rankwood.model_file",
+    "BinnedDataset": "rankwood.data.binning",
+    "MART": "rankwood.learners.presets",
+    "LambdaMART": "rankwood.learners.presets",
+    "Checkpoint": "rankwood.learners.checkpoint",
+    "early_stopping": "rankwood.learners.callbacks",
+    "log_evaluation": "rankwood.learners.callbacks",
+    "record_evaluation": "rankwood.learners.callbacks",
+    "reset_parameter": "rankwood.learners.callbacks",
     "read_data": "rankwood.data.files",
     "iter_svmlight": "rankwood.data.svmlight",
     "read_svmlight": "rankwood.data.svmlight",

@@ -5,7 +5,7 @@ import enum
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwood.dtypes import AnyArray, OffsetArray
+from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
 
 def active_isa() -> str: ...
 def available_isas() -> list[str]: ...
@@ -147,3 +147,78 @@ def format_svmlight(
     n_threads: int,
 ) -> list[bytes]: ...
 def read_at(file: int, offset: int, to: NDArray[np.uint8], n_threads: int) -> int: ...
+
+# bind_losses.cpp
+class LambdaGradients:
+    def __init__(
+        self,
+        gains: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None,
+        query_weights: FloatArray | None,
+        truncation: int,
+        sigma: float,
+        normalize: bool,
+        cut_discounts: bool,
+        n_threads: int,
+    ) -> None: ...
+    def compute(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None: ...
+
+# bind_learner.cpp
+BIN_GROUP: int
+
+def find_bin_edges(X: NDArray[np.float32], max_bins: int, n_threads: int) -> list[list[float]]: ...
+def encode_bins(
+    X: NDArray[np.float32],
+    edges: FloatArray,
+    edge_offsets: OffsetArray,
+    bins: NDArray[np.uint8],
+    has_missing: NDArray[np.uint8],
+    n_threads: int,
+) -> None: ...
+
+class TreeGrower:
+    def __init__(
+        self, bins: NDArray[np.uint8], n_values: NDArray[np.int32], has_missing: NDArray[np.uint8], n_threads: int
+    ) -> None: ...
+    def start(
+        self,
+        gradient: FloatArray,
+        hessian: FloatArray,
+        rows: NDArray[np.uint32],
+        features: NDArray[np.uint8],
+        l2: float,
+        min_hessian: float,
+        min_gain: float,
+        min_docs: int,
+        hessian_is_count: bool,
+        want_splits: bool,
+    ) -> float: ...
+    def split(
+        self, node: int, want_splits: bool, features: NDArray[np.uint8] | None = None
+    ) -> tuple[float, float]: ...
+    def node(self, number: int) -> tuple[int, int, bool, int]: ...
+    def sums(
+        self,
+        nodes: NDArray[np.uint64],
+        gradient: FloatArray,
+        hessian: FloatArray,
+        gradient_sums: FloatArray,
+        hessian_sums: FloatArray,
+    ) -> None: ...
+    def mark(self, nodes: NDArray[np.uint64], leaf_of_row: NDArray[np.uint16]) -> None: ...
+
+def reach_leaves(
+    bins: NDArray[np.uint8],
+    n_values: NDArray[np.int32],
+    feature: NDArray[np.int32],
+    bin: NDArray[np.int32],
+    missing_left: NDArray[np.uint8],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    leaf_of_row: NDArray[np.uint16],
+    n_threads: int,
+) -> None: ...
+def add_leaf_values(
+    leaf_of_row: NDArray[np.uint16], values: FloatArray, weight: float, scores: FloatArray, n_threads: int
+) -> None: ...

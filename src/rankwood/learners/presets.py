@@ -45,7 +45,7 @@ class LambdaMART(BoostedRanker):
         truncation: int = 30,
         sigma: float = 1.0,
         normalize: bool = True,
-        gains: Sequence[float] | Literal["exp", "linear"] = "exp",
+        gains: Sequence[float] | Literal["linear"] | None = None,
         query_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         feature_sampling: str = "tree",

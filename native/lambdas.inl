@@ -1,0 +1,175 @@
+// The pairs of one query, compiled once per instruction set.
+//
+// For documents i ranked above j, with e = exp(score_j - score_i) <= 1 (scores already multiplied by sigma):
+//
+//   i better labelled: rho = 1 / (1 + exp(score_i - score_j)) = e / (1 + e)
+//   j better labelled: rho = 1 / (1 + exp(score_j - score_i)) = 1 / (1 + e)
+//   either way:        rho * (1 - rho) = e / (1 + e)^2
+//
+// The exponential of a difference is a quotient, so n exponentials serve 32 n pairs. With the signed
+// z = (gain_i - gain_j) * (discount_i - discount_j), whose sign says who is better, b = z / (1 + e) and a = b * e, the
+// signed lambda of i is a when z > 0 and b when z < 0: the smaller of the two, because e <= 1. So no pair branches.
+//
+// Sums run over 8 lanes in a fixed order, whatever a register holds, so every instruction set gives the same bits.
+
+#if defined(__AVX__)
+constexpr int kWidth = 8;  // floats in a register
+#else
+constexpr int kWidth = 4;  // 8 would be taken apart into single floats where two are compared
+#endif
+constexpr int kParts = kLanes / kWidth;
+typedef float Part __attribute__((vector_size(4 * kWidth), may_alias));
+typedef std::uint32_t Bits __attribute__((vector_size(4 * kWidth), may_alias));
+
+constexpr std::size_t kRows = 32;     // ranks i that share exponentials; as many terms as single precision may add up
+constexpr std::size_t kChunk = 1024;  // documents j at a time: their arrays stay in the first-level cache
+constexpr float kFar = 80.0f;         // exponentials stay above exp(-kFar), so that none is denormal
+constexpr float kSpan = 16.0f;        // ranks that share exponentials are no further apart: pairs are exact up to a
+                                      // difference of kFar - kSpan, where rho is 1e-28
+
+static inline Part& part(float* at, int p) { return reinterpret_cast<Part*>(at)[p]; }
+static inline const Part& part(const float* at, int p) { return reinterpret_cast<const Part*>(at)[p]; }
+
+// The 8 lanes of a sum, always in this order.
+static inline double sum_lanes(const Part* parts) {
+  typedef float Half __attribute__((vector_size(2 * kLanes)));
+  Half half[2];
+  __builtin_memcpy(half, parts, sizeof half);
+  const Half sum = half[0] + half[1];
+  return static_cast<double>((sum[0] + sum[2]) + (sum[1] + sum[3]));
+}
+
+// after[m] has 1 in the lanes after m, 0 in the others.
+struct LaneMasks {
+  alignas(4 * kLanes) float after[kLanes][kLanes];
+};
+static constexpr LaneMasks kMasks = [] {
+  LaneMasks masks{};
+  for (int m = 0; m < kLanes; ++m) {
+    for (int lane = 0; lane < kLanes; ++lane) masks.after[m][lane] = lane > m ? 1.0f : 0.0f;
+  }
+  return masks;
+}();
+
+// Scores relative to that of rank `first`, times sigma, as sums of two floats: differences keep about 48 bits.
+// From the block of `first` on; ranks before it are never counted, but must not be infinite.
+static void split_scores(const RankedQuery& q, std::size_t first, std::size_t n_padded) {
+  constexpr double kLowest = -1e30;
+  const double top = q.ranked_score[first], sigma = q.sigma;
+  for (std::size_t r = first / kLanes * kLanes; r < q.n; ++r) {
+    const double x = sigma * (q.ranked_score[r] - top);
+    const double above = x > kLowest ? x : kLowest;
+    const double exact = above < 0.0 ? above : 0.0;
+    q.score[r] = static_cast<float>(exact);
+    q.score_rest[r] = static_cast<float>(exact - static_cast<double>(q.score[r]));
+  }
+  for (std::size_t r = q.n; r < n_padded; ++r) {
+    q.score[r] = q.score[q.n - 1];
+    q.score_rest[r] = 0.0f;
+  }
+}
+
+// exponential[j] = exp(score_j - score_first) for j from the block of `first` on; 0 in the padding.
+static void exponentials(const RankedQuery& q, std::size_t first, std::size_t n_padded) {
+  for (std::size_t j = first / kLanes * kLanes; j < n_padded; j += kWidth) {
+    const Part lowest = Part{} - kFar;
+    Part x = part(q.score + j, 0);
+    x = x > lowest ? x : lowest;
+    // x = k ln 2 + r: adding 1.5 * 2^23 rounds k to an integer and leaves it in the low bits.
+    const Part shifted = x * 1.44269504f + 12582912.0f;
+    const Part k = shifted - 12582912.0f;
+    const Part r = (x - k * 0.693145751953125f) - k * 1.42860682e-6f;  // ln 2; the first product is exact
+    // Taylor's series; |r| < 0.35, so what is left out is below 6e-9.
+    Part y = r * (1.0f / 5040) + 1.0f / 720;
+    y = y * r + 1.0f / 120;
+    y = y * r + 1.0f / 24;
+    y = y * r + 1.0f / 6;
+    y = y * r + 0.5f;
+    y = y * r + 1.0f;
+    y = y * r + 1.0f;
+    part(q.exponential + j, 0) = (Part)((Bits)y + ((Bits)shifted << 23));
+  }
+  for (std::size_t j = q.n; j < n_padded; ++j) q.exponential[j] = 0.0f;
+}
+
+// Lambdas and weights of the pairs (i, j), j in [begin, end), whole blocks: added to i at once, to j in single
+// precision. Lanes j <= i of the first block count nothing. Returns the sum of |lambda| if kDivide, else 0.
+//   kDivide  divide each pair by q.distance_offset + score_i - score_j
+template <bool kDivide>
+static inline double add_pairs(const RankedQuery& q, std::size_t i, std::size_t begin, std::size_t end) {
+  const float score = q.score[i], score_rest = q.score_rest[i], gain = q.gain[i], discount = q.discount[i];
+  const float inverse = 1.0f / q.exponential[i];
+  Part lambda_i[kParts] = {}, weight_i[kParts] = {}, size[kParts] = {};
+  const auto add = [&](std::size_t j, int p, const Part* counts) __attribute__((always_inline)) {
+    const Part e = part(q.exponential + j, p) * inverse;
+    const Part u = 1.0f + e;
+    Part z = (gain - part(q.gain + j, p)) * (discount - part(q.discount + j, p));
+    Part t, distance = (score - part(q.score + j, p)) + (score_rest - part(q.score_rest + j, p));
+    if (counts != nullptr) {
+      z = z * *counts;
+      distance = distance * *counts;
+    }
+    if constexpr (kDivide) {
+      const Part v = distance + q.distance_offset;
+      const Part r = 1.0f / (u * v);  // one division for 1/u and 1/v
+      t = r * v;
+      z = z * (r * u);
+    } else {
+      t = 1.0f / u;
+    }
+    const Part b = z * t;
+    const Part a = b * e;
+    const Part lambda = a < b ? a : b;
+    const Part weight = (Part)((Bits)a & 0x7fffffffu) * t;
+    lambda_i[p] += lambda;
+    weight_i[p] += weight;
+    if constexpr (kDivide) size[p] += (Part)((Bits)lambda & 0x7fffffffu);
+    part(q.lambda_lost + j, p) += lambda;
+    part(q.weight_won + j, p) += weight;
+  };
+  std::size_t j = begin;
+  if (begin <= i) {
+    for (int p = 0; p < kParts; ++p) add(j, p, &part(kMasks.after[i - begin], p));
+    j += kLanes;
+  }
+  for (; j < end; j += kLanes) {
+    for (int p = 0; p < kParts; ++p) add(j, p, nullptr);
+  }
+  q.lambda[i] += sum_lanes(lambda_i);
+  q.weight[i] += sum_lanes(weight_i);
+  return kDivide ? sum_lanes(size) : 0.0;
+}
+
+template <bool kDivide>
+static double add_all_pairs(const RankedQuery& q) {
+  const std::size_t n_padded = (q.n + kLanes - 1) / kLanes * kLanes;
+  double size = 0.0;
+  for (std::size_t r = q.n; r < n_padded; ++r) q.gain[r] = 0.0f;
+  for (std::size_t j = 0; j < q.n; ++j) q.lambda[j] = q.weight[j] = 0.0;
+  for (std::size_t first = 0, last; first < q.n_top; first = last) {
+    last = first + 1;
+    while (last < q.n_top && last < first + kRows && q.sigma * (q.ranked_score[first] - q.ranked_score[last]) < kSpan) {
+      ++last;
+    }
+    split_scores(q, first, n_padded);
+    exponentials(q, first, n_padded);
+    const std::size_t start = first / kLanes * kLanes;
+    for (std::size_t j = start; j < n_padded; ++j) q.lambda_lost[j] = q.weight_won[j] = 0.0f;
+    for (std::size_t begin = start; begin < n_padded; begin += kChunk) {
+      const std::size_t end = begin + kChunk < n_padded ? begin + kChunk : n_padded;
+      for (std::size_t i = first; i < last; ++i) {
+        const std::size_t next = (i + 1) / kLanes * kLanes;
+        if (next < end) size += add_pairs<kDivide>(q, i, next > begin ? next : begin, end);
+      }
+    }
+    for (std::size_t j = start; j < q.n; ++j) {
+      q.lambda[j] -= static_cast<double>(q.lambda_lost[j]);
+      q.weight[j] += static_cast<double>(q.weight_won[j]);
+    }
+  }
+  return size;
+}
+
+static double pair_lambdas(const RankedQuery& q) noexcept {
+  return q.distance_offset > 0.0f ? add_all_pairs<true>(q) : add_all_pairs<false>(q);
+}
