@@ -89,7 +89,7 @@ def test_a_model_without_trees_scores_its_base():
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_leaves_and_scores_are_the_oracles_bit_for_bit(data):
     model = data.draw(ensembles())
     X = data.draw(rows_near_thresholds(model))
@@ -246,6 +246,7 @@ def test_children_are_accepted_just_when_they_make_a_tree(data, n_nodes):
         ({"tree_weights": [1e308, 1e308]}, "a score could overflow"),
         ({"base": np.inf}, "base must be a finite number"),
         ({"base": "much"}, "base must be a finite number, got 'much'"),
+        ({"base": "1.5"}, "base must be a finite number, got '1.5'"),
         ({"n_features": 1}, "there is no feature 1, the model has 1 features"),
         ({"n_features": -1}, "n_features must lie between 0 and"),
         ({"n_features": 2.0}, "n_features must be a whole number"),
@@ -254,6 +255,7 @@ def test_children_are_accepted_just_when_they_make_a_tree(data, n_nodes):
         ({"feature_names": "ab"}, "feature_names must be strings"),
         ({"feature_names": [1, 2]}, "feature_names must be strings"),
         ({"metadata": {"x": object()}}, "metadata must be what JSON can hold: object is not a JSON value"),
+        ({"metadata": [1]}, "metadata must be a dict, got list"),
         ({"metadata": {"x": np.nan}}, "metadata must be what JSON can hold"),
         ({"split_gain": [1.0]}, r"split_gain must have one entry per inner node \(3\), got 1"),
         ({"split_gain": [1.0, np.nan, 1.0]}, "split_gain of node 1 is nan"),
@@ -359,7 +361,7 @@ def facts():
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_select_reweigh_and_concat_do_what_the_scores_say(data):
     model = data.draw(ensembles(max_trees=5))
     X = data.draw(rows_near_thresholds(model, max_rows=40))

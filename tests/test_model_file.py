@@ -230,7 +230,7 @@ def test_wrong_facts_are_refused(path, content, changes, message):
         ('{"format_version": NaN}', "NaN is not JSON"),
         ('{"format_version": 1}', "missing or unknown in the description of the model: base, feature_names"),
         ("[" * 50_000, "not readable JSON"),
-        ('{"format_version":1' + "0" * 10_000 + "}", "not readable JSON"),
+        ('{"format_version":1' + "0" * 10_000 + "}", "not readable JSON|upgrade rankwood"),  # by Python's age
     ],
 )
 def test_a_description_that_is_no_json_object_is_refused(path, content, text, message):
@@ -325,7 +325,8 @@ def test_well_formed_files_with_any_values_do_no_harm(content, data):
         change = data.draw(st.sampled_from(["entry", "entry", "entry", "shorter", "longer", "type"]))
         if change == "entry" and len(array):
             value = data.draw(FLOATS if array.dtype.kind == "f" else INTEGERS)
-            array[data.draw(st.integers(0, len(array) - 1))] = value
+            with np.errstate(all="ignore"):
+                array[data.draw(st.integers(0, len(array) - 1))] = np.asarray(value).astype(array.dtype)
         elif change == "shorter":
             arrays[name] = array[:-1]
         elif change == "longer":

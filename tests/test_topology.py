@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from oracles import ensemble as oracle
 from rankwood import Ensemble
@@ -60,6 +60,7 @@ def test_no_trees():
 
 
 @given(model=ensembles())
+@settings(max_examples=40)
 def test_what_the_summary_says_is_what_the_trees_are(model):
     topology = model.topology()
     trees = [model.tree(t) for t in range(model.n_trees)]

@@ -123,7 +123,7 @@ class Ensemble:
             n_features=as_feature_count(n_features),
             base=as_float(base, "base"),
             feature_names=None if feature_names is None else as_names(feature_names, n_features),
-            _metadata=to_json(metadata or {}),
+            _metadata=to_json({} if metadata is None else metadata),
             _depths=np.zeros(max(len(offsets) - 1, 0), dtype=NODE),
             _prepared={},
         )

@@ -64,6 +64,7 @@ def join(parts: list[AnyArray | None], dtype: Any) -> AnyArray | None:
 
 
 def as_feature_count(n_features: Any) -> int:
+    """A number of features that a model can have."""
     if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, (int, np.integer)):
         raise ModelError(f"n_features must be a whole number, got {n_features!r}")
     if not 0 <= n_features <= MAX_FEATURES:
@@ -72,13 +73,17 @@ def as_feature_count(n_features: Any) -> int:
 
 
 def as_float(value: Any, name: str) -> float:
+    """A number as float; whether it is finite is checked with the sums."""
     try:
+        if isinstance(value, (str, bytes)):  # float() would read it
+            raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{name} must be a finite number, got {value!r}") from None
 
 
 def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
+    """One name per feature, no name twice."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ModelError("feature_names must be strings, one per feature")
     if len(names) != n_features:
@@ -89,7 +94,10 @@ def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def to_json(metadata: dict[str, Any]) -> str:
+def to_json(metadata: Any) -> str:
+    """Metadata as JSON text, numpy's numbers included."""
+    if not isinstance(metadata, dict):
+        raise ModelError(f"metadata must be a dict, got {type(metadata).__name__}")
     try:
         return json.dumps(metadata, sort_keys=True, allow_nan=False, default=_plain_number)
     except (TypeError, ValueError, RecursionError) as error:
@@ -103,6 +111,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def check_training_facts(name: str, values: AnyArray | None, n_nodes: int) -> None:
+    """Refuse gains that are not finite, counts that are negative, and too many or too few of either."""
     if values is None:
         return
     if len(values) != n_nodes:
@@ -113,6 +122,7 @@ def check_training_facts(name: str, values: AnyArray | None, n_nodes: int) -> No
 
 
 def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:
+    """Trees by number (negative: from the end) or boolean mask, in the order given, none twice."""
     numbers = np.asarray(trees)
     if numbers.dtype == bool:
         if numbers.shape != (n_trees,):
