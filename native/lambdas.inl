@@ -19,7 +19,7 @@ constexpr int kWidth = 4;  // 8 would be taken apart into single floats where tw
 #endif
 constexpr int kParts = kLanes / kWidth;
 typedef float Part __attribute__((vector_size(4 * kWidth), may_alias));
-typedef std::uint32_t Bits __attribute__((vector_size(4 * kWidth), may_alias));
+typedef std::uint32_t PartBits __attribute__((vector_size(4 * kWidth), may_alias));
 
 constexpr std::size_t kRows = 32;     // ranks i that share exponentials; as many terms as single precision may add up
 constexpr std::size_t kChunk = 1024;  // documents j at a time: their arrays stay in the first-level cache
@@ -87,7 +87,7 @@ static void exponentials(const RankedQuery& q, std::size_t first, std::size_t n_
     y = y * r + 0.5f;
     y = y * r + 1.0f;
     y = y * r + 1.0f;
-    part(q.exponential + j, 0) = (Part)((Bits)y + ((Bits)shifted << 23));
+    part(q.exponential + j, 0) = (Part)((PartBits)y + ((PartBits)shifted << 23));
   }
   for (std::size_t j = q.n; j < n_padded; ++j) q.exponential[j] = 0.0f;
 }
@@ -120,10 +120,10 @@ static inline double add_pairs(const RankedQuery& q, std::size_t i, std::size_t 
     const Part b = z * t;
     const Part a = b * e;
     const Part lambda = a < b ? a : b;
-    const Part weight = (Part)((Bits)a & 0x7fffffffu) * t;
+    const Part weight = (Part)((PartBits)a & 0x7fffffffu) * t;
     lambda_i[p] += lambda;
     weight_i[p] += weight;
-    if constexpr (kDivide) size[p] += (Part)((Bits)lambda & 0x7fffffffu);
+    if constexpr (kDivide) size[p] += (Part)((PartBits)lambda & 0x7fffffffu);
     part(q.lambda_lost + j, p) += lambda;
     part(q.weight_won + j, p) += weight;
   };

@@ -10,8 +10,8 @@ namespace rankwood::RANKWOOD_ISA_NS {
 #include "lambdas.inl"
 
 const Kernels table = {
-    RANKWOOD_ISA_NAME, top_k<double>, top_k<float>, count_grades, parse_svmlight_rows,
-    accumulate,        best_split,    pair_lambdas,
+    RANKWOOD_ISA_NAME,   top_k<double>, top_k<float>, count_grades,
+    parse_svmlight_rows, accumulate,    best_split,   pair_lambdas,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Split:
 
 def candidate_thresholds(x: np.ndarray) -> list[float]:
     values = np.unique(x[~np.isnan(x)]).astype(np.float64)
-    return [a + (b - a) / 2 for a, b in zip(values[:-1], values[1:], strict=True)]
+    return [a + (b - a) / 2 for a, b in pairwise(values)]
 
 
 def best_split(X, g, h, thresholds, *, l2=0.0, min_hessian=1e-3, min_docs=1) -> Split | None:

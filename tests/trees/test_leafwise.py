@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -179,7 +181,7 @@ def test_samples_are_whole_queries_and_marked_features():
     sampling = Sampling(query_fraction=0.4, feature_fraction=0.3)
     offsets = np.array([0, 3, 3, 10, 20, 21])
     rows = sampling.rows(offsets, rng)
-    parts = [set(range(a, b)) for a, b in zip(offsets[:-1], offsets[1:], strict=True) if b > a]
+    parts = [set(range(a, b)) for a, b in pairwise(offsets) if b > a]
     assert all(part <= set(rows.tolist()) or not part & set(rows.tolist()) for part in parts)
     assert sampling.features(10, rng).sum() == 3
     assert Sampling().rows(offsets, rng) is None

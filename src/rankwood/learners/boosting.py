@@ -17,7 +17,7 @@ from rankwood.learners.checkpoint import Checkpoint, identity_of
 from rankwood.learners.interrupt import deferred_interrupt
 from rankwood.learners.updates import Plain
 from rankwood.learners.watch import CustomMeasure, Measures, Watched
-from rankwood.losses import Loss
+from rankwood.losses import Loss, document_weights
 from rankwood.threads import resolve_threads
 from rankwood.tree import Tree
 from rankwood.trees.build import TreeBuilder, TreeRules
@@ -83,7 +83,7 @@ def boost(
     labels = train.by_query(data.y)
     weights = None if data.weights is None else train.by_query(data.weights)
     if start is None:
-        base = loss.base_score(labels, weights)
+        base = loss.base_score(labels, document_weights(data.offsets, weights, data.query_weights))
         start = Ensemble.from_trees([], n_features=data.n_features, base=base, feature_names=data.feature_names)
     elif start.n_features != data.n_features:
         raise RankwoodError(f"the model to go on from has {start.n_features} features, the data {data.n_features}")
@@ -97,8 +97,9 @@ def boost(
             growing.weights = saved.tree_weights.tolist()
 
     trained, watched = _watch(train, valid or {}, growing.whole(), watch_train, threads)
-    objective = loss.prepare(labels, data.offsets, weights, data.query_weights)
-    builder = TreeBuilder(train, rules, constant_hessian=loss.constant_hessian and weights is None, n_threads=threads)
+    weighted = weights is not None or data.query_weights is not None
+    objective = loss.prepare(labels, data.offsets, weights, data.query_weights, n_threads=threads)
+    builder = TreeBuilder(train, rules, constant_hessian=loss.constant_hessian and not weighted, n_threads=threads)
     gradient, hessian = np.empty(data.n_docs), np.empty(data.n_docs)
     measured = Measures(measures, convention)
     before, after = in_order(callbacks)

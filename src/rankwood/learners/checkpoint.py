@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rankwood.data.binning import BinnedDataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
@@ -56,7 +58,7 @@ def identity_of(train: BinnedDataset, start: Ensemble, *parameters: Any) -> str:
     digest = hashlib.sha256(repr(parameters).encode())
     digest.update(start.fingerprint().encode())
     for array in (train.bins, train.edges.flat, train.edges.offsets, train.by_query(train.data.y), train.data.offsets):
-        digest.update(array.tobytes() if array.nbytes < 2**20 else memoryview(array).cast("B"))
+        digest.update(np.ascontiguousarray(array).data)
     for weights in (train.data.weights, train.data.query_weights):
         digest.update(b"-" if weights is None else weights.tobytes())
     return digest.hexdigest()
