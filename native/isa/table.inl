@@ -7,9 +7,9 @@ namespace rankwood::RANKWOOD_ISA_NS {
 
 const Kernels table = {
     RANKWOOD_ISA_NAME,
-    top_k<double>,
-    top_k<float>,
-    count_grades,
+    topk::top_k<double>,
+    topk::top_k<float>,
+    grades::count_grades,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

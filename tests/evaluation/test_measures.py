@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles.measures import measure_of_query
-from rankwood import Convention, DataError, Measure, MeasureError, parse_measure
+from rankwood import Convention, DataError, Measure, MeasureError, RankwoodError, parse_measure
 from rankwood.evaluation.conventions import CONVENTIONS
 from rankwood.evaluation.per_query import mean, per_query
 from strategies.measures import ANY_SCORES, WHOLE_LABELS, rankings
@@ -424,7 +424,12 @@ class TestErrors:
         with pytest.raises(DataError, match=r"doc_ids must have one entry per row \(2\)"):
             per_query("AP", [0, 1], [1.0, 2.0], [0, 2], convention="trec", doc_ids=["a"])
 
+    def test_no_threads(self):
+        with pytest.raises(RankwoodError, match="n_threads must be at least 1"):
+            value("AP", [1], n_threads=0)
+
     def test_unknown_convention(self):
+        assert Convention.get("LightGBM") is Convention.get("lightgbm")
         with pytest.raises(MeasureError, match=r"unknown convention 'lightgmb' \(did you mean lightgbm\?\)"):
             value("AP", [1], convention="lightgmb")
 
