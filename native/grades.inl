@@ -9,7 +9,7 @@
 #include "isa/kernels.hpp"
 #include "isa/vectors.inl"
 
-namespace rankwood::RANKWOOD_ISA_NS {
+namespace rankwood::RANKWOOD_ISA_NS::grades {
 namespace {
 
 // Counts labels into `sum`; `strange` becomes non-zero when one is not a whole number from 0 to 7.
@@ -32,8 +32,7 @@ inline void add_grades(Number label, Word& sum, Word& strange) {
 // counts[g] = number of labels equal to g, for g in [0, 8). False, and counts of no use, when a label is not such.
 bool count_grades(const double* labels, std::size_t n, std::uint32_t* counts) {
   constexpr std::size_t width = sizeof(Bits) / sizeof(std::uint64_t);
-  constexpr std::size_t chunk =
-      248 * width;  // no counter of one byte can overflow, the up to seven last labels of the query included
+  constexpr std::size_t chunk = 248 * width;  // a counter ends at 255: 248, and up to 7 labels after the last vector
   for (std::size_t g = 0; g < 8; ++g) counts[g] = 0;
   for (std::size_t start = 0; start < n; start += chunk) {
     const std::size_t end = n - start < chunk ? n : start + chunk;
@@ -53,4 +52,4 @@ bool count_grades(const double* labels, std::size_t n, std::uint32_t* counts) {
 }
 
 }  // namespace
-}  // namespace rankwood::RANKWOOD_ISA_NS
+}  // namespace rankwood::RANKWOOD_ISA_NS::grades

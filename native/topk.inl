@@ -18,7 +18,7 @@
 #include "isa/kernels.hpp"
 #include "isa/vectors.inl"
 
-namespace rankwood::RANKWOOD_ISA_NS {
+namespace rankwood::RANKWOOD_ISA_NS::topk {
 namespace {
 
 constexpr std::size_t kStep = 16;        // documents per step of a vectorised loop
@@ -227,4 +227,4 @@ const RankBuffer<Score>* top_k(const Score* scores, std::size_t n, std::size_t k
 }
 
 }  // namespace
-}  // namespace rankwood::RANKWOOD_ISA_NS
+}  // namespace rankwood::RANKWOOD_ISA_NS::topk

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +15,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles.measures import measure_of_query
-from rankwood import Convention, DataError, Measure, MeasureError, parse_measure
+from rankwood import Convention, DataError, Measure, MeasureError, RankwoodError, parse_measure
+from rankwood._native import available_isas
 from rankwood.evaluation.conventions import CONVENTIONS
 from rankwood.evaluation.per_query import mean, per_query
 from strategies.measures import ANY_SCORES, WHOLE_LABELS, rankings
@@ -343,6 +347,31 @@ def test_threads_do_not_change_a_bit():
             assert_array_equal(other, one)
 
 
+def test_instruction_sets_agree_to_the_bit():
+    """Each in a process of its own: the choice is made once."""
+    program = """
+import numpy as np
+from rankwood.evaluation.per_query import per_query
+rng = np.random.default_rng(5)
+offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 300, 200))])
+for y in (rng.integers(0, 5, offsets[-1]), rng.random(offsets[-1])):
+    for scores in (rng.normal(size=offsets[-1]), rng.integers(0, 9, offsets[-1]).astype(np.float32)):
+        print(per_query(["nDCG@10", "nDCG", "ERR", "AP", "RR@20", "P@50"], y, scores, offsets).tobytes().hex())
+"""
+    outputs = {
+        isa: subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "RANKWOOD_ISA": isa},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for isa in available_isas()
+    }
+    assert len(set(outputs.values())) == 1
+    assert all(outputs.values())
+
+
 def test_many_measures_equal_each_alone():
     rng = np.random.default_rng(4)
     offsets = np.arange(0, 1001, 100)
@@ -424,7 +453,12 @@ class TestErrors:
         with pytest.raises(DataError, match=r"doc_ids must have one entry per row \(2\)"):
             per_query("AP", [0, 1], [1.0, 2.0], [0, 2], convention="trec", doc_ids=["a"])
 
+    def test_no_threads(self):
+        with pytest.raises(RankwoodError, match="n_threads must be at least 1"):
+            value("AP", [1], n_threads=0)
+
     def test_unknown_convention(self):
+        assert Convention.get("LightGBM") is Convention.get("lightgbm")
         with pytest.raises(MeasureError, match=r"unknown convention 'lightgmb' \(did you mean lightgbm\?\)"):
             value("AP", [1], convention="lightgmb")
 

@@ -75,11 +75,12 @@ class Convention:
         """The preset of that name; a Convention is returned as it is."""
         if isinstance(name, Convention):
             return name
-        if name not in CONVENTIONS:
-            near = difflib.get_close_matches(str(name).lower(), CONVENTIONS, n=1)
+        key = str(name).lower()
+        if key not in CONVENTIONS:
+            near = difflib.get_close_matches(key, CONVENTIONS, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise MeasureError(f"unknown convention {name!r}{hint}: known are {', '.join(CONVENTIONS)}")
-        return CONVENTIONS[name]
+        return CONVENTIONS[key]
 
     def describe(self) -> str:
         """One line for the foot of a table.

@@ -52,10 +52,9 @@ def per_query(
     ties, docnos = _ties(chosen, doc_ids, len(labels))
     out: FloatArray = np.empty((len(parsed), max(len(offsets) - 1, 0)), dtype=np.float64)
     specs = [resolve(measure, chosen) for measure in parsed]
+    threads = resolve_threads(n_threads)
     try:
-        failure = _native.per_query(
-            specs, labels, scores, offsets, order, docnos, ties, resolve_threads(n_threads), out
-        )
+        failure = _native.per_query(specs, labels, scores, offsets, order, docnos, ties, threads, out)
     except ValueError as error:
         raise DataError(str(error)) from None
     if failure is not None:
