@@ -65,7 +65,7 @@ def _make_data(size: Size, out: Path) -> tuple[Dataset, Dataset, Dataset]:
     seconds = time.perf_counter() - start
     megabytes = sum((out / f"{name}.txt").stat().st_size for name in parts) / 1e6
     tell(
-        f"made {data.n_docs:,} documents of {data.n_queries:,} queries; read {megabytes:,.1f} MB back in {seconds:.2f} s"
+        f"made {data.n_docs:,} documents of {data.n_queries:,} queries, {megabytes:,.1f} MB read back in {seconds:.2f} s"
     )
     return read[0], read[1], read[2]
 
