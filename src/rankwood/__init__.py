@@ -12,6 +12,7 @@ from rankwood._version import __version__
 
 if TYPE_CHECKING:
     from rankwood.data.dataset import Dataset as Dataset
+    from rankwood.data.synthetic import make_ranking as make_ranking
     from rankwood.errors import DataError as DataError
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
@@ -30,6 +31,7 @@ _HOME_OF = {
     "DataError": "rankwood.errors",
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
+    "make_ranking": "rankwood.data.synthetic",
     "bootstrap_interval": "rankwood.evaluation.significance",
     "equivalence_test": "rankwood.evaluation.significance",
     "holm": "rankwood.evaluation.significance",
