@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankwood.data.svmlight import iter_svmlight as iter_svmlight
     from rankwood.data.svmlight import read_svmlight as read_svmlight
     from rankwood.data.svmlight_write import write_svmlight as write_svmlight
+    from rankwood.data.synthetic import make_ranking as make_ranking
     from rankwood.data.tables import read_csv as read_csv
     from rankwood.data.tables import read_parquet as read_parquet
     from rankwood.data.tables import write_csv as write_csv
@@ -86,6 +87,7 @@ _HOME_OF = {
     "evaluate": "rankwood.evaluation.evaluate",
     "Measure": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
+    "make_ranking": "rankwood.data.synthetic",
     "bootstrap_interval": "rankwood.evaluation.significance",
     "equivalence_test": "rankwood.evaluation.significance",
     "holm": "rankwood.evaluation.significance",

@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli import datasets, demo, evaluate, inspect, score
+from rankwood.cli import datasets
 from rankwood.cli.arguments import spread_values
 from rankwood.cli.console import fail
+from rankwood.cli.demo import demo
+from rankwood.cli.evaluate import evaluate
+from rankwood.cli.inspect import inspect
+from rankwood.cli.score import score
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
 
@@ -20,10 +24,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("evaluate")(evaluate.evaluate)
-app.command("score")(score.score)
-app.command("inspect")(inspect.inspect)
+app.command("demo")(demo)
+app.command("evaluate")(evaluate)
+app.command("score")(score)
+app.command("inspect")(inspect)
 app.add_typer(datasets.app, name="datasets")
 
 

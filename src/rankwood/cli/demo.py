@@ -64,9 +64,8 @@ def _make_data(size: Size, out: Path) -> tuple[Dataset, Dataset, Dataset]:
     read = [read_svmlight(out / f"{name}.txt", n_features=data.n_features) for name in parts]
     seconds = time.perf_counter() - start
     megabytes = sum((out / f"{name}.txt").stat().st_size for name in parts) / 1e6
-    tell(
-        f"made {data.n_docs:,} documents of {data.n_queries:,} queries, {megabytes:,.1f} MB read back in {seconds:.2f} s"
-    )
+    tell(f"made {data.n_docs:,} documents of {data.n_queries:,} queries")
+    tell(f"read {megabytes:,.1f} MB back in {seconds:.2f} s")
     return read[0], read[1], read[2]
 
 
@@ -113,7 +112,7 @@ def _report_quality(models: dict[str, Ensemble], test: Dataset) -> None:
         f"Quality on {test.n_queries:,} held-out queries",
         ["model", *MEASURES, f"{MEASURES[0]} against lambdamart (95 %)", "p (randomisation)"],
         rows,
-        caption=f"convention {baseline.convention.name}: {baseline.convention.describe()}",
+        caption=f"convention {baseline.convention.describe()}",
     )
 
 

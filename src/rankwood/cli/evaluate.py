@@ -58,7 +58,7 @@ def evaluate(
         f"{dataset.n_queries:,} queries, {dataset.n_docs:,} documents",
         ["model", *map(str, measures)],
         [[name, *(f"{value:.4f}" for value in result.values())] for name, result in zip(loaded, results, strict=True)],
-        caption=f"convention {chosen.name}: {chosen.describe()}",
+        caption=f"convention {chosen.describe()}",
     )
     if comparisons:
         print_table(
