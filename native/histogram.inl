@@ -8,7 +8,7 @@
 //   IN  bins  bins of the group, kGroup bytes a document      IN  rows  documents of the node
 //   IN  gh    packed gradient and hessian, in the order of rows
 //   OUT out   kGroup histograms of kBins entries, zeroed by the caller
-inline void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
+static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
                        std::int64_t* out) noexcept {
   constexpr std::size_t kAhead = 24;  // rows of a small node lie far apart: fetch them in time
   const auto add = [&](std::size_t i) {
@@ -35,7 +35,7 @@ inline void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std:
 //   IN  counts     documents per bin in the same order, or null when no count is to be checked
 //   IN  total      sum over the node
 // Equal gains go to the lower bin, and to missing values on the right.
-inline FeatureSplit best_split(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
+static FeatureSplit best_split(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
                                bool has_missing, std::int64_t total, const SplitRules& rules) noexcept {
   const auto gradient = [&](std::int64_t sum) {
     return static_cast<double>(static_cast<std::int32_t>(sum >> 32)) * rules.gradient_unit;

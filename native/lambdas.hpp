@@ -15,7 +15,6 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "isa/kernels.hpp"
@@ -35,34 +34,41 @@ inline bool ranks_before(const ScoredDocument& a, const ScoredDocument& b) {
 
 constexpr double kMaxScore = 1e300;  // differences stay finite
 
-// Lowest and highest score. Four of each at a time: one after the other they would wait for each other.
-inline std::pair<double, double> range(const double* scores, std::size_t n) {
-  double low[4], high[4];
+struct ScoreRange {
+  double low, high;
+  bool usable;  // all scores lie within kMaxScore
+};
+
+// Four of each at a time: one after the other they would wait for each other.
+inline ScoreRange find_range(const double* scores, std::size_t n) {
+  double low[4], high[4], not_finite[4] = {};  // 0 * NaN and 0 * infinity are NaN
   for (int k = 0; k < 4; ++k) low[k] = high[k] = scores[0];
+  const auto look = [&](std::size_t i, int k) {
+    low[k] = scores[i] < low[k] ? scores[i] : low[k];
+    high[k] = scores[i] > high[k] ? scores[i] : high[k];
+    not_finite[k] += 0.0 * scores[i];
+  };
   std::size_t i = 0;
   for (; i + 4 <= n; i += 4) {
-    for (int k = 0; k < 4; ++k) {
-      low[k] = scores[i + k] < low[k] ? scores[i + k] : low[k];
-      high[k] = scores[i + k] > high[k] ? scores[i + k] : high[k];
-    }
+    for (int k = 0; k < 4; ++k) look(i + k, k);
   }
-  for (; i < n; ++i) {
-    low[0] = std::min(low[0], scores[i]);
-    high[0] = std::max(high[0], scores[i]);
-  }
-  return {std::min(std::min(low[0], low[1]), std::min(low[2], low[3])),
-          std::max(std::max(high[0], high[1]), std::max(high[2], high[3]))};
+  for (; i < n; ++i) look(i, 0);
+  ScoreRange range{std::min(std::min(low[0], low[1]), std::min(low[2], low[3])),
+                   std::max(std::max(high[0], high[1]), std::max(high[2], high[3])), false};
+  range.usable = range.low >= -kMaxScore && range.high <= kMaxScore &&
+                 not_finite[0] + not_finite[1] + not_finite[2] + not_finite[3] == 0.0;
+  return range;
 }
 
 inline std::size_t bucket_count(std::size_t n) { return 3 * n + 1; }
 
 // Rank the n documents of a query: one pass into 3n buckets of equal width, then insertion. Linear in n for
 // scores as they come; where one outlier squeezes the others into few buckets, an ordinary sort takes over.
-//   IN       scores  magnitudes up to kMaxScore
+//   IN       range   of the scores, usable
 //   SCRATCH  bucket  n entries      SCRATCH  starts  bucket_count(n) entries
-inline void rank_documents(const double* scores, std::size_t n, std::uint32_t* bucket, std::uint32_t* starts,
-                           ScoredDocument* ranked) {
-  const auto [low, high] = range(scores, n);
+inline void rank_documents(const double* scores, std::size_t n, const ScoreRange& range, std::uint32_t* bucket,
+                           std::uint32_t* starts, ScoredDocument* ranked) {
+  const double low = range.low, high = range.high;
   const std::size_t n_buckets = bucket_count(n);
   const double per_unit =
       high > low ? std::min(static_cast<double>(n_buckets - 1) / (high - low), 1e300) : 0.0;  // never infinite
@@ -126,15 +132,15 @@ class LambdaScratch {
         ranked_(max_docs) {}
 
   const ScoredDocument* rank(const double* scores, std::size_t n) {
-    bool usable = true;
-    for (std::size_t i = 0; i < n; ++i) usable &= std::abs(scores[i]) <= kMaxScore;
-    if (!usable) {  // infinite scores are brought into range; NaN, which no tree produces, ranks last
+    ScoreRange range = find_range(scores, n);
+    if (!range.usable) {  // infinite scores are brought into range; NaN, which no tree produces, ranks last
       for (std::size_t i = 0; i < n; ++i) {
         lambda()[i] = scores[i] > -kMaxScore ? std::min(scores[i], kMaxScore) : -kMaxScore;
       }
       scores = lambda();
+      range = find_range(scores, n);
     }
-    rank_documents(scores, n, bucket_.data(), starts_.data(), ranked_.data());
+    rank_documents(scores, n, range, bucket_.data(), starts_.data(), ranked_.data());
     return ranked_.data();
   }
   float* score() { return floats_.data(); }

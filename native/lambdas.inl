@@ -98,19 +98,22 @@ static void exponentials(const RankedQuery& q, std::size_t first, std::size_t n_
 template <bool kDivide>
 static inline double add_pairs(const RankedQuery& q, std::size_t i, std::size_t begin, std::size_t end) {
   const float score = q.score[i], score_rest = q.score_rest[i], gain = q.gain[i], discount = q.discount[i];
-  const float inverse = 1.0f / q.exponential[i];
+  const float inverse = 1.0f / q.exponential[i], distance_offset = q.distance_offset;
+  const float *scores = q.score, *score_rests = q.score_rest, *gains = q.gain, *discounts = q.discount;
+  const float* exponential = q.exponential;
+  float *lambda_lost = q.lambda_lost, *weight_won = q.weight_won;
   Part lambda_i[kParts] = {}, weight_i[kParts] = {}, size[kParts] = {};
   const auto add = [&](std::size_t j, int p, const Part* counts) __attribute__((always_inline)) {
-    const Part e = part(q.exponential + j, p) * inverse;
+    const Part e = part(exponential + j, p) * inverse;
     const Part u = 1.0f + e;
-    Part z = (gain - part(q.gain + j, p)) * (discount - part(q.discount + j, p));
-    Part t, distance = (score - part(q.score + j, p)) + (score_rest - part(q.score_rest + j, p));
+    Part z = (gain - part(gains + j, p)) * (discount - part(discounts + j, p));
+    Part t, distance = (score - part(scores + j, p)) + (score_rest - part(score_rests + j, p));
     if (counts != nullptr) {
       z = z * *counts;
       distance = distance * *counts;
     }
     if constexpr (kDivide) {
-      const Part v = distance + q.distance_offset;
+      const Part v = distance + distance_offset;
       const Part r = 1.0f / (u * v);  // one division for 1/u and 1/v
       t = r * v;
       z = z * (r * u);
@@ -124,8 +127,8 @@ static inline double add_pairs(const RankedQuery& q, std::size_t i, std::size_t 
     lambda_i[p] += lambda;
     weight_i[p] += weight;
     if constexpr (kDivide) size[p] += (Part)((PartBits)lambda & 0x7fffffffu);
-    part(q.lambda_lost + j, p) += lambda;
-    part(q.weight_won + j, p) += weight;
+    part(lambda_lost + j, p) += lambda;
+    part(weight_won + j, p) += weight;
   };
   std::size_t j = begin;
   if (begin <= i) {

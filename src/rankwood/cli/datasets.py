@@ -10,7 +10,7 @@ import typer
 from rankwood.cli.arguments import AsJson
 from rankwood.cli.console import print_json, print_table, progress, tell
 
-app = typer.Typer(help="List public learning-to-rank data sets, or fetch one.", no_args_is_help=True)
+app = typer.Typer(help="List public learning-to-rank data sets, or fetch one.")
 
 
 @app.callback(invoke_without_command=True)
