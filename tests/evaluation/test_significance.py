@@ -411,15 +411,18 @@ def test_bad_options_are_named():
     for test in TESTS:
         with pytest.raises(RankwoodError, match=r"alternative must be .* got 'bigger'"):
             test(a, b, alternative="bigger")
-    with pytest.raises(RankwoodError, match="n_permutations must be at least 1, got 0"):
+    with pytest.raises(RankwoodError, match="n_permutations must be a whole number of at least 1, got 0"):
         rw.randomisation_test(a, b, n_permutations=0)
-    with pytest.raises(RankwoodError, match="seed must lie between"):
-        rw.randomisation_test(a, b, seed=-1)
+    with pytest.raises(RankwoodError, match=r"n_permutations must be a whole number .* got 10000\.0"):
+        rw.randomisation_test(a, b, n_permutations=1e4)
+    for seed in (-1, 2**64, 0.5):
+        with pytest.raises(RankwoodError, match="seed must be a whole number between"):
+            rw.randomisation_test(a, b, seed=seed)
     with pytest.raises(RankwoodError, match="n_threads must be at least 1"):
         rw.randomisation_test(a, b, n_threads=0)
     with pytest.raises(RankwoodError, match=r"confidence must lie between 0 and 1, got 95"):
         rw.bootstrap_interval(a, b, confidence=95)
-    with pytest.raises(RankwoodError, match="n_resamples must be at least 1"):
+    with pytest.raises(RankwoodError, match="n_resamples must be a whole number of at least 1"):
         rw.bootstrap_interval(a, b, n_resamples=0)
     with pytest.raises(RankwoodError, match="method must be 'percentile' or 'bca'"):
         rw.bootstrap_interval(a, b, method="basic")

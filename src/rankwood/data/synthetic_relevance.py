@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from rankwood.data.synthetic_world import COLUMN, Queries, Values
+from rankwood.data.synthetic_world import COLUMN, QueryTraits, Values
 from rankwood.dtypes import FloatArray, IndexArray
 
 
@@ -103,7 +103,7 @@ def squash(features: Values) -> Values:
     return signals
 
 
-def known_relevance(features: Values, queries: Queries, query_of: IndexArray) -> Values:
+def known_relevance(features: Values, queries: QueryTraits, query_of: IndexArray) -> Values:
     """Relevance without noise. Within a query it orders documents as well as anything can."""
     signals = squash(features)
     explained = (main_effects(signals) - MAIN_MEAN) * MAIN_SCALE + (interactions(signals) - WAVES_MEAN) * WAVES_SCALE

@@ -50,7 +50,7 @@ AVERAGE_LENGTH = np.array([[*_MEANS, sum(_MEANS)]], dtype=np.float32).T
 
 
 @dataclass(frozen=True)
-class Queries:
+class QueryTraits:
     """Properties of some queries: one entry per query, `term_idf` also one row per stream."""
 
     n_terms: Values
@@ -211,16 +211,16 @@ N_MATCH_FEATURES = N_ROWS * len(MATCH_FAMILIES)
 COLUMN = {name: column for column, name in enumerate(FEATURE_NAMES)}
 
 
-def draw_queries(rng: Generator, n: int) -> Queries:
+def draw_queries(rng: Generator, n: int) -> QueryTraits:
     n_terms = np.minimum(1 + rng.poisson(1.5, n), _MAX_TERMS).astype(np.float32)
     body_idf = 0.8 + rng.gamma(4.0, 1.3, n).astype(np.float32) / np.sqrt(n_terms)  # long queries hold common words
     rarity = np.array([[*(stream.rarity for stream in STREAMS), 0.0]], dtype=np.float32).T
     spread = 1 + 0.15 * rng.standard_normal((len(rarity), n), dtype=np.float32)
     offset, sharpness = rng.standard_normal((2, n), dtype=np.float32)
-    return Queries(n_terms, body_idf + rarity * spread, offset, np.exp(0.3 * sharpness))
+    return QueryTraits(n_terms, body_idf + rarity * spread, offset, np.exp(0.3 * sharpness))
 
 
-def draw_features(rng: Generator, queries: Queries, query_of: IndexArray, features: Values) -> None:
+def draw_features(rng: Generator, queries: QueryTraits, query_of: IndexArray, features: Values) -> None:
     """Fill `features` (136 x documents); document i belongs to query `query_of[i]`."""
     n_docs = len(query_of)
     topicality, popularity = rng.standard_normal((2, n_docs), dtype=np.float32)
@@ -249,7 +249,7 @@ def _draw_match(
     covered[WHOLE] = np.minimum(n_terms, np.ceil(0.75 * covered[:WHOLE].max(axis=0) + 0.25 * covered[WHOLE]))
     smallest[WHOLE] = np.where(covered[WHOLE] < n_terms, 0, np.maximum(smallest[WHOLE], 1))
     mean = total / n_terms
-    # what it is for two terms, and never less than it is for more
+    # exact for one or two terms, an upper bound for more (Bhatia and Davis)
     variance = np.maximum(largest - mean, 0) * np.maximum(mean - smallest, 0)
     return Match(
         n_terms, term_idf, length, covered, total, smallest, largest, mean, variance, 1 / np.maximum(length, 1)

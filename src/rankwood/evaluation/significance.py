@@ -182,8 +182,7 @@ def bootstrap_interval(
         raise RankwoodError(f"confidence must lie between 0 and 1, got {confidence}")
     if method not in ("percentile", "bca"):
         raise RankwoodError(f"method must be 'percentile' or 'bca', got {method!r}")
-    if n_resamples < 1:
-        raise RankwoodError(f"n_resamples must be at least 1, got {n_resamples}")
+    _check_count(n_resamples, "n_resamples")
     sums = np.empty(n_resamples, dtype=np.int64)
     _native.bootstrap_sums(np.sort(pairs.fixed), _check_seed(seed), resolve_threads(n_threads), sums)
     levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
@@ -268,8 +267,7 @@ def _randomise(
     pairs: Pairs, n_permutations: int, seed: int, alternative: Alternative, n_threads: int | None
 ) -> tuple[float, int, bool]:
     """p-value, number of permutations, and whether they were all there are."""
-    if n_permutations < 1:
-        raise RankwoodError(f"n_permutations must be at least 1, got {n_permutations}")
+    _check_count(n_permutations, "n_permutations")
     seed, n_threads = _check_seed(seed), resolve_threads(n_threads)
     magnitudes = np.sort(np.abs(pairs.fixed[pairs.fixed != 0]))
     observed = int(pairs.fixed.sum())
@@ -341,9 +339,14 @@ def _check_alternative(alternative: str) -> None:
         raise RankwoodError(f"alternative must be 'two-sided', 'greater' or 'less', got {alternative!r}")
 
 
+def _check_count(n: int, name: str) -> None:
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise RankwoodError(f"{name} must be a whole number of at least 1, got {n}")
+
+
 def _check_seed(seed: int) -> int:
-    if not 0 <= seed < 2**64:
-        raise RankwoodError(f"seed must lie between 0 and 2**64 - 1, got {seed}")
+    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise RankwoodError(f"seed must be a whole number between 0 and 2**64 - 1, got {seed}")
     return int(seed)
 
 
