@@ -83,24 +83,26 @@ struct alignas(32) DecimalForm {
 };
 
 struct DecimalForms {
-  DecimalForm form[2][16][16];  // [starts with a minus][size][place of the point; size when there is none]
+  DecimalForm form[512];  // at [starts with a minus][size][place of the point; size when there is none]
+
+  static constexpr unsigned place(unsigned minus, unsigned size, unsigned point) {
+    return minus * 256 + size * 16 + point;
+  }
 
   constexpr DecimalForms() : form{} {
-    for (int minus = 0; minus < 2; ++minus) {
-      for (int size = 0; size < 16; ++size) {
-        for (int point = 0; point < 16; ++point) {
-          DecimalForm& f = form[minus][size][point];
-          int to = 16;
-          for (int i = size - 1; i >= minus; --i) {
-            if (i != point) f.from[--to] = static_cast<std::uint8_t>(i);
-          }
-          if (to == 16) f.from[--to] = 0;  // no digit at all: picks a character that is none either
-          while (to > 0) f.from[--to] = 0x80;
-          const int decimals = point < size ? size - 1 - point : 0;
-          f.scale = kDecimalScales.scale[minus][decimals];
-        }
-      }
+    for (unsigned i = 0; i < 512; ++i) form[i] = make(i / 256, i / 16 % 16, i % 16);
+  }
+
+  static constexpr DecimalForm make(unsigned minus, unsigned size, unsigned point) {
+    DecimalForm form{};
+    unsigned to = 16;
+    for (unsigned i = size; i > minus; --i) {
+      if (i - 1 != point) form.from[--to] = static_cast<std::uint8_t>(i - 1);
     }
+    if (to == 16) form.from[--to] = 0;  // no digit at all: picks a character that is none either
+    while (to > 0) form.from[--to] = 0x80;
+    form.scale = kDecimalScales.scale[minus][point < size ? size - 1 - point : 0];
+    return form;
   }
 };
 alignas(64) inline constexpr DecimalForms kDecimalForms;
@@ -108,8 +110,9 @@ alignas(64) inline constexpr DecimalForms kDecimalForms;
 class ShortDecimalParser {
  public:
   ShortDecimalParser() {
-    // The compiler would rather rebuild these constants for every number than keep them in registers.
+    // Else the compiler builds these constants anew for every number.
     asm volatile("" : "+x"(point_), "+x"(zero_), "+x"(nine_), "+x"(tens_), "+x"(hundreds_), "+x"(myriads_));
+    asm volatile("" : "+r"(forms_));
   }
 
   // The number in the `size` characters at `text`. Reads 16 of them.
@@ -117,8 +120,8 @@ class ShortDecimalParser {
     const __m128i chars = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text));
     const unsigned points = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(chars, point_)));
     const unsigned small_size = static_cast<unsigned>(size) & 15;
-    const unsigned point = trailing_zeros(points | (1u << small_size));
-    const DecimalForm& form = kDecimalForms.form[*text == '-'][small_size][point];
+    const unsigned point = static_cast<unsigned>(__builtin_ctz(points | (1u << small_size)));
+    const DecimalForm& form = forms_[DecimalForms::place(*text == '-', small_size, point)];
     const __m128i digits =
         _mm_shuffle_epi8(_mm_sub_epi8(chars, zero_), _mm_load_si128(reinterpret_cast<const __m128i*>(form.from)));
     const bool all_digits = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, nine_), digits)) == 0xffff;
@@ -134,6 +137,7 @@ class ShortDecimalParser {
   __m128i point_ = _mm_set1_epi8('.'), zero_ = _mm_set1_epi8('0'), nine_ = _mm_set1_epi8(9);
   __m128i tens_ = _mm_set1_epi16(10 | 1 << 8);
   __m128i hundreds_ = _mm_set1_epi32(100 | 1 << 16), myriads_ = _mm_set1_epi32(10'000 | 1 << 16);
+  const DecimalForm* forms_ = kDecimalForms.form;
 };
 
 #else

@@ -21,6 +21,12 @@
 #include <emmintrin.h>
 #endif
 
+#if defined(_MSC_VER)
+#define RANKWOOD_NOINLINE __declspec(noinline)
+#else
+#define RANKWOOD_NOINLINE __attribute__((noinline))
+#endif
+
 namespace rankwood::RANKWOOD_ISA_NS {
 
 // Bit i is set when text[i] is a blank or a control character, for 64 characters.
@@ -86,29 +92,26 @@ class RowParser {
 
   // Parse the chunk, up to a line that the careful parser refuses; return the number of rows.
   std::size_t parse() {
-    std::uint16_t blanks[kBlock + 64];
-    const ShortDecimalParser short_decimal;
-    const IdText* const ids = chunk_.ids;
     const char* base = chunk_.begin;
     Place at = line_start();
     while (base != chunk_.end) {
       const std::size_t left = static_cast<std::size_t>(chunk_.end - base);
       const std::size_t size = left < kBlock ? left : kBlock;
-      const std::size_t n_blanks = find_blanks(base, size, blanks);
+      const std::uint16_t* const last = blanks_ + find_blanks(base, size, blanks_);
       const char* next = base + size;
-      for (std::size_t i = 0; i < n_blanks; ++i) {
-        const char* const blank = base + blanks[i];
-        const IdText& id = ids[at.feature];
-        if (((load_word(at.before) ^ id.text) & id.mask) == 0) {
-          const char* const value = at.before + id.size;
-          if (put_value(value, blank, short_decimal, at.row[at.feature])) {
-            at.before = blank;
-            ++at.feature;
+      for (const std::uint16_t* place = blanks_; place != last; ++place) {
+        const char* const blank = base + *place;
+        if (((load_word(at.before) ^ at.id->text) & at.id->mask) == 0) {
+          const char* const value = at.before + at.id->size;
+          at.before = blank;
+          if (put_value(value, blank, *at.to)) {
+            ++at.id;
+            ++at.to;
             continue;
           }
           at.before = nullptr;
         } else {
-          at = take_token(at, blank, short_decimal);
+          at = take_token(at, blank);
         }
         if (at.before == nullptr) {
           next = leave_to_careful();
@@ -127,47 +130,57 @@ class RowParser {
   enum class Expect { label, qid, feature, line_end };
 
   struct Place {
-    const char* before;   // the character before the next token; null: leave the line to the careful parser
-    std::size_t feature;  // what the next token is expected to be; `width`: not the feature that follows
-    float* row;
+    const char* before;  // the character before the next token; null: leave the line to the careful parser
+    const IdText* id;    // of the feature that the next token is expected to be; no_id(): it cannot be one
+    float* to;           // where the value of that feature goes
   };
 
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-  bool put_value(const char* value, const char* end, const ShortDecimalParser& short_decimal, float& to) const {
+  const IdText* no_id() const { return chunk_.ids + chunk_.width; }
+
+  bool put_value(const char* value, const char* end, float& to) const {
     const std::size_t size = static_cast<std::size_t>(end - value);
     const unsigned digit = static_cast<unsigned char>(*value) - unsigned{'0'};
     if (size == 1 && digit < 10) {  // every second value of MSLR is 0
       to = static_cast<float>(digit);
       return true;
     }
-    return short_decimal(value, size).as_float(to) || chunk_.careful_value(value, end, &to);
+    return short_decimal_(value, size).as_float(to) || chunk_.careful_value(value, end, &to);
   }
 
   Place line_start() {
     expect_ = Expect::label;
     has_row_ = false;
     comment_ = nullptr;
-    return {line_ - 1, chunk_.width, chunk_.X + row_ * chunk_.width};
+    return {line_ - 1, no_id(), chunk_.X + row_ * chunk_.width};
   }
 
   // The line that ends with at.before is complete; false when it lacks something.
   bool end_line(Place& at) {
     if (expect_ == Expect::qid) return false;
-    if (has_row_) {
-      if (expect_ == Expect::feature) {
-        for (std::size_t f = at.feature; f < chunk_.width; ++f) at.row[f] = chunk_.absent;
-      }
-      ++row_;
-    }
+    close_row(at);
+    row_ += has_row_;
     line_ = at.before + 1;
     at = line_start();
     return true;
   }
 
+  // No feature is to come.
+  void close_row(Place& at) {
+    if (expect_ == Expect::feature) leave_out(at, no_id());
+    expect_ = Expect::line_end;
+    at.id = no_id();
+  }
+
+  // The features before `id` are absent.
+  void leave_out(Place& at, const IdText* id) const {
+    for (; at.id < id; ++at.id) *at.to++ = chunk_.absent;
+  }
+
   // The token between at.before and `blank`, which is not the value of the feature that follows.
-  Place take_token(Place at, const char* blank, const ShortDecimalParser& short_decimal) {
-    constexpr Place kCareful{nullptr, 0, nullptr};
+  RANKWOOD_NOINLINE Place take_token(Place at, const char* blank) {
+    constexpr Place kCareful{nullptr, nullptr, nullptr};
     if (at.before >= line_) {
       if (*at.before == '\n') {
         if (!end_line(at)) return kCareful;
@@ -179,7 +192,7 @@ class RowParser {
     at.before = blank;
     if (comment_ == nullptr) {
       if (token == blank) return at;
-      if (*token != '#') return take_field(at, token, blank, short_decimal) ? at : kCareful;
+      if (*token != '#') return take_field(at, token, blank) ? at : kCareful;
       if (expect_ == Expect::qid) return kCareful;
       comment_ = token + 1;
       close_row(at);
@@ -192,20 +205,11 @@ class RowParser {
     return at;
   }
 
-  // A comment follows: no feature is to come.
-  void close_row(Place& at) {
-    if (expect_ == Expect::feature) {
-      for (std::size_t f = at.feature; f < chunk_.width; ++f) at.row[f] = chunk_.absent;
-    }
-    expect_ = Expect::line_end;
-    at.feature = chunk_.width;
-  }
-
-  bool take_field(Place& at, const char* token, const char* end, const ShortDecimalParser& short_decimal) {
+  bool take_field(Place& at, const char* token, const char* end) {
     const std::size_t size = static_cast<std::size_t>(end - token);
-    if (expect_ == Expect::feature) return take_feature(at, token, end, short_decimal);
+    if (expect_ == Expect::feature) return take_feature(at, token, end);
     if (expect_ == Expect::label) {
-      const ShortDecimal label = short_decimal(token, size);
+      const ShortDecimal label = short_decimal_(token, size);
       if (!label.ok) return false;
       chunk_.labels[row_] = label.as_double();
       chunk_.texts[row_] = RowText{};
@@ -218,23 +222,25 @@ class RowParser {
       text.qid_size = static_cast<std::uint32_t>(size - 4);
       expect_ = Expect::feature;
     }
-    if (expect_ == Expect::feature) at.feature = 0;
+    if (expect_ == Expect::feature) at.id = chunk_.ids;
     return true;
   }
 
   // A feature that is not the next one, or that stands after more than one space: those between are absent.
-  bool take_feature(Place& at, const char* token, const char* end, const ShortDecimalParser& short_decimal) {
+  bool take_feature(Place& at, const char* token, const char* end) {
     std::size_t id = 0;
     const char* c = token;
     for (; *c >= '0' && *c <= '9' && id <= kMaxFeatures; ++c) id = id * 10 + static_cast<std::size_t>(*c - '0');
-    const std::size_t first_id = chunk_.first_id;
-    if (c == token || *c != ':' || id < at.feature + first_id || id - first_id >= chunk_.width) return false;
-    while (at.feature < id - first_id) at.row[at.feature++] = chunk_.absent;
-    return put_value(c + 1, end, short_decimal, at.row[at.feature++]);
+    if (c == token || *c != ':' || id < chunk_.first_id || id - chunk_.first_id >= chunk_.width) return false;
+    const IdText* const feature = chunk_.ids + (id - chunk_.first_id);
+    if (feature < at.id) return false;
+    leave_out(at, feature);
+    ++at.id;
+    return put_value(c + 1, end, *at.to++);
   }
 
   // Hand the whole line to the careful parser; return where the next one starts, or null to stop.
-  const char* leave_to_careful() {
+  RANKWOOD_NOINLINE const char* leave_to_careful() {
     const char* end = static_cast<const char*>(std::memchr(line_, '\n', static_cast<std::size_t>(chunk_.end - line_)));
     const LineStatus status = chunk_.careful_line(chunk_.context, line_, end, row_);
     if (status == LineStatus::stop) return nullptr;
@@ -243,6 +249,8 @@ class RowParser {
     return line_;
   }
 
+  const ShortDecimalParser short_decimal_{};
+  std::uint16_t blanks_[kBlock + 64];
   const SvmlightChunk& chunk_;
   const char* line_;               // where the current line starts
   const char* comment_ = nullptr;  // where its comment starts
