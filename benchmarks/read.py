@@ -37,8 +37,23 @@ _LEAST_BINNING = {"max_bin": 2, "bin_construct_sample_cnt": 1000, "enable_bundle
 # ------------------------------------------------------------------------------------------------ the file
 
 # MSLR has 25 kinds of features for each of the five fields of a page, then 11 of the page itself.
-_KINDS = "small ratio large score small small small mean mean ratio ratio ratio ratio ratio".split()
-_KINDS += "score score score score score flag ratio score minus minus minus".split()
+_KINDS = [
+    "small",
+    "ratio",
+    "large",
+    "score",
+    "small",
+    "small",
+    "small",
+    "mean",
+    "mean",
+    "ratio",
+    "ratio",
+    "ratio",
+    "ratio",
+    "ratio",
+]
+_KINDS += ["score", "score", "score", "score", "score", "flag", "ratio", "score", "minus", "minus", "minus"]
 _PRESENT = [0.93, 0.25, 0.97, 0.6, 0.98]  # body, anchor, title, URL, whole document: a field that is not there is 0
 
 

@@ -10,14 +10,8 @@ namespace rankwood::RANKWOOD_ISA_NS {
 #include "lambdas.inl"
 
 const Kernels table = {
-    RANKWOOD_ISA_NAME,
-    topk::top_k<double>,
-    topk::top_k<float>,
-    grades::count_grades,
-    parse_svmlight_rows,
-    accumulate,
-    best_split,
-    pair_lambdas,
+    RANKWOOD_ISA_NAME,   topk::top_k<double>, topk::top_k<float>, grades::count_grades,
+    parse_svmlight_rows, accumulate,          best_split,         pair_lambdas,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS
