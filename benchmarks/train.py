@@ -4,9 +4,9 @@
                                [--threads 1,2] [--growth] [--mq2008 FOLDER] [--json FILE]
 
 Synthetic data shaped like MSLR-WEB (136 features), lambdarank with 64 leaves, 255 bins, learning rate 0.05, at least 20
-documents per leaf; gradients, score updates and the measure on validation data after every tree are included. A trainer's
-time is that of its whole training less that of a training with a tenth of the trees, so that reading and binning do not
-count; they are listed apart. The smallest of several runs is shown: other work on the machine only ever adds.
+documents per leaf; gradients, score updates and the measure on validation data after every tree are included. The time
+is that of a whole training less that of one with a tenth of the trees, so that reading and binning do not count; they
+are listed apart. The smallest of several runs is shown: other work on the machine only ever adds.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def main() -> None:
             results.append(result)
             per_million = result["ms_per_tree"] * 1e6 / result["rows"]
             print(
-                f"{result['rows']:>10,} rows: {result['ms_per_tree']:8.1f} ms per tree, {per_million:6.1f} ms per million"
+                f"{result['rows']:>10,} rows: {result['ms_per_tree']:8.1f} ms per tree, {per_million:.1f} per million"
             )
     if options.mq2008:
         for row in small_data(options.mq2008):
