@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -43,6 +44,21 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise an OSError if a file cannot be written at `path`; before long work whose result it is to hold."""
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
+        return
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), suffix=".part")
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+    os.close(handle)
+    os.unlink(temporary)
 
 
 def _open(file: int | str, mode: str) -> IO[Any]:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import RankwoodError
-from rankwood.learners.callbacks import Callback, CallbackEnv, EarlyStopException, Result, as_mapping, in_order
-from rankwood.learners.checkpoint import Checkpoint, identity_of
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.measures import Measure
+from rankwood.learners.callbacks import Callback, CallbackEnv, as_mapping, in_order, stopped_at
+from rankwood.learners.checkpoint import Checkpoint, identify
+from rankwood.learners.growing import GrowingEnsemble
 from rankwood.learners.interrupt import deferred_interrupt
 from rankwood.learners.updates import Plain
 from rankwood.learners.watch import CustomMeasure, Measures, Watched
 from rankwood.losses import Loss, document_weights
 from rankwood.threads import resolve_threads
-from rankwood.tree import Tree
 from rankwood.trees.build import TreeBuilder, TreeRules
 
 
@@ -29,30 +32,8 @@ class Boosted:
 
     ensemble: Ensemble
     best_iteration: int  # number of boosted trees kept
-    best_score: Mapping[str, Mapping[str, float]]
-
-
-@dataclass
-class _Growing:
-    """The ensemble to start from, the trees boosted so far, and the measures after each."""
-
-    start: Ensemble
-    trees: list[Tree] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
-    history: list[list[Result]] = field(default_factory=list)
-
-    def boosted(self, n_trees: int | None = None) -> Ensemble:
-        """The boosted trees alone."""
-        return Ensemble.from_trees(
-            self.trees[:n_trees],
-            tree_weights=np.array(self.weights[:n_trees], dtype=np.float64),
-            n_features=self.start.n_features,
-            feature_names=self.start.feature_names,
-        )
-
-    def whole(self, n_trees: int | None = None) -> Ensemble:
-        """The starting ensemble and the boosted trees."""
-        return self.start.concat(self.boosted(n_trees))
+    best_score: Mapping[str, Mapping[str, float]]  # of that size: data set, then measure
+    interrupted: bool
 
 
 def boost(
@@ -63,10 +44,9 @@ def boost(
     *,
     n_trees: int,
     start: Ensemble | None = None,
-    valid: Mapping[str, Dataset] | None = None,
-    watch_train: bool = False,
-    measures: Sequence[str | CustomMeasure] = ("nDCG@10",),
-    convention: str = "rankwood",
+    valid: Mapping[str, Dataset | BinnedDataset] | None = None,
+    measures: Sequence[str | Measure | CustomMeasure] = ("nDCG@10",),
+    convention: str | Convention = "rankwood",
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
     on_interrupt: Literal["raise", "keep"] = "raise",
@@ -75,76 +55,116 @@ def boost(
 ) -> Boosted:
     """Add `n_trees` trees to `start`, each fitted to the gradients of `loss` at the scores so far.
 
-    Tree t draws its samples from a stream of its own, made of `seed` and t: the same data, parameters and seed give
-    the same model bit for bit, whatever the number of threads, also when training went on from a checkpoint.
+    `valid` names the data sets to measure on after each tree; the training data may be one of them.
+    Tree t of the whole ensemble draws its samples from a stream of its own, made of `seed` and t: the same data,
+    parameters and seed give the same model bit for bit, whatever the number of threads, and also when training went on
+    from a checkpoint or from the first trees of that very model.
     """
     threads = resolve_threads(n_threads)
-    data = train.data
-    labels = train.by_query(data.y)
-    weights = None if data.weights is None else train.by_query(data.weights)
-    if start is None:
-        base = loss.base_score(labels, document_weights(data.offsets, weights, data.query_weights))
-        start = Ensemble.from_trees([], n_features=data.n_features, base=base, feature_names=data.feature_names)
-    elif start.n_features != data.n_features:
-        raise RankwoodError(f"the model to go on from has {start.n_features} features, the data {data.n_features}")
-    growing = _Growing(start)
-    identity = ""
+    measured = Measures(measures, convention)
+    before, after = in_order(callbacks)
+    growing = GrowingEnsemble(_starting_ensemble(start, train, loss))
+    sets = {name: _in_bins_of(train, data, name, threads) for name, data in (valid or {}).items()}
+    identity: dict[str, str] = {}
     if checkpoint is not None:
-        identity = identity_of(train, start, loss, rules, update, seed, sorted(valid or {}), list(map(str, measures)))
-        saved, growing.history = checkpoint.load(identity)
-        if saved is not None:
-            growing.trees = [saved.tree(t) for t in range(saved.n_trees)]
-            growing.weights = saved.tree_weights.tolist()
+        settings = {"loss": loss, "tree rules": rules, "update rule": update, "seed": seed, "measures": measured}
+        identity = identify(train, sets, growing.start, settings)
+        growing = checkpoint.load(growing.start, identity)
+    n_resumed = n_saved = len(growing.trees)
+    if n_resumed > n_trees:
+        raise RankwoodError(f"the checkpoint has {n_resumed} trees already, more than n_trees={n_trees}")
 
-    trained, watched = _watch(train, valid or {}, growing.whole(), watch_train, threads)
+    model = growing.whole()
+    trained = Watched.start("train", train, model, n_threads=threads)
+    watched = [
+        trained.rename(name) if binned is train else Watched.start(name, binned, model, n_threads=threads)
+        for name, binned in sets.items()
+    ]
+    data, labels, weights = train.data, train.by_query(train.data.y), _weights(train)
     weighted = weights is not None or data.query_weights is not None
     objective = loss.prepare(labels, data.offsets, weights, data.query_weights, n_threads=threads)
     builder = TreeBuilder(train, rules, constant_hessian=loss.constant_hessian and not weighted, n_threads=threads)
     gradient, hessian = np.empty(data.n_docs), np.empty(data.n_docs)
-    measured = Measures(measures, convention)
-    before, after = in_order(callbacks)
-    env = CallbackEnv(None, {"learning_rate": update.learning_rate}, 0, 0, n_trees)
+    env = CallbackEnv(growing, {"learning_rate": update.learning_rate}, 0, 0, n_trees)
+    env.train_name = trained.name if trained in watched else None
+    stopped = False
     try:
-        for env.iteration, env.evaluation_result_list in enumerate(growing.history):  # what was seen before the kill
-            _call(after, env)
         with deferred_interrupt() as interrupted:
-            for env.iteration in range(len(growing.trees), n_trees):
+            for env.iteration in range(n_trees):
+                env.replayed = env.iteration < n_resumed
                 _call(before, env)
-                objective.gradients(trained.scores, gradient, hessian)
-                rng = np.random.default_rng([seed, env.iteration])
-                grown, leaf_of_row = builder.build(gradient, hessian, rng)
-                weight = update.weight(env.params["learning_rate"])
-                growing.trees.append(grown.tree)
-                growing.weights.append(weight)
-                trained.add(grown, weight, leaf_of_row)
-                for one in watched:
-                    if one is not trained:
-                        one.add(grown, weight)
-                env.evaluation_result_list = [result for one in watched for result in one.results(measured)]
-                growing.history.append(env.evaluation_result_list)
-                if checkpoint is not None and len(growing.trees) % checkpoint.every == 0:
-                    checkpoint.save(growing.boosted(), identity, growing.history)
+                if env.replayed:
+                    _check_rate(growing, env)
+                else:
+                    objective.gradients(trained.scores, gradient, hessian)
+                    rng = np.random.default_rng([seed, growing.start.n_trees + env.iteration])
+                    grown, leaf_of_row = builder.build(gradient, hessian, rng)
+                    weight = update.weight(env.params["learning_rate"])
+                    growing.trees.append(grown.tree)
+                    growing.weights.append(weight)
+                    growing.learning_rates.append(env.params["learning_rate"])
+                    trained.add(grown, weight, leaf_of_row)
+                    for one in watched:
+                        if one is not trained:
+                            one.add(grown, weight)
+                    growing.history.append([result for one in watched for result in one.results(measured)])
+                    if checkpoint is not None and len(growing.trees) % checkpoint.every == 0:
+                        checkpoint.save(growing, identity)
+                        n_saved = len(growing.trees)
+                env.evaluation_result_list = growing.history[env.iteration]
                 _call(after, env)
-                if interrupted():
-                    if on_interrupt == "raise":
-                        raise KeyboardInterrupt
+                stopped = interrupted()
+                if stopped:
                     break
-    except EarlyStopException as stop:
-        n_best = stop.best_iteration + 1
-        return Boosted(growing.whole(n_best), n_best, as_mapping(stop.best_score))
-    return Boosted(growing.whole(), len(growing.trees), as_mapping(env.evaluation_result_list))
+    except Exception as error:
+        env.best = stopped_at(error)
+        if env.best is None:
+            raise
+    if checkpoint is not None and len(growing.trees) > n_saved:
+        checkpoint.save(growing, identity)
+    if stopped and on_interrupt == "raise":
+        raise KeyboardInterrupt
+    last, results = env.best or (len(growing.trees) - 1, env.evaluation_result_list)
+    return Boosted(growing.whole(last + 1), last + 1, as_mapping(results), stopped)
 
 
-def _watch(
-    train: BinnedDataset, valid: Mapping[str, Dataset], model: Ensemble, watch_train: bool, n_threads: int
-) -> tuple[Watched, list[Watched]]:
-    """The training data, whose scores the gradients need, and the data sets to measure on."""
-    trained = Watched.start("train", train, model, n_threads=n_threads)
-    watched = [trained] if watch_train else []
-    for name, dataset in valid.items():
-        binned = BinnedDataset.encode(dataset, train.edges, n_threads=n_threads)
-        watched.append(Watched.start(name, binned, model, n_threads=n_threads))
-    return trained, watched
+def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss) -> Ensemble:
+    """The ensemble to go on from; without one, the base score of the loss."""
+    data = train.data
+    if start is None:
+        weights = document_weights(data.offsets, _weights(train), data.query_weights)
+        base = loss.base_score(train.by_query(data.y), weights)
+        return Ensemble.from_trees([], n_features=data.n_features, base=base, feature_names=data.feature_names)
+    if start.n_features != data.n_features:
+        raise RankwoodError(f"the model to go on from has {start.n_features} features, the data {data.n_features}")
+    empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
+    return start.concat(empty)  # with the names of the data, which must not contradict its own
+
+
+def _weights(train: BinnedDataset) -> FloatArray | None:
+    return None if train.data.weights is None else train.by_query(train.data.weights)
+
+
+def _in_bins_of(train: BinnedDataset, data: Dataset | BinnedDataset, name: str, n_threads: int) -> BinnedDataset:
+    """A data set to measure on, in the bins of the training data."""
+    if data is train or data is train.data:
+        return train
+    if isinstance(data, BinnedDataset):
+        if data.edges is train.edges:
+            return data
+        data = data.data
+    if data.n_docs == 0:
+        raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
+    return BinnedDataset.encode(data, train.edges, n_threads=n_threads)
+
+
+def _check_rate(growing: GrowingEnsemble, env: CallbackEnv) -> None:
+    before, now = growing.learning_rates[env.iteration], env.params["learning_rate"]
+    if now != before:
+        raise RankwoodError(
+            f"the checkpoint was made with learning rate {before} for tree {env.iteration}, now it is {now}: "
+            "delete it to start anew, or choose another file"
+        )
 
 
 def _call(callbacks: Sequence[Callback], env: CallbackEnv) -> None:

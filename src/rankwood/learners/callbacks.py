@@ -1,19 +1,41 @@
-"""Callbacks in LightGBM's style: called before or after each tree, with what there is to know of it."""
+"""Callbacks in LightGBM's style: called before or after each tree, with what there is to know of it.
+
+LightGBM's own callback objects work too: what they are told has the same names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankwood.errors import RankwoodError
 
-Result = tuple[str, str, float, bool]  # data set, measure, value, whether higher is better
+
+class Result(NamedTuple):
+    """Value of one measure on one data set after one tree; the names are LightGBM's."""
+
+    dataset_name: str
+    metric_name: str
+    metric_value: float
+    maximize: bool  # whether higher is better
+
+    @property
+    def metric_std_dev(self) -> None:
+        """LightGBM's has one when it cross-validates."""
 
 
 @dataclass
 class CallbackEnv:
-    """What a callback is told. The fields are LightGBM's; `params` may be changed by a callback before a tree."""
+    """What a callback is told. The first six fields are LightGBM's.
+
+    model            the ensemble so far: `env.model.whole()` is an Ensemble
+    params           a callback before a tree may change `learning_rate`
+    iteration        number of the tree, from 0
+    train_name       name under which the training data is measured, if it is
+    replayed         the tree comes from a checkpoint; callbacks see it again, so that they know what went before
+    best             set by early stopping: the tree to end with, and the measures after it
+    """
 
     model: Any
     params: dict[str, Any]
@@ -21,6 +43,9 @@ class CallbackEnv:
     begin_iteration: int
     end_iteration: int
     evaluation_result_list: list[Result] = field(default_factory=list)
+    train_name: str | None = None
+    replayed: bool = False
+    best: tuple[int, list[Result]] | None = None
 
 
 Callback = Callable[[CallbackEnv], None]
@@ -29,67 +54,95 @@ Callback = Callable[[CallbackEnv], None]
 class EarlyStopException(Exception):
     """Raised by a callback to end training; `best_iteration` counts from 0."""
 
-    def __init__(self, best_iteration: int, best_score: Sequence[Result]) -> None:
+    def __init__(self, best_iteration: int, best_score: Iterable[Result]) -> None:
         super().__init__()
         self.best_iteration = best_iteration
         self.best_score = list(best_score)
 
 
-def early_stopping(stopping_rounds: int, first_metric_only: bool = False, min_delta: float = 0.0) -> Callback:
-    """Stop when no measure on validation data has improved for `stopping_rounds` trees; the best size is restored.
+def stopped_at(error: Exception) -> tuple[int, list[Result]] | None:
+    """The best iteration and its measures, if `error` is an early stop, ours or LightGBM's; else None."""
+    if type(error).__name__ != "EarlyStopException":
+        return None
+    stop: Any = error
+    return int(stop.best_iteration), [Result(*result[:4]) for result in stop.best_score]
 
-    Measures on the training data (named "train") are not watched. With several measures or data sets, the first that
-    has not improved for so long ends the training.
+
+def early_stopping(
+    stopping_rounds: int, first_metric_only: bool = False, verbose: bool = False, min_delta: float = 0.0
+) -> Callback:
+    """Stop when a measure on validation data has not improved for `stopping_rounds` trees; the best size is restored.
+
+    Measures on the training data do not count. With several measures or data sets, the first that has not improved by
+    more than `min_delta` for so long ends the training; `first_metric_only` goes by the first measure alone, on every
+    data set. When the last tree comes first, the best size for the first measure on the first data set is restored.
+    `verbose` prints a line at the end.
     """
-    if stopping_rounds < 1:
-        raise RankwoodError(f"stopping_rounds must be at least 1, got {stopping_rounds}")
-    return _EarlyStopping(stopping_rounds, first_metric_only, min_delta)
+    if isinstance(stopping_rounds, bool) or not hasattr(stopping_rounds, "__index__") or stopping_rounds < 1:
+        raise RankwoodError(f"stopping_rounds must be a whole number from 1 up, got {stopping_rounds!r}")
+    if not min_delta >= 0.0:
+        raise RankwoodError(f"min_delta must be a number from 0 up, got {min_delta!r}")
+    return _EarlyStopping(stopping_rounds, first_metric_only, verbose, min_delta)
 
 
 class _EarlyStopping:
     order = 30
 
-    def __init__(self, stopping_rounds: int, first_metric_only: bool, min_delta: float) -> None:
-        self.stopping_rounds, self.first_metric_only, self.min_delta = stopping_rounds, first_metric_only, min_delta
+    def __init__(self, stopping_rounds: int, first_metric_only: bool, verbose: bool, min_delta: float) -> None:
+        self.stopping_rounds, self.first_metric_only = stopping_rounds, first_metric_only
+        self.verbose, self.min_delta = verbose, min_delta
         self.best: dict[tuple[str, str], tuple[float, int, list[Result]]] = {}
 
     def __call__(self, env: CallbackEnv) -> None:
         if env.iteration == env.begin_iteration:
             self.best = {}
-        watched = [result for result in env.evaluation_result_list if result[0] != "train"]
+        watched = [result for result in env.evaluation_result_list if result.dataset_name != env.train_name]
         if not watched:
-            raise RankwoodError("early stopping needs validation data: give valid, or eval_set")
-        first_measure = watched[0][1]
+            raise RankwoodError(NO_VALIDATION_DATA)
+        if self.first_metric_only:
+            watched = [result for result in watched if result.metric_name == watched[0].metric_name]
         for data, measure, value, higher_is_better in watched:
-            if self.first_metric_only and measure != first_measure:
-                continue
             sign = 1.0 if higher_is_better else -1.0
             best = self.best.get((data, measure))
             if best is None or sign * value > sign * best[0] + self.min_delta:
-                best = self.best[data, measure] = (value, env.iteration, env.evaluation_result_list)
-            if env.iteration - best[1] >= self.stopping_rounds:
-                raise EarlyStopException(best[1], best[2])
-        if env.iteration == env.end_iteration - 1:  # the end came first: the best size is restored all the same
-            value, iteration, results = self.best[watched[0][0], first_measure]
-            raise EarlyStopException(iteration, results)
+                self.best[data, measure] = (value, env.iteration, env.evaluation_result_list)
+        env.best = self.best[watched[0][:2]][1:]
+        for data, measure, *_ in watched:
+            _, iteration, results = self.best[data, measure]
+            if env.iteration - iteration >= self.stopping_rounds:
+                env.best = (iteration, results)
+                self._say(env)
+                raise EarlyStopException(iteration, results)
+        if env.iteration == env.end_iteration - 1:
+            self._say(env)
+
+    def _say(self, env: CallbackEnv) -> None:
+        if self.verbose and env.best is not None:
+            print(f"best of {env.iteration + 1} trees: {_line(env.best[0], env.best[1])}")
 
 
-def log_evaluation(period: int = 1, write: Callable[[str], Any] = print) -> Callback:
+NO_VALIDATION_DATA = "early stopping needs validation data other than the training data: give valid, or eval_set"
+
+
+def log_evaluation(period: int = 1, *, write: Callable[[str], Any] = print) -> Callback:
     """Write the measures every `period` trees."""
 
     def log(env: CallbackEnv) -> None:
-        if period > 0 and env.evaluation_result_list and (env.iteration + 1) % period == 0:
-            values = "\t".join(
-                f"{data}'s {measure}: {value:g}" for data, measure, value, _ in env.evaluation_result_list
-            )
-            write(f"[{env.iteration + 1}]\t{values}")
+        if period > 0 and env.evaluation_result_list and (env.iteration + 1) % period == 0 and not env.replayed:
+            write(_line(env.iteration, env.evaluation_result_list))
 
     log.order = 10  # type: ignore[attr-defined]
     return log
 
 
+def _line(iteration: int, results: Iterable[Result]) -> str:
+    return "\t".join([f"[{iteration + 1}]", *(f"{data}'s {measure}: {value:g}" for data, measure, value, _ in results)])
+
+
 def record_evaluation(eval_result: dict[str, dict[str, list[float]]]) -> Callback:
     """Keep every measure of every tree in `eval_result`: data set, then measure, then a list."""
+    if not isinstance(eval_result, dict):
+        raise RankwoodError(f"eval_result must be a dict to fill, got {type(eval_result).__name__}")
 
     def record(env: CallbackEnv) -> None:
         if env.iteration == env.begin_iteration:
@@ -111,29 +164,31 @@ def reset_parameter(**schedules: Sequence[float] | Callable[[int], float]) -> Ca
         raise RankwoodError(f"reset_parameter can change learning_rate only, not {', '.join(sorted(unknown))}")
 
     def reset(env: CallbackEnv) -> None:
-        number = env.iteration - env.begin_iteration
+        number, n_trees = env.iteration - env.begin_iteration, env.end_iteration - env.begin_iteration
         for name, schedule in schedules.items():
             if callable(schedule):
                 env.params[name] = schedule(number)
-            elif len(schedule) == env.end_iteration - env.begin_iteration:
+            elif len(schedule) == n_trees:
                 env.params[name] = schedule[number]
             else:
-                expected = env.end_iteration - env.begin_iteration
-                raise RankwoodError(f"the schedule of {name} has {len(schedule)} values for {expected} trees")
+                raise RankwoodError(f"the schedule of {name} has {len(schedule)} values for {n_trees} trees")
 
     reset.before_iteration = True  # type: ignore[attr-defined]
     reset.order = 10  # type: ignore[attr-defined]
     return reset
 
 
-def in_order(callbacks: Sequence[Callback]) -> tuple[list[Callback], list[Callback]]:
+def in_order(callbacks: Iterable[Callback]) -> tuple[list[Callback], list[Callback]]:
     """Callbacks to call before a tree and after it, each in the order that they ask for."""
     ranked = sorted(callbacks, key=lambda callback: getattr(callback, "order", 0))
+    for callback in ranked:
+        if not callable(callback):
+            raise RankwoodError(f"a callback is a function of one argument, got {type(callback).__name__}")
     before = [callback for callback in ranked if getattr(callback, "before_iteration", False)]
-    return before, [callback for callback in ranked if callback not in before]
+    return before, [callback for callback in ranked if not getattr(callback, "before_iteration", False)]
 
 
-def as_mapping(results: Sequence[Result]) -> Mapping[str, Mapping[str, float]]:
+def as_mapping(results: Iterable[Result]) -> Mapping[str, Mapping[str, float]]:
     """Results of one iteration by data set and measure."""
     nested: dict[str, dict[str, float]] = {}
     for data, measure, value, _ in results:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rankwood._version import __version__
+from rankwood.atomic import check_writable
 from rankwood.data.binning import BinnedDataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.learners.callbacks import Result
+from rankwood.learners.growing import GrowingEnsemble
+
+Identity = dict[str, str]  # what the next tree depends on, by name; large things as digests
 
 
 @dataclass(frozen=True)
@@ -22,43 +28,77 @@ class Checkpoint:
     """Save the boosted trees to `path` every `every` trees, and go on from there when the file exists.
 
     The file is a model file. It says what it was trained on and how; going on with other data or parameters is an
-    error. The number of trees may differ, so a finished training can be prolonged.
+    error. The number of trees may be larger than before: so a finished training is prolonged.
+
+    >>> import rankwood as rw, tempfile, os
+    >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=4)
+    >>> checkpoint = rw.Checkpoint(os.path.join(tempfile.mkdtemp(), "training.rw"), every=10)
+    >>> _ = rw.MART(n_trees=25, n_leaves=4).fit(data, checkpoint=checkpoint)
+    >>> rw.MART(n_trees=40, n_leaves=4).fit(data, checkpoint=checkpoint).n_trees_  # 15 more
+    40
     """
 
     path: str | os.PathLike[str]
     every: int = 50
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise RankwoodError(f"a checkpoint is made every 1 or more trees, got every={self.every}")
+        if isinstance(self.every, bool) or not hasattr(self.every, "__index__") or self.every < 1:
+            raise RankwoodError(f"a checkpoint is made every 1 or more trees, got every={self.every!r}")
 
-    def load(self, identity: str) -> tuple[Ensemble | None, list[list[Result]]]:
-        """The trees saved, and the measures after each; nothing when there is no checkpoint yet."""
-        if not Path(self.path).exists():
-            return None, []
-        model = Ensemble.load(self.path)
+    def load(self, start: Ensemble, identity: Identity) -> GrowingEnsemble:
+        """`start` and the trees saved, with what was noted of each; `start` alone when there is no checkpoint yet."""
+        path = os.fspath(self.path)
+        check_writable(path)  # now, not after the first `every` trees
+        if not Path(path).exists():
+            return GrowingEnsemble(start)
+        model = Ensemble.load(path)
         saved = model.metadata.get("checkpoint")
         if not isinstance(saved, dict):
-            raise RankwoodError(f"{os.fspath(self.path)} is a finished model, not a checkpoint: choose another file")
-        if saved.get("identity") != identity:
+            raise RankwoodError(f"{path} is a finished model, not a checkpoint: choose another file")
+        made_with = saved["identity"]
+        other = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
+        if other:
             raise RankwoodError(
-                f"the checkpoint {os.fspath(self.path)} was made with other data or parameters: "
+                f"the checkpoint {path} was made with other {', other '.join(other)}: "
                 "delete it to start anew, or choose another file"
             )
-        history: list[list[Result]] = [[tuple(result) for result in results] for results in saved["history"]]
-        return model, history
+        return GrowingEnsemble(
+            start,
+            trees=[model.tree(t) for t in range(model.n_trees)],
+            weights=model.tree_weights.tolist(),
+            learning_rates=saved["learning_rates"],
+            history=[[Result(*result) for result in results] for results in saved["history"]],
+        )
 
-    def save(self, model: Ensemble, identity: str, history: Sequence[Sequence[Result]]) -> None:
+    def save(self, growing: GrowingEnsemble, identity: Identity) -> None:
         """Write the trees so far; a kill while writing leaves the checkpoint before it."""
-        model.with_metadata(checkpoint={"identity": identity, "history": history}).save(self.path)
+        notes = {"identity": identity, "learning_rates": growing.learning_rates, "history": growing.history}
+        growing.boosted().with_metadata(checkpoint=notes).save(self.path)
 
 
-def identity_of(train: BinnedDataset, start: Ensemble, *parameters: Any) -> str:
-    """A digest of everything that the next tree depends on, the trees before it aside."""
-    digest = hashlib.sha256(repr(parameters).encode())
-    digest.update(start.fingerprint().encode())
-    for array in (train.bins, train.edges.flat, train.edges.offsets, train.by_query(train.data.y), train.data.offsets):
+def identify(
+    train: BinnedDataset, watched: Mapping[str, BinnedDataset], start: Ensemble, parameters: Mapping[str, Any]
+) -> Identity:
+    """Everything that the next tree, and where training stops, depend on; the trees before it aside."""
+    return {
+        "training data": _digest(train),
+        **{f"data set {name!r}": _digest(binned) for name, binned in watched.items()},
+        "model to start from": start.fingerprint(),
+        **{name: _without_addresses(repr(value)) for name, value in parameters.items()},
+        "version of rankwood": __version__,
+    }
+
+
+def _digest(binned: BinnedDataset) -> str:
+    data = binned.data
+    digest = hashlib.sha256()
+    for array in (binned.bins, binned.edges.flat, binned.edges.offsets, binned.by_query(data.y), data.offsets):
         digest.update(np.ascontiguousarray(array).data)
-    for weights in (train.data.weights, train.data.query_weights):
+    for weights in (None if data.weights is None else binned.by_query(data.weights), data.query_weights):
         digest.update(b"-" if weights is None else weights.tobytes())
     return digest.hexdigest()
+
+
+def _without_addresses(text: str) -> str:
+    """A function's text names the place in memory where it happens to lie."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -1,9 +1,12 @@
-"""What all boosted rankers share as scikit-learn estimators: input in any form, fitted attributes, scoring."""
+"""What all boosted rankers share as scikit-learn estimators: parameters, fitting, fitted attributes, scoring."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,27 +14,62 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwood._version import __version__
-from rankwood.data.binning import BinnedDataset
+from rankwood.data.binning import MAX_BINS, BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FEATURE, FloatArray
+from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import DataError, RankwoodError
+from rankwood.errors import RankwoodError
+from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import evaluate
-from rankwood.learners.boosting import boost
-from rankwood.learners.callbacks import Callback, early_stopping, record_evaluation
+from rankwood.evaluation.measures import Measure
+from rankwood.learners.boosting import Boosted, boost
+from rankwood.learners.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
 from rankwood.learners.checkpoint import Checkpoint
+from rankwood.learners.inputs import ACCEPTED, Rows, evaluation_data, split_qid, training_data
+from rankwood.learners.parameters import check_parameters
 from rankwood.learners.updates import Plain
+from rankwood.learners.watch import Measures
 from rankwood.losses import Loss
-from rankwood.matrix import column_names, drop_column
+from rankwood.threads import resolve_threads
 from rankwood.trees.build import TreeRules
 from rankwood.trees.leafwise import GrowthRules
 from rankwood.trees.sampling import Sampling
 
 
+# A dataclass writes the __init__ that scikit-learn wants: explicit, and doing nothing but assignments.
+@dataclass(eq=False, repr=False)
 class BoostedRanker(BaseEstimator):  # type: ignore[misc]
-    """Base of the boosted rankers; a subclass has the parameters and says which loss they mean."""
+    """Base of the boosted rankers; a subclass adds parameters of its own and says which loss they mean.
 
-    _needs_queries = True  # whether fitting without qid or group is refused
+    LambdaMART's docstring explains the parameters and fitted attributes.
+    """
+
+    n_trees: int = 300
+    n_leaves: int = 64
+    learning_rate: float = 0.05
+    _: KW_ONLY
+    depth_relaxation: float = 0.0
+    balance: float = 0.0
+    max_depth: int | None = None
+    min_docs_per_leaf: float = 20
+    min_gain: float = 0.0
+    min_hessian: float = 1e-3
+    l2: float = 0.0
+    gain: Literal["newton", "variance"] = "newton"
+    query_fraction: float = 1.0
+    feature_fraction: float = 1.0
+    feature_sampling: Literal["tree", "split"] = "tree"
+    max_bins: int = MAX_BINS
+    measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
+    convention: str | Convention = "rankwood"
+    early_stopping_rounds: int | None = None
+    objective: Callable[..., Any] | None = None
+    importance_type: Literal["gain", "split"] = "gain"
+    on_interrupt: Literal["raise", "keep"] = "raise"
+    random_state: Any = 0
+    n_jobs: int | None = None
+
+    _needs_queries: ClassVar[bool] = True  # whether fitting without qid or group is refused
 
     def _loss(self) -> Loss:
         raise NotImplementedError
@@ -45,97 +83,106 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
-        valid: Dataset | None = None,
-        eval_set: Sequence[tuple[Any, Any]] | None = None,
+        valid: Dataset | BinnedDataset | None = None,
+        eval_set: Any = None,
         eval_qid: Sequence[Any] | None = None,
         eval_group: Sequence[Any] | None = None,
         eval_names: Sequence[str] | None = None,
         eval_metric: Any = None,
         callbacks: Sequence[Callback] | None = None,
         init_model: Any = None,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     ) -> Any:
         """Train on a Dataset, or on X and y with the query of every row.
 
         X, y            a Dataset (or BinnedDataset) alone; or a matrix or DataFrame, and labels
         qid, group      query id per row, in any order; or sizes of consecutive queries; or a DataFrame column `qid`
-        sample_weight, query_weight    weight per document, weight per query
+        sample_weight, query_weight    weight per document, weight per query in order of first appearance
         valid           a Dataset to measure on, named "valid"; or, as elsewhere:
-        eval_set        pairs (X, y), with eval_qid or eval_group, and eval_names; the training data itself may be one
-        eval_metric     measures to watch, instead of the parameter `measure`: names, or functions of (labels, scores,
-                        offsets of queries)
+        eval_set        pairs (X, y), with eval_qid or eval_group, and eval_names; or Datasets. The training data may
+                        be one; it is measured too, but early stopping does not go by it
+        eval_metric     measures to watch instead of the parameter `measure`: names, or functions of (labels, scores,
+                        offsets of queries) that return a value, or (name, value, whether higher is better)
         callbacks       see rankwood.early_stopping, log_evaluation, record_evaluation, reset_parameter
-        init_model      an Ensemble or fitted ranker to go on from
-        checkpoint      a rankwood.Checkpoint: save now and then, and resume
+        init_model      an Ensemble or fitted ranker to go on from; its trees stay as they are
+        checkpoint      a rankwood.Checkpoint, or its file's name: save now and then, and resume
         """
-        train = self._training_data(X, y, qid, group, sample_weight, query_weight)
-        watched = self._watched(valid, eval_set, eval_qid, eval_group, eval_names)
-        measures = self.measure if eval_metric is None else eval_metric
-        measures = [measures] if isinstance(measures, str) or callable(measures) else list(measures)
-        self.evals_result_: dict[str, dict[str, list[float]]] = {}
-        everything: list[Callback] = [*(callbacks or []), record_evaluation(self.evals_result_)]
-        if self.early_stopping_rounds is not None:
-            everything.append(early_stopping(self.early_stopping_rounds, first_metric_only=True))
+        check_parameters(self)
+        if self.n_trees < 1:
+            raise RankwoodError(f"n_trees must be at least 1, got {self.n_trees}")
+        loss, rules, update, n_threads = self._loss(), self._tree_rules(), Plain(self.learning_rate), self._n_threads()
+        measures = Measures(_as_list(self.measure if eval_metric is None else eval_metric), self.convention).measures
+        stopping = [] if self.early_stopping_rounds is None else [early_stopping(self.early_stopping_rounds, True)]
+        checkpoint = self._checkpoint(checkpoint)
+        start = _ensemble_of(init_model)
+        rows = Rows(X, y, qid, group, sample_weight, query_weight)
+        train = training_data(self, rows)
+        watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
+        if stopping and all(data is train for data in watched.values()):
+            raise RankwoodError(NO_VALIDATION_DATA)
+        history: dict[str, dict[str, list[float]]] = {}
+        seed = self._seed()
         result = boost(
             train,
-            self._loss(),
-            self._tree_rules(),
-            Plain(self.learning_rate),
+            loss,
+            rules,
+            update,
             n_trees=self.n_trees,
-            start=getattr(init_model, "ensemble_", init_model),
-            valid={name: data for name, data in watched.items() if data is not train.data},
-            watch_train=any(data is train.data for data in watched.values()),
+            start=start,
+            valid=watched,
             measures=measures,
             convention=self.convention,
-            callbacks=everything,
+            callbacks=[*(callbacks or []), record_evaluation(history), *stopping],
             checkpoint=checkpoint,
             on_interrupt=self.on_interrupt,
-            seed=self._seed(),
-            n_threads=self.n_jobs,
+            seed=seed,
+            n_threads=n_threads,
         )
-        parameters = {name: value for name, value in self.get_params().items() if _is_plain(value)}
-        self.ensemble_: Ensemble = result.ensemble.with_metadata(
-            learner=type(self).__name__, parameters=parameters, version=__version__, convention=self.convention
-        )
-        self.best_iteration_ = result.best_iteration
-        self.best_score_ = result.best_score
+        self._note(result, start, seed, history)
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Score of every row: the higher, the further up."""
+        """Score of every row: the higher, the further up. X as in `fit`; a column `qid` is not looked at."""
         check_is_fitted(self, "ensemble_")
-        if isinstance(X, Dataset):
-            X = X.X
-        X, _ = _take_qid(X, None)
-        matrix = validate_data(self, X, reset=False, **_ACCEPTED)
-        return self.ensemble_.score(matrix, n_threads=self.n_jobs)
+        if isinstance(X, (Dataset, BinnedDataset)):
+            matrix: Any = Rows(X).dataset(self).X
+        else:
+            matrix = validate_data(self, split_qid(X)[0], reset=False, **ACCEPTED)
+        return self.ensemble_.score(matrix, n_threads=self._n_threads())
 
-    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
-        """Mean of the first watched measure (nDCG@10 unless told otherwise) on a Dataset, or on X and y.
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
+        """Mean over queries of the first of `measure` (nDCG@10 unless told otherwise), on a Dataset or on X and y.
 
-        The rows need queries here too: qid, group, or a DataFrame column `qid`, which cross-validation passes along.
+        The rows need queries: qid, group, or a DataFrame column `qid`, which cross-validation passes along.
         """
-        data = X if isinstance(X, Dataset) else self._dataset(X, y, qid, group, sample_weight, None, reset=False)
-        measure = self.measure if isinstance(self.measure, str) else self.measure[0]
+        check_is_fitted(self, "ensemble_")
+        data = Rows(X, y, qid, group).dataset(self)
+        measure = _as_list(self.measure)[0]
         scores = self.predict(data)
-        return evaluate(scores, data, measure, convention=self.convention, n_threads=self.n_jobs)[measure]
+        means = evaluate(scores, data, measure, convention=self.convention, n_threads=self._n_threads()).means
+        return next(iter(means.values()))
 
     @property
     def n_trees_(self) -> int:
         """Number of trees of the fitted model."""
         return self.ensemble_.n_trees
 
-    n_estimators_ = n_trees_
+    @property
+    def n_estimators_(self) -> int:
+        """The same, as LightGBM and scikit-learn call it."""
+        return self.n_trees_
 
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of every feature in the total gain (`importance_type="gain"`) or in the splits ("split")."""
         check_is_fitted(self, "ensemble_")
-        model = self.ensemble_
-        weights = model.split_gain if self.importance_type == "gain" else None
-        if self.importance_type not in ("gain", "split"):
-            raise RankwoodError(f"importance_type must be 'gain' or 'split', got {self.importance_type!r}")
-        shares = np.bincount(model.feature, weights=weights, minlength=model.n_features).astype(np.float64)
+        check_parameters(self)
+        model, gains = self.ensemble_, None
+        if self.importance_type == "gain":
+            gains = model.split_gain
+            if gains is None:
+                raise RankwoodError("init_model knows no gains of its splits: use importance_type='split'")
+        shares = np.bincount(model.feature, weights=gains, minlength=model.n_features).astype(np.float64)
         return shares / (shares.sum() or 1.0)
 
     def __sklearn_tags__(self) -> Any:
@@ -146,6 +193,9 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _tree_rules(self) -> TreeRules:
+        if self.min_docs_per_leaf > 1 and self.min_docs_per_leaf != int(self.min_docs_per_leaf):
+            given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
+            raise RankwoodError(given)
         growth = GrowthRules(
             n_leaves=self.n_leaves,
             max_depth=self.max_depth,
@@ -156,78 +206,62 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
             depth_relaxation=self.depth_relaxation,
             gain=self.gain,
         )
-        per_split = self.feature_sampling == "split"
-        if self.feature_sampling not in ("tree", "split"):
-            raise RankwoodError(f"feature_sampling must be 'tree' or 'split', got {self.feature_sampling!r}")
-        return TreeRules(growth, Sampling(self.query_fraction, self.feature_fraction, per_split), self.balance)
+        sampling = Sampling(self.query_fraction, self.feature_fraction, per_split=self.feature_sampling == "split")
+        return TreeRules(growth, sampling, self.balance)
+
+    def _n_threads(self) -> int:
+        if self.n_jobs is not None and self.n_jobs < 0:  # as joblib counts: -1 is every CPU, -2 all but one
+            return max(1, resolve_threads(None) + 1 + self.n_jobs)
+        return resolve_threads(self.n_jobs)
 
     def _seed(self) -> int:
-        if self.random_state is None or not isinstance(self.random_state, (int, np.integer)):
-            return int(check_random_state(self.random_state).randint(2**31))
-        return int(self.random_state)
+        if isinstance(self.random_state, (int, np.integer)):
+            if self.random_state < 0:
+                raise RankwoodError(f"random_state must not be negative, got {self.random_state}")
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
 
-    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, weights: Any, query_weights: Any) -> BinnedDataset:
-        if isinstance(X, BinnedDataset):
-            self._note_features(X.data)
-            return X
-        if isinstance(X, Dataset):
-            self._note_features(X)
-            data = X
-        else:
-            data = self._dataset(X, y, qid, group, weights, query_weights, reset=True)
-        if data.n_docs == 0:
-            raise DataError("there is nothing to learn from: the training data has no rows")
-        return BinnedDataset.make(data, self.max_bins, n_threads=self.n_jobs)
+    def _checkpoint(self, given: Any) -> Checkpoint | None:
+        if given is not None and not isinstance(self.random_state, (int, np.integer)):
+            raise RankwoodError("a checkpoint needs a number as random_state, to go on with the same stream")
+        return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
 
-    def _note_features(self, data: Dataset) -> None:
-        self.n_features_in_ = data.n_features
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-
-    def _dataset(
-        self, X: Any, y: Any, qid: Any, group: Any, weights: Any, query_weights: Any, *, reset: bool
-    ) -> Dataset:
-        X, qid = _take_qid(X, qid if group is None else group)
-        matrix, labels = validate_data(self, X, y, reset=reset, y_numeric=True, **_ACCEPTED)
-        if hasattr(matrix, "toarray"):
-            matrix = matrix.toarray()
-        names = getattr(self, "feature_names_in_", None)
-        if qid is None and group is None and not self._needs_queries:
-            group = [len(labels)]
-        return Dataset(
-            matrix,
-            labels,
-            qid=qid if group is None else None,
-            group=group,
-            weights=weights,
-            query_weights=query_weights,
-            feature_names=None if names is None else list(names),
-        )
-
-    def _watched(
-        self, valid: Dataset | None, eval_set: Any, eval_qid: Any, eval_group: Any, eval_names: Any
-    ) -> dict[str, Dataset]:
-        watched: dict[str, Dataset] = {} if valid is None else {"valid": valid}
-        for number, (X, y) in enumerate(eval_set or []):
-            name = eval_names[number] if eval_names is not None else f"valid_{number}"
-            qid = None if eval_qid is None else eval_qid[number]
-            group = None if eval_group is None else eval_group[number]
-            watched[name] = self._dataset(X, y, qid, group, None, None, reset=False)
-        return watched
+    def _note(self, result: Boosted, start: Ensemble | None, seed: int, history: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        if result.ensemble.n_nodes == (0 if start is None else start.n_nodes):
+            warnings.warn(
+                "no tree has a split, so every document gets the same score: are all labels of a query equal, "
+                f"or is min_docs_per_leaf={self.min_docs_per_leaf} too many for this data?",
+                stacklevel=3,
+            )
+        unimportant = ("n_jobs", "random_state", "importance_type", "on_interrupt")
+        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in unimportant}
+        notes = {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
+        if start is not None:
+            notes["init_model"] = start.metadata
+        self.ensemble_: Ensemble = result.ensemble.with_metadata(**notes)
+        self.best_iteration_ = result.best_iteration
+        self.best_score_ = result.best_score
+        self.evals_result_ = history
 
 
-# Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
-_ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
+def _as_list(measures: Any) -> list[Any]:
+    return [measures] if isinstance(measures, (str, Measure)) or callable(measures) else list(measures)
 
 
-def _take_qid(X: Any, qid: Any) -> tuple[Any, Any]:
-    """Take the column `qid` out of a DataFrame; it gives the queries unless they are given apart."""
-    names = column_names(X)
-    if names is None or "qid" not in names:
-        return X, qid
-    column, rest = drop_column(X, "qid")
-    return rest, column if qid is None else qid
+def _ensemble_of(model: Any) -> Ensemble | None:
+    ensemble = getattr(model, "ensemble_", model)
+    if ensemble is not None and not isinstance(ensemble, Ensemble):
+        raise RankwoodError(f"init_model must be an Ensemble or a fitted ranker, got {type(model).__name__}")
+    return ensemble
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it; functions and the like by name."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (Sequence, np.ndarray)):
+        return [_plain(entry) for entry in value]
+    return getattr(value, "name", None) or getattr(value, "__name__", None) or str(value)

@@ -1,78 +1,63 @@
-"""The boosted rankers of the papers, as scikit-learn estimators: a page of defaults each."""
+"""The boosted rankers of the papers, as scikit-learn estimators: a few defaults and a loss each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from rankwood.learners.estimator import BoostedRanker
 from rankwood.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LambdaMART(BoostedRanker):
     """LambdaMART: boosted trees that raise NDCG directly (Burges 2010), grown as in Asadi & Lin (2013).
 
     n_trees, learning_rate     size of the ensemble and weight of each tree
-    n_leaves, max_depth, min_docs_per_leaf, min_gain, min_hessian, l2     limits of a tree; see GrowthRules
+    n_leaves, max_depth, min_docs_per_leaf, min_gain, min_hessian, l2, gain     limits of a tree; see GrowthRules
     depth_relaxation, balance  Asadi & Lin's lambda (cost-sensitive growth) and alpha (pruning while boosting)
-    truncation, sigma, normalize, gains       the loss; see LambdaLoss
-    query_fraction, feature_fraction, feature_sampling    what a tree (or split: feature_sampling="split") may see
-    measure, convention        what is watched on validation data; early_stopping_rounds goes by the first measure
-    objective                  a function of your own instead of the lambdas; see CustomLoss
-    random_state, n_jobs       the model depends on the former only; n_jobs None uses every CPU
+    truncation, sigma, normalize, gains    the loss; see LambdaLoss
+    query_fraction, feature_fraction    share of the queries and features that a tree may see, drawn anew for each
+    feature_sampling           whether features are drawn per "tree" or per "split"
+    max_bins                   number of values that a feature is reduced to; data that comes in bins keeps its own
+    measure, convention        what is watched on validation data; the first measure is also what `score` returns
+    early_stopping_rounds      stop when the first measure has not improved for so many trees, and restore the best size
+    objective                  a function of your own instead of the learner's loss; see CustomLoss
+    importance_type            what `feature_importances_` counts: "gain" or "split"
+    on_interrupt               after Ctrl-C "raise" KeyboardInterrupt, or "keep" what was learnt and return
+    random_state               a number, for the same model whenever; a RandomState or None as in scikit-learn
+    n_jobs                     number of threads; None or -1 uses every CPU. It never changes the model
+
+    Fitted: `ensemble_` (the model), `best_iteration_` (number of boosted trees kept), `best_score_` and
+    `evals_result_` (by data set and measure), `n_features_in_`, `feature_names_in_`, `feature_importances_`,
+    `n_trees_`, `n_estimators_`.
 
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
     >>> ranker = rw.LambdaMART(n_trees=20, n_leaves=8).fit(train, valid=valid)
-    >>> ranker.ensemble_.n_trees
-    20
+    >>> ranker.n_trees_, len(ranker.evals_result_["valid"]["nDCG@10"])
+    (20, 20)
     """
 
-    def __init__(
-        self,
-        n_trees: int = 300,
-        n_leaves: int = 64,
-        learning_rate: float = 0.05,
-        *,
-        depth_relaxation: float = 0.0,
-        balance: float = 0.0,
-        max_depth: int | None = None,
-        min_docs_per_leaf: float = 20,
-        min_gain: float = 0.0,
-        min_hessian: float = 1e-3,
-        l2: float = 0.0,
-        gain: str = "newton",
-        truncation: int = 30,
-        sigma: float = 1.0,
-        normalize: bool = True,
-        gains: Sequence[float] | Literal["linear"] | None = None,
-        query_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
-        feature_sampling: str = "tree",
-        max_bins: int = 255,
-        measure: str | Sequence[str] = "nDCG@10",
-        convention: str = "rankwood",
-        early_stopping_rounds: int | None = None,
-        objective: Callable[..., Any] | None = None,
-        importance_type: str = "gain",
-        on_interrupt: str = "raise",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        for name, value in list(locals().items()):
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
+    truncation: int | None = 30
+    sigma: float = 1.0
+    normalize: bool = True
+    gains: Sequence[float] | Literal["linear"] | None = None
 
     def _loss(self) -> Loss:
         if self.objective is not None:
             return CustomLoss(self.objective)
-        return LambdaLoss(truncation=self.truncation, sigma=self.sigma, normalize=self.normalize, gains=self.gains)
+        gains = self.gains if self.gains is None or isinstance(self.gains, str) else tuple(self.gains)
+        return LambdaLoss(truncation=self.truncation, sigma=self.sigma, normalize=self.normalize, gains=gains)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MART(BoostedRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
-    Parameters are those of LambdaMART but for its loss. Queries are needed only to measure.
+    Parameters are those of LambdaMART but for its loss. Queries are needed only to measure, and to sample them; without
+    any, every row is a query of its own.
 
     >>> import rankwood as rw
     >>> ranker = rw.MART(n_trees=5, n_leaves=4, min_docs_per_leaf=1, learning_rate=1.0)
@@ -80,38 +65,7 @@ class MART(BoostedRanker):
     array([0., 3.])
     """
 
-    _needs_queries = False
-
-    def __init__(
-        self,
-        n_trees: int = 300,
-        n_leaves: int = 64,
-        learning_rate: float = 0.05,
-        *,
-        depth_relaxation: float = 0.0,
-        balance: float = 0.0,
-        max_depth: int | None = None,
-        min_docs_per_leaf: float = 20,
-        min_gain: float = 0.0,
-        min_hessian: float = 1e-3,
-        l2: float = 0.0,
-        gain: str = "newton",
-        query_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
-        feature_sampling: str = "tree",
-        max_bins: int = 255,
-        measure: str | Sequence[str] = "nDCG@10",
-        convention: str = "rankwood",
-        early_stopping_rounds: int | None = None,
-        objective: Callable[..., Any] | None = None,
-        importance_type: str = "gain",
-        on_interrupt: str = "raise",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        for name, value in list(locals().items()):
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
+    _needs_queries: ClassVar[bool] = False
 
     def _loss(self) -> Loss:
         return SquaredLoss() if self.objective is None else CustomLoss(self.objective)

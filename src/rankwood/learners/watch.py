@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from rankwood import _native
 from rankwood.data.binning import BinnedDataset
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.ensemble import Ensemble
+from rankwood.errors import MeasureError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.per_query import mean, per_query
@@ -19,17 +22,30 @@ from rankwood.learners.callbacks import Result
 from rankwood.trees.build import SMALL
 from rankwood.trees.tree import GrownTree
 
-# A user's own measure: (labels, scores, offsets of queries) -> value, the higher the better.
-CustomMeasure = Callable[[FloatArray, FloatArray, OffsetArray], float]
+# A user's own measure: (labels, scores, offsets of queries) -> value, the higher the better; or -> (name, value,
+# whether higher is better), as LightGBM's are.
+CustomMeasure: TypeAlias = Callable[[FloatArray, FloatArray, OffsetArray], "float | tuple[str, float, bool]"]
 
 
+@dataclass(frozen=True)
 class Measures:
-    """The measures to watch, under one convention."""
+    """The measures to watch, in the order given, under one convention."""
 
-    def __init__(self, measures: Sequence[str | Measure | CustomMeasure], convention: str | Convention) -> None:
-        self.convention = Convention.get(convention)
-        self.named = [parse_measure(m) for m in measures if isinstance(m, (str, Measure))]
-        self.custom: list[Any] = [m for m in measures if not isinstance(m, (str, Measure))]
+    measures: Sequence[str | Measure | CustomMeasure]
+    convention: str | Convention
+    named: list[Measure] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parsed = [m if callable(m) else parse_measure(m) for m in self.measures]
+        names = [_name(measure) for measure in parsed]
+        for name in names:
+            if names.count(name) > 1:
+                raise MeasureError(
+                    f"two measures have the name {name}: give each measure once, each function a name of its own"
+                )
+        object.__setattr__(self, "measures", parsed)
+        object.__setattr__(self, "convention", Convention.get(self.convention))
+        object.__setattr__(self, "named", [measure for measure in parsed if isinstance(measure, Measure)])
 
 
 class Watched:
@@ -48,6 +64,10 @@ class Watched:
         """With the scores of a model to go on from."""
         return cls(name, binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
 
+    def rename(self, name: str) -> Watched:
+        self.name = name
+        return self
+
     def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
         """Add a tree's contribution. The same additions in the same order as a model's score."""
         if leaf_of_row is None:
@@ -56,21 +76,47 @@ class Watched:
 
     def results(self, measures: Measures) -> list[Result]:
         """The measures on the present scores."""
-        offsets, data = self.binned.data.offsets, self.binned.data
-        found: list[Result] = []
-        if measures.named:
-            values = per_query(
+        data = self.binned.data
+        values = iter(
+            per_query(
                 measures.named,
                 self.labels,
                 self.scores,
-                offsets,
+                data.offsets,
                 convention=measures.convention,
                 doc_ids=self.doc_ids,
                 n_threads=self.n_threads,
             )
-            for measure, row in zip(measures.named, values, strict=True):
-                found.append((self.name, str(measure), mean(row, data.query_weights), True))
-        for custom in measures.custom:
-            name = getattr(custom, "__name__", type(custom).__name__)
-            found.append((self.name, name, float(custom(self.labels, self.scores, offsets)), True))
+            if measures.named
+            else ()
+        )
+        found = []
+        for measure in measures.measures:
+            if isinstance(measure, Measure):
+                result = Result(self.name, str(measure), mean(next(values), data.query_weights), True)
+            else:
+                result = self._custom(measure)
+            if not math.isfinite(result.metric_value):
+                raise MeasureError(
+                    f"{result.metric_name} on the data set {self.name!r} is {result.metric_value}: "
+                    "training cannot go by it; is every query left out of the mean?"
+                )
+            found.append(result)
         return found
+
+    def _custom(self, measure: Any) -> Result:
+        labels, scores = self.labels.view(), self.scores.view()
+        labels.flags.writeable = scores.flags.writeable = False
+        answer = measure(labels, scores, self.binned.data.offsets)
+        try:
+            name, value, higher_is_better = answer if isinstance(answer, tuple) else (_name(measure), answer, True)
+            return Result(self.name, str(name), float(value), bool(higher_is_better))
+        except (TypeError, ValueError):
+            raise MeasureError(
+                f"the measure {_name(measure)} must return a number or (name, number, whether higher is better), "
+                f"got {answer!r:.80}"
+            ) from None
+
+
+def _name(measure: Any) -> str:
+    return str(measure) if isinstance(measure, Measure) else getattr(measure, "__name__", type(measure).__name__)

@@ -1,0 +1,42 @@
+"""The ensemble while it grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwood.ensemble import Ensemble
+from rankwood.learners.callbacks import Result
+from rankwood.tree import Tree
+
+
+@dataclass
+class GrowingEnsemble:
+    """The ensemble to start from; and the trees boosted so far, with the learning rate of and the measures after each.
+
+    The weights are what the update rule made of the learning rates.
+    """
+
+    # LightGBM's reset_parameter tells these one by one, and changes the callbacks' `params`, which is enough here.
+    boosters: ClassVar[tuple[Any, ...]] = ()
+
+    start: Ensemble
+    trees: list[Tree] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    history: list[list[Result]] = field(default_factory=list)
+
+    def boosted(self, n_trees: int | None = None) -> Ensemble:
+        """The first `n_trees` boosted trees alone; all unless told otherwise."""
+        return Ensemble.from_trees(
+            self.trees[:n_trees],
+            tree_weights=np.array(self.weights[:n_trees], dtype=np.float64),
+            n_features=self.start.n_features,
+            feature_names=self.start.feature_names,
+        )
+
+    def whole(self, n_trees: int | None = None) -> Ensemble:
+        """The starting ensemble and the first `n_trees` boosted trees."""
+        return self.start.concat(self.boosted(n_trees))

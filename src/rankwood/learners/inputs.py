@@ -1,0 +1,166 @@
+"""What `fit`, `predict` and `score` are given, in all its spellings, as data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from rankwood.data.binning import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FEATURE
+from rankwood.errors import DataError
+from rankwood.matrix import column_names, drop_column
+
+# Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Features and labels, and what goes with them: all of `fit` that is about the training data."""
+
+    X: Any
+    y: Any = None
+    qid: Any = None
+    group: Any = None
+    sample_weight: Any = None
+    query_weight: Any = None
+
+    @property
+    def is_dataset(self) -> bool:
+        return isinstance(self.X, (Dataset, BinnedDataset))
+
+    @property
+    def has_queries(self) -> bool:
+        return self.is_dataset or self.qid is not None or self.group is not None or _has_qid(self.X)
+
+    def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
+        """As a data set with the features that `learner` was fitted on; `reset` makes it learn which these are.
+
+        `alone`: without queries every row is one of its own, instead of an error.
+        """
+        if self.is_dataset:
+            return self._as_given(learner, reset)
+        X, column = split_qid(self.X)
+        matrix, labels = validate_data(learner, X, self.y, reset=reset, y_numeric=True, **ACCEPTED)
+        group = self.group
+        qid = column if self.qid is None and group is None else self.qid
+        if alone and qid is None and group is None:
+            group = np.ones(len(labels), dtype=np.int64)
+        weights = None if self.sample_weight is None else np.asarray(self.sample_weight)
+        if weights is not None and weights.shape[:1] != (len(labels),):
+            raise DataError(
+                f"sample_weight must have one value per row ({len(labels)}), got shape {weights.shape}; "
+                "weights of queries go into query_weight"
+            )
+        return Dataset(
+            matrix.toarray() if hasattr(matrix, "toarray") else matrix,
+            labels,
+            qid=qid,
+            group=group,
+            weights=weights,
+            query_weights=self.query_weight,
+            feature_names=getattr(learner, "feature_names_in_", None),
+        )
+
+    def _as_given(self, learner: Any, reset: bool) -> Dataset:
+        for name in ("y", "qid", "group", "sample_weight", "query_weight"):
+            if getattr(self, name) is not None:
+                raise DataError(f"a Dataset holds all that there is to know: leave {name} out")
+        data: Dataset = self.X.data if isinstance(self.X, BinnedDataset) else self.X
+        if reset:
+            remember_features(learner, data)
+        else:
+            check_features(learner, data)
+        return data
+
+
+def training_data(learner: Any, rows: Rows) -> BinnedDataset:
+    """The training data in bins: those it comes in, or new ones."""
+    data = rows.dataset(learner, reset=True, alone=not learner._needs_queries)
+    if data.n_docs == 0:
+        raise DataError("there is nothing to learn from: the training data has no rows")
+    for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
+        if weights is not None and not weights.any():
+            raise DataError(f"there is nothing to learn from: all of {name} is zero")
+    if isinstance(rows.X, BinnedDataset):
+        return rows.X
+    return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
+
+
+def evaluation_data(
+    learner: Any,
+    train: BinnedDataset,
+    given: Rows,
+    valid: Any,
+    eval_set: Any,
+    eval_qid: Sequence[Any] | None,
+    eval_group: Sequence[Any] | None,
+    eval_names: Sequence[str] | None,
+) -> dict[str, Dataset | BinnedDataset]:
+    """The data sets to measure on, by name; the training data, given again, is `train` itself."""
+    if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
+        eval_set = [eval_set]  # one pair (X, y) will do
+    sets = [*([] if valid is None else [(valid, None)]), *(eval_set or [])]
+    n_sets, n_given = len(sets), len(eval_set or [])
+    for name, values in (("eval_qid", eval_qid), ("eval_group", eval_group), ("eval_names", eval_names)):
+        if values is not None and len(values) != n_given:
+            raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
+    watched: dict[str, Dataset | BinnedDataset] = {}
+    for place, one in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
+        X, y = one if isinstance(one, tuple) else (one, None)
+        is_train = given.has_queries and (X is given.X or X is train.data) and y is given.y
+        if place >= 0 and eval_names is not None:
+            name = str(eval_names[place])
+        else:
+            name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
+        if name in watched:
+            raise DataError(f"two data sets to measure on have the name {name!r}: give others in eval_names")
+        qid, group = (None if values is None or place < 0 else values[place] for values in (eval_qid, eval_group))
+        try:
+            rows = Rows(X, y, qid, group)
+            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner))
+        except ValueError as error:
+            raise DataError(f"data set {name!r}: {error}") from error
+    return watched
+
+
+def _in_bins(rows: Rows, data: Dataset) -> Dataset | BinnedDataset:
+    """The bins that the data came in, which may be those of the training data."""
+    return rows.X if isinstance(rows.X, BinnedDataset) else data
+
+
+def split_qid(X: Any) -> tuple[Any, Any]:
+    """The features of a DataFrame without its column `qid`, and that column; None when there is none."""
+    if not _has_qid(X):
+        return X, None
+    column, rest = drop_column(X, "qid")
+    return rest, column
+
+
+def _has_qid(X: Any) -> bool:
+    return not isinstance(X, np.ndarray) and "qid" in (column_names(X) or ())
+
+
+def remember_features(learner: Any, data: Dataset) -> None:
+    """What scikit-learn's validate_data notes of a matrix, noted of a data set."""
+    learner.n_features_in_ = data.n_features
+    if data.feature_names is not None:
+        learner.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    elif hasattr(learner, "feature_names_in_"):
+        del learner.feature_names_in_
+
+
+def check_features(learner: Any, data: Dataset) -> None:
+    """Refuse a data set with other features than `learner` was fitted on."""
+    if data.n_features != learner.n_features_in_:
+        what = f"{type(learner).__name__} is expecting {learner.n_features_in_} features as input"
+        raise DataError(f"X has {data.n_features} features, but {what}")
+    names = getattr(learner, "feature_names_in_", None)
+    if names is not None and data.feature_names is not None and list(names) != list(data.feature_names):
+        odd = next(i for i in range(len(names)) if names[i] != data.feature_names[i])
+        raise DataError(f"feature {odd} is {data.feature_names[odd]!r}, but it was {names[odd]!r} in training")

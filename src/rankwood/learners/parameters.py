@@ -1,0 +1,140 @@
+"""Parameters of learners: whether a value fits its annotation, and how a value is read from text."""
+
+from __future__ import annotations
+
+import collections.abc
+import difflib
+import math
+import numbers
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from rankwood.errors import RankwoodError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of value: in words, whether a value is of it, and how text becomes one (None: it cannot)."""
+
+    words: str
+    holds: Callable[[Any], bool]
+    read: Callable[[str], Any] | None = None
+
+
+def check_parameters(learner: Any) -> None:
+    """Refuse parameters of another type than their annotation says. Ranges are checked by those who use them."""
+    for name, kinds in parameter_kinds(type(learner)).items():
+        value = getattr(learner, name)
+        if kinds and not any(kind.holds(value) for kind in kinds):
+            raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
+
+
+def read_parameter(learner: type, text: str) -> tuple[str, Any]:
+    """Read `name=value` as a parameter of a class of learners.
+
+    >>> from rankwood import LambdaMART
+    >>> read_parameter(LambdaMART, "max_depth=none"), read_parameter(LambdaMART, "gains=0,1,3.5")
+    (('max_depth', None), ('gains', (0, 1, 3.5)))
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise RankwoodError(f"a parameter is written name=value, got {text!r}")
+    all_kinds = parameter_kinds(learner)
+    if name not in all_kinds:
+        near = difflib.get_close_matches(name, all_kinds, n=1, cutoff=0.5)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise RankwoodError(f"{learner.__name__} has no parameter {name!r}{hint}: it has {', '.join(all_kinds)}")
+    readable = [kind for kind in all_kinds[name] if kind.read is not None]
+    for kind in readable:
+        try:
+            return name, kind.read(value)  # type: ignore[misc]
+        except ValueError:
+            continue
+    if not readable or [kind.words for kind in readable] == ["None"]:
+        raise RankwoodError(f"{name} can be given in Python only, not as text")
+    raise RankwoodError(f"{name} must be {_words(readable)}, got {value!r}")
+
+
+def parameter_kinds(learner: type) -> dict[str, list[Kind]]:
+    """The kinds of value that each parameter may have; an empty list where anything goes."""
+    hints = get_type_hints(learner)
+    return {field.name: _kinds(hints[field.name]) for field in fields(learner)}
+
+
+def _words(kinds: list[Kind]) -> str:
+    *others, last = dict.fromkeys(kind.words for kind in kinds)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _kinds(hint: Any) -> list[Kind]:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return []
+    if origin in (Union, types.UnionType):
+        kinds = [kind for argument in arguments for kind in _kinds(argument)]
+        return sorted(kinds, key=lambda kind: kind is NONE)  # None is named last
+    if origin is Literal:
+        return [_choice(option) for option in arguments]
+    if origin is collections.abc.Callable:
+        return [Kind("a function", callable)]
+    if origin is collections.abc.Sequence:
+        return [_sequence(_kinds(arguments[0]))]
+    return [SIMPLE[hint] if hint in SIMPLE else Kind(f"a {hint.__name__}", lambda value: isinstance(value, hint))]
+
+
+def _read_none(text: str) -> None:
+    if text.lower() not in ("none", "null", ""):
+        raise ValueError
+
+
+def _read_flag(text: str) -> bool:
+    if text.lower() in ("true", "yes", "on", "1"):
+        return True
+    if text.lower() in ("false", "no", "off", "0"):
+        return False
+    raise ValueError
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    return int(number) if text.lstrip("+-").isdigit() else number
+
+
+NONE = Kind("None", lambda value: value is None, _read_none)
+SIMPLE: dict[Any, Kind] = {
+    type(None): NONE,
+    bool: Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)), _read_flag),
+    int: Kind("a whole number", lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool), int),
+    float: Kind(
+        "a number",
+        lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value),
+        _read_number,
+    ),
+    str: Kind("a text", lambda value: isinstance(value, str), str),
+}
+
+
+def _choice(option: str) -> Kind:
+    def read(text: str) -> str:
+        if text != option:
+            raise ValueError
+        return option
+
+    return Kind(repr(option), lambda value: isinstance(value, str) and value == option, read)
+
+
+def _sequence(of: list[Kind]) -> Kind:
+    def holds(value: Any) -> bool:
+        if isinstance(value, (str, bytes)) or not isinstance(value, (collections.abc.Sequence, np.ndarray)):
+            return False
+        return len(value) > 0 and all(any(kind.holds(entry) for kind in of) for entry in value)
+
+    def read(text: str) -> tuple[Any, ...]:
+        kind = next(kind for kind in of if kind.read is not None)
+        return tuple(kind.read(entry.strip()) for entry in text.split(","))  # type: ignore[misc]
+
+    return Kind(f"a sequence, each entry {_words(of)}", holds, read)
