@@ -140,6 +140,7 @@ def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed:
 
 def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> AnyArray:
     """Scores of the rows of `data`, in input order: of an Ensemble, of a fitted learner, or the scores themselves."""
+    model = getattr(model, "ensemble_", model)
     if hasattr(model, "score") and hasattr(model, "leaves"):
         scores = model.score(data.X, n_threads=n_threads)
     elif hasattr(model, "predict"):

@@ -117,6 +117,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         start = _ensemble_of(init_model)
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         train = training_data(self, rows)
+        self._fitted_on_dataset = rows.is_dataset
         watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
         if stopping and all(data is train for data in watched.values()):
             raise RankwoodError(NO_VALIDATION_DATA)
@@ -145,10 +146,12 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         """Score of every row: the higher, the further up. X as in `fit`; a column `qid` is not looked at."""
         check_is_fitted(self, "ensemble_")
         if isinstance(X, (Dataset, BinnedDataset)):
-            matrix: Any = Rows(X).dataset(self).X
+            features: Any = Rows(X).dataset(self).X
         else:
-            matrix = validate_data(self, split_qid(X)[0], reset=False, **ACCEPTED)
-        return self.ensemble_.score(matrix, n_threads=self._n_threads())
+            features, _ = split_qid(X)
+            if not self._fitted_on_dataset:  # whose names a matrix cannot have: no warning for that
+                features = validate_data(self, features, reset=False, **ACCEPTED)
+        return self.ensemble_.score(features, n_threads=self._n_threads())
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Mean over queries of the first of `measure` (nDCG@10 unless told otherwise), on a Dataset or on X and y.

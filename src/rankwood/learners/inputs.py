@@ -103,16 +103,15 @@ def evaluation_data(
     eval_names: Sequence[str] | None,
 ) -> dict[str, Dataset | BinnedDataset]:
     """The data sets to measure on, by name; the training data, given again, is `train` itself."""
-    if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple):
-        eval_set = [eval_set]  # one pair (X, y) will do
-    sets = [*([] if valid is None else [(valid, None)]), *(eval_set or [])]
-    n_sets, n_given = len(sets), len(eval_set or [])
+    eval_set = _as_sets(eval_set)
+    sets = [*([] if valid is None else [(valid, None)]), *eval_set]
+    n_sets, n_given = len(sets), len(eval_set)
     for name, values in (("eval_qid", eval_qid), ("eval_group", eval_group), ("eval_names", eval_names)):
         if values is not None and len(values) != n_given:
             raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
     watched: dict[str, Dataset | BinnedDataset] = {}
     for place, one in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
-        X, y = one if isinstance(one, tuple) else (one, None)
+        X, y = one
         is_train = given.has_queries and (X is given.X or X is train.data) and y is given.y
         if place >= 0 and eval_names is not None:
             name = str(eval_names[place])
@@ -127,6 +126,19 @@ def evaluation_data(
         except ValueError as error:
             raise DataError(f"data set {name!r}: {error}") from error
     return watched
+
+
+def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
+    """Pairs (X, y) of what may be a list of pairs and Datasets, or just one of these."""
+    datasets = (Dataset, BinnedDataset)
+    if eval_set is None:
+        return []
+    if isinstance(eval_set, datasets) or (isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple)):
+        eval_set = [eval_set]
+    sets = [(one, None) if isinstance(one, datasets) else tuple(one) for one in eval_set]
+    if any(len(one) != 2 for one in sets):
+        raise DataError("eval_set must hold pairs (X, y), or Datasets")
+    return sets
 
 
 def _in_bins(rows: Rows, data: Dataset) -> Dataset | BinnedDataset:
