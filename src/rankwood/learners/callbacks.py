@@ -24,6 +24,9 @@ class Result(NamedTuple):
     def metric_std_dev(self) -> None:
         """LightGBM's has one when it cross-validates."""
 
+    def is_cv_result(self) -> bool:
+        return False
+
 
 @dataclass
 class CallbackEnv:

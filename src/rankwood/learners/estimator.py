@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ from rankwood.learners.boosting import Boosted, boost
 from rankwood.learners.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
 from rankwood.learners.checkpoint import Checkpoint
 from rankwood.learners.inputs import ACCEPTED, Rows, evaluation_data, split_qid, training_data
-from rankwood.learners.parameters import check_parameters
+from rankwood.learners.parameters import checked_parameters
 from rankwood.learners.updates import Plain
 from rankwood.learners.watch import Measures
 from rankwood.losses import Loss
@@ -71,7 +72,8 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
 
     _needs_queries: ClassVar[bool] = True  # whether fitting without qid or group is refused
 
-    def _loss(self) -> Loss:
+    def _loss(self, p: SimpleNamespace) -> Loss:
+        """The loss that the parameters `p` mean."""
         raise NotImplementedError
 
     def fit(
@@ -107,12 +109,18 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         init_model      an Ensemble or fitted ranker to go on from; its trees stay as they are
         checkpoint      a rankwood.Checkpoint, or its file's name: save now and then, and resume
         """
-        check_parameters(self)
-        if self.n_trees < 1:
-            raise RankwoodError(f"n_trees must be at least 1, got {self.n_trees}")
-        loss, rules, update, n_threads = self._loss(), self._tree_rules(), Plain(self.learning_rate), self._n_threads()
-        measures = Measures(_as_list(self.measure if eval_metric is None else eval_metric), self.convention).measures
-        stopping = [] if self.early_stopping_rounds is None else [early_stopping(self.early_stopping_rounds, True)]
+        p = checked_parameters(self)
+        if p.n_trees < 1:
+            raise RankwoodError(f"n_trees must be at least 1, got {p.n_trees}")
+        loss, rules, update, seed, n_threads = (
+            self._loss(p),
+            _tree_rules(p),
+            Plain(p.learning_rate),
+            self._seed(),
+            self._n_threads(),
+        )
+        measures = Measures(_as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
+        stopping = [] if p.early_stopping_rounds is None else [early_stopping(p.early_stopping_rounds, True)]
         checkpoint = self._checkpoint(checkpoint)
         start = _ensemble_of(init_model)
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
@@ -122,20 +130,19 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         if stopping and all(data is train for data in watched.values()):
             raise RankwoodError(NO_VALIDATION_DATA)
         history: dict[str, dict[str, list[float]]] = {}
-        seed = self._seed()
         result = boost(
             train,
             loss,
             rules,
             update,
-            n_trees=self.n_trees,
+            n_trees=p.n_trees,
             start=start,
             valid=watched,
             measures=measures,
-            convention=self.convention,
+            convention=p.convention,
             callbacks=[*(callbacks or []), record_evaluation(history), *stopping],
             checkpoint=checkpoint,
-            on_interrupt=self.on_interrupt,
+            on_interrupt=p.on_interrupt,
             seed=seed,
             n_threads=n_threads,
         )
@@ -179,7 +186,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
     def feature_importances_(self) -> FloatArray:
         """Share of every feature in the total gain (`importance_type="gain"`) or in the splits ("split")."""
         check_is_fitted(self, "ensemble_")
-        check_parameters(self)
+        checked_parameters(self)
         model, gains = self.ensemble_, None
         if self.importance_type == "gain":
             gains = model.split_gain
@@ -194,23 +201,6 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-    def _tree_rules(self) -> TreeRules:
-        if self.min_docs_per_leaf > 1 and self.min_docs_per_leaf != int(self.min_docs_per_leaf):
-            given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
-            raise RankwoodError(given)
-        growth = GrowthRules(
-            n_leaves=self.n_leaves,
-            max_depth=self.max_depth,
-            min_docs_per_leaf=self.min_docs_per_leaf,
-            min_gain=self.min_gain,
-            min_hessian=self.min_hessian,
-            l2=self.l2,
-            depth_relaxation=self.depth_relaxation,
-            gain=self.gain,
-        )
-        sampling = Sampling(self.query_fraction, self.feature_fraction, per_split=self.feature_sampling == "split")
-        return TreeRules(growth, sampling, self.balance)
 
     def _n_threads(self) -> int:
         if self.n_jobs is not None and self.n_jobs < 0:  # as joblib counts: -1 is every CPU, -2 all but one
@@ -267,4 +257,24 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (Sequence, np.ndarray)):
         return [_plain(entry) for entry in value]
-    return getattr(value, "name", None) or getattr(value, "__name__", None) or str(value)
+    if isinstance(value, Convention):
+        return value.name
+    return getattr(value, "__name__", None) or str(value)
+
+
+def _tree_rules(p: SimpleNamespace) -> TreeRules:
+    if p.min_docs_per_leaf > 1 and not float(p.min_docs_per_leaf).is_integer():
+        given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {p.min_docs_per_leaf}"
+        raise RankwoodError(given)
+    growth = GrowthRules(
+        n_leaves=p.n_leaves,
+        max_depth=p.max_depth,
+        min_docs_per_leaf=p.min_docs_per_leaf,
+        min_gain=p.min_gain,
+        min_hessian=p.min_hessian,
+        l2=p.l2,
+        depth_relaxation=p.depth_relaxation,
+        gain=p.gain,
+    )
+    sampling = Sampling(p.query_fraction, p.feature_fraction, per_split=p.feature_sampling == "split")
+    return TreeRules(growth, sampling, p.balance)

@@ -9,6 +9,7 @@ import numbers
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -25,12 +26,18 @@ class Kind:
     read: Callable[[str], Any] | None = None
 
 
-def check_parameters(learner: Any) -> None:
-    """Refuse parameters of another type than their annotation says. Ranges are checked by those who use them."""
+def checked_parameters(learner: Any) -> SimpleNamespace:
+    """The parameters of a learner, numpy's numbers as Python's.
+
+    One of another type than its annotation says is an error. Ranges are checked by those who use them.
+    """
+    found = SimpleNamespace()
     for name, kinds in parameter_kinds(type(learner)).items():
         value = getattr(learner, name)
         if kinds and not any(kind.holds(value) for kind in kinds):
             raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
+        setattr(found, name, value.item() if isinstance(value, np.generic) else value)
+    return found
 
 
 def read_parameter(learner: type, text: str) -> tuple[str, Any]:

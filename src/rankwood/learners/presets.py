@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar, Literal
 
 from rankwood.learners.estimator import BoostedRanker
@@ -45,11 +46,10 @@ class LambdaMART(BoostedRanker):
     normalize: bool = True
     gains: Sequence[float] | Literal["linear"] | None = None
 
-    def _loss(self) -> Loss:
-        if self.objective is not None:
-            return CustomLoss(self.objective)
-        gains = self.gains if self.gains is None or isinstance(self.gains, str) else tuple(self.gains)
-        return LambdaLoss(truncation=self.truncation, sigma=self.sigma, normalize=self.normalize, gains=gains)
+    def _loss(self, p: SimpleNamespace) -> Loss:
+        if p.objective is not None:
+            return CustomLoss(p.objective)
+        return LambdaLoss(truncation=p.truncation, sigma=p.sigma, normalize=p.normalize, gains=p.gains)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -67,5 +67,5 @@ class MART(BoostedRanker):
 
     _needs_queries: ClassVar[bool] = False
 
-    def _loss(self) -> Loss:
-        return SquaredLoss() if self.objective is None else CustomLoss(self.objective)
+    def _loss(self, p: SimpleNamespace) -> Loss:
+        return SquaredLoss() if p.objective is None else CustomLoss(p.objective)
