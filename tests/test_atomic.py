@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from rankwood.atomic import atomic_write
+from rankwood.atomic import atomic_write, check_writable
 
 
 def test_bytes_and_text(tmp_path):
@@ -44,6 +44,19 @@ def test_the_file_appears_at_the_end(tmp_path):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "none" / "file"):
         pass
+
+
+def test_whether_a_file_can_be_written(tmp_path):
+    path = tmp_path / "file"
+    check_writable(path)
+    assert os.listdir(tmp_path) == []
+    path.write_text("old")
+    check_writable(path)
+    assert path.read_text() == "old"
+    for wrong in (tmp_path, tmp_path / "none" / "file", path / "file"):
+        with pytest.raises(OSError, match=r".") as caught:
+            check_writable(wrong)
+        assert caught.value.filename == os.fspath(wrong)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")

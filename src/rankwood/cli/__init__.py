@@ -14,6 +14,7 @@ from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
 from rankwood.cli.score import score
+from rankwood.cli.train import train
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
 
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo)
+app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("inspect")(inspect)

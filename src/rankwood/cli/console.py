@@ -19,13 +19,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", caption=caption or None, caption_justify="left")
+    table = Table()
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number > 0)
     for row in rows:
         table.add_row(*row)
     # A pipe has no width: do not fold the table there.
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table, soft_wrap=not sys.stdout.isatty())
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    console.print(title, style="italic")  # not as parts of the table, which would fold them to its width
+    console.print(table, soft_wrap=not sys.stdout.isatty())
+    if caption:
+        console.print(caption, style="dim italic")
 
 
 def print_json(value: Any) -> None:

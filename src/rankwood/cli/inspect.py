@@ -27,7 +27,9 @@ def inspect(
         print_json({"model": name, **facts, "metadata": ensemble.metadata})
         return
     rows = [[_words(key), _show(value)] for key, value in facts.items() if isinstance(value, (int, float))]
-    rows += [[_words(key), _show(value)] for key, value in ensemble.metadata.items()]
+    for key, value in ensemble.metadata.items():
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows)
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
     names = ensemble.feature_names or [f"feature {f}" for f in range(ensemble.n_features)]
@@ -50,9 +52,9 @@ def _words(key: str) -> str:
     return key.removeprefix("n_").replace("_", " ")
 
 
-def _show(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={inner}" for key, inner in value.items())
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value)
+def _note(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _show(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

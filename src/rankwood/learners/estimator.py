@@ -236,6 +236,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score
         self.evals_result_ = history
+        self.interrupted_ = result.interrupted
 
 
 def _as_list(measures: Any) -> list[Any]:

@@ -32,7 +32,7 @@ class LambdaMART(BoostedRanker):
 
     Fitted: `ensemble_` (the model), `best_iteration_` (number of boosted trees kept), `best_score_` and
     `evals_result_` (by data set and measure), `n_features_in_`, `feature_names_in_`, `feature_importances_`,
-    `n_trees_`, `n_estimators_`.
+    `n_trees_`, `n_estimators_`, `interrupted_` (whether Ctrl-C ended the training).
 
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)

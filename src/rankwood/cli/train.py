@@ -1,0 +1,181 @@
+"""`rankwood train`: learn a ranker from files."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwood.cli.arguments import AsJson, Threads, ZeroBased
+from rankwood.cli.console import fail, print_json, print_table, tell
+from rankwood.cli.loading import load_data
+from rankwood.data.dataset import Dataset
+from rankwood.ensemble import Ensemble
+from rankwood.errors import DataError, RankwoodError
+
+
+class Learner(str, Enum):
+    """Names of learners on the command line."""
+
+    mart = "mart"
+    lambdamart = "lambdamart"
+
+
+# Parameters that have an option of their own.
+OPTION_OF = {
+    "random_state": "--seed",
+    "n_jobs": "--threads",
+    "measure": "--measure",
+    "on_interrupt": "--keep-on-interrupt",
+}
+
+
+def train(
+    learner: Annotated[Learner, typer.Argument(help="What to train.")],
+    train: Annotated[list[Path], typer.Option("--train", help="Data to learn from. Several files are joined.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
+    valid: Annotated[
+        list[Path] | None, typer.Option("--valid", help="Data to measure on while learning, and to stop early by.")
+    ] = None,
+    test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the finished model on.")] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the learner, e.g. n_trees=500."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
+    threads: Threads = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="What to measure, nDCG@10 unless given; stopping goes by the first."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Save the training here now and then, and go on from it if it exists.")
+    ] = None,
+    every: Annotated[int | None, typer.Option(min=1, help="Trees between checkpoints; 50 unless given.")] = None,
+    keep_on_interrupt: Annotated[
+        bool, typer.Option("--keep-on-interrupt", help="After Ctrl-C, write the model learnt so far.")
+    ] = False,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of features, when other data has more of them than --train.")
+    ] = None,
+    zero_based: ZeroBased = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a ranker on ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet.
+
+    For instance: rankwood train lambdamart --train S1.txt S2.txt --valid S3.txt -p early_stopping_rounds=50 -o model.rw
+    """
+    from rankwood.atomic import check_writable
+    from rankwood.cli.training import in_words, training_progress
+    from rankwood.learners.checkpoint import Checkpoint
+
+    check_writable(output)
+    if checkpoint is not None:
+        check_writable(checkpoint)
+        if checkpoint.resolve() == output.resolve():
+            raise RankwoodError("--checkpoint and --output name the same file: give two")
+    if every is not None and checkpoint is None:
+        raise RankwoodError("--every says how often a checkpoint is saved: give --checkpoint, too")
+    ranker = _learner(learner, parameter or []).set_params(
+        random_state=seed,
+        n_jobs=threads,
+        measure=measure or ["nDCG@10"],
+        on_interrupt="keep" if keep_on_interrupt else "raise",
+    )
+    if ranker.early_stopping_rounds is not None and not valid:
+        raise RankwoodError("early stopping needs validation data: give --valid")
+
+    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
+    data = load_data(train, n_features=features, **reading)
+    watched, held_out = (_load_more(paths, data.n_features, reading) for paths in (valid, test))
+    start = time.monotonic()
+    try:
+        with training_progress(learner.value, quiet=as_json) as callbacks, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ranker.fit(
+                data,
+                eval_set=[data] if watched is None else [data, watched],
+                eval_names=["train", "valid"][: 1 if watched is None else 2],
+                callbacks=callbacks,
+                checkpoint=None if checkpoint is None else Checkpoint(checkpoint, every or 50),
+            )
+    except KeyboardInterrupt:
+        again = "" if checkpoint is None else f"; run the same command again to go on from {checkpoint}"
+        fail(f"interrupted: no model was written{again}", 130)
+    files = {"train": train, "valid": valid, "test": test}
+    names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
+    model = ranker.ensemble_.with_metadata(data=names)
+    model.save(output)
+
+    if not as_json:
+        for warning in said:
+            tell(f"warning: {warning.message}")
+        tell(f"{_summary(ranker)} in {in_words(time.monotonic() - start)}; wrote {output}")
+    _report(ranker, model, output, held_out, as_json)
+
+
+def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]) -> Dataset | None:
+    """Data with the features of the training data."""
+    if not paths:
+        return None
+    try:
+        return load_data(paths, n_features=n_features, **reading)
+    except DataError as error:
+        raise DataError(str(error).replace("of n_features", "of --train: give --features")) from None
+
+
+def _learner(learner: Learner, parameters: list[str]) -> Any:
+    """The estimator, with the parameters that were given as text."""
+    from rankwood.learners.parameters import read_parameter
+    from rankwood.learners.presets import MART, LambdaMART
+
+    kind = {Learner.mart: MART, Learner.lambdamart: LambdaMART}[learner]
+    given = {}
+    for text in parameters:
+        name = text.partition("=")[0].strip()
+        if name in OPTION_OF:
+            raise RankwoodError(f"{name} has an option of its own: {OPTION_OF[name]}")
+        name, given[name] = read_parameter(kind, text)
+    return kind(**given)
+
+
+def _summary(ranker: Any) -> str:
+    """How the training ended, in a few words."""
+    n_grown = len(next(iter(next(iter(ranker.evals_result_.values())).values())))
+    trees = f"{ranker.n_trees_:,} trees" + (f", the best of {n_grown:,}," if n_grown > ranker.best_iteration_ else "")
+    values = [
+        f"{measure} {value:.4f} on {name}"
+        for name, by_measure in ranker.best_score_.items()
+        for measure, value in list(by_measure.items())[:1]
+    ]
+    return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees} with {', '.join(values)}"
+
+
+def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None, as_json: bool) -> None:
+    """Measures on held-out data: a table, or everything as JSON."""
+    from rankwood.evaluation.evaluate import evaluate
+
+    result = None
+    if held_out is not None:
+        result = evaluate(model, held_out, ranker.measure, convention=ranker.convention, n_threads=ranker.n_jobs)
+    if as_json:
+        print_json(
+            {
+                "model": str(output),
+                "n_trees": ranker.n_trees_,
+                "best_iteration": ranker.best_iteration_,
+                "valid": ranker.best_score_.get("valid", {}),
+                "measures": {} if result is None else result.means,
+            }
+        )
+    elif result is not None and held_out is not None:
+        print_table(
+            f"{held_out.n_queries:,} queries, {held_out.n_docs:,} documents for testing",
+            ["model", *result],
+            [[output.name, *(f"{value:.4f}" for value in result.values())]],
+            caption=f"convention {result.convention.describe()}",
+        )

@@ -1,0 +1,267 @@
+"""`rankwood train`: the model that Python would train, written with a note of how it came about."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import rankwood as rw
+from rankwood.cli import training
+from rankwood.cli.training import Watcher
+from rankwood.learners.callbacks import CallbackEnv, Result
+
+SMALL = ("-p", "n_trees=6", "-p", "n_leaves=4", "-p", "min_docs_per_leaf=5")
+
+
+@pytest.fixture(scope="session")
+def parts(tmp_path_factory):
+    """Training, validation and test data, and their files."""
+    folder = tmp_path_factory.mktemp("parts")
+    train, rest = rw.make_ranking(n_queries=60, docs_per_query=12, n_features=6, seed=3).split(0.6)
+    sets = dict(zip(("train", "valid", "test"), (train, *rest.split(0.5)), strict=True))
+    files = {}
+    for name, part in sets.items():
+        files[name] = folder / f"{name}.txt"
+        rw.write_svmlight(part, files[name])
+    return {name: rw.read_svmlight(file) for name, file in files.items()}, files
+
+
+@pytest.mark.parametrize(("name", "learner"), [("mart", rw.MART), ("lambdamart", rw.LambdaMART)])
+def test_the_model_is_what_python_trains(rankwood, parts, tmp_path, name, learner):
+    sets, files = parts
+    outcome = rankwood("train", name, "--train", files["train"], *SMALL, "-p", "query_fraction=0.5", "--seed", 5,
+                       "-o", tmp_path / "m.rw")  # fmt: skip
+    assert (outcome.status, outcome.out) == (0, "")
+    expected = learner(n_trees=6, n_leaves=4, min_docs_per_leaf=5, query_fraction=0.5, random_state=5)
+    model = rw.load_model(tmp_path / "m.rw")
+    assert model == expected.fit(sets["train"]).ensemble_
+    assert re.fullmatch(
+        r"6 of 6 trees: nDCG@10 train 0\.\d{4}, 0 s left\n"
+        r"trained 6 trees with nDCG@10 0\.\d{4} on train in \d s; wrote .*m\.rw\n",
+        outcome.err,
+    )
+
+
+def test_the_model_notes_how_it_was_made(rankwood, parts, tmp_path):
+    _, files = parts
+    rankwood("train", "lambdamart", "--train", files["train"], files["test"], "--valid", files["valid"], *SMALL,
+             "--seed", 7, "--threads", 2, "-m", "ERR", "-o", tmp_path / "m.rw")  # fmt: skip
+    model = rw.load_model(tmp_path / "m.rw")
+    metadata = model.metadata
+    assert metadata["learner"] == "LambdaMART"
+    assert (metadata["seed"], metadata["version"]) == (7, rw.__version__)
+    assert metadata["data"] == {"train": ["train.txt", "test.txt"], "valid": ["valid.txt"]}
+    assert metadata["parameters"]["n_trees"] == 6
+    assert metadata["parameters"]["measure"] == ["ERR"]
+    assert str(files["train"].parent) not in json.dumps(metadata)
+    shown = rankwood("inspect", tmp_path / "m.rw").out
+    assert re.search(r"parameters min docs per leaf.*\b5\b", shown)
+    assert re.search(r"data train.*train\.txt, test\.txt", shown)
+
+
+def test_json(rankwood, parts, tmp_path):
+    sets, files = parts
+    outcome = rankwood("train", "lambdamart", "--train", files["train"], "--valid", files["valid"], "--test",
+                       files["test"], *SMALL, "-p", "n_trees=60", "-p", "early_stopping_rounds=5",
+                       "--measure", "AP", "--measure", "nDCG@5", "-o", tmp_path / "m.rw", "--json")  # fmt: skip
+    assert (outcome.status, outcome.err) == (0, "")
+    result = json.loads(outcome.out)
+    model = rw.load_model(tmp_path / "m.rw")
+    assert result == {
+        "model": str(tmp_path / "m.rw"),
+        "n_trees": model.n_trees,
+        "best_iteration": model.n_trees,
+        "valid": dict(rw.evaluate(model, sets["valid"], ["AP", "nDCG@5"])),
+        "measures": dict(rw.evaluate(model, sets["test"], ["AP", "nDCG@5"])),
+    }
+    assert model.n_trees < 60
+    bare = rankwood("train", "mart", "--train", files["train"], *SMALL, "-o", tmp_path / "m.rw", "--json")
+    assert json.loads(bare.out)["measures"] == json.loads(bare.out)["valid"] == {}
+
+
+def test_measures_on_test_data_are_a_table(rankwood, parts, tmp_path):
+    sets, files = parts
+    outcome = rankwood("train", "lambdamart", "--train", files["train"], "--valid", files["valid"], "--test",
+                       files["test"], *SMALL, "-p", "n_trees=60", "-p", "early_stopping_rounds=5",
+                       "-p", "convention=lightgbm", "-m", "nDCG@10", "-m", "AP", "-o", tmp_path / "m.rw")  # fmt: skip
+    expected = rw.evaluate(rw.load_model(tmp_path / "m.rw"), sets["test"], ["nDCG@10", "AP"], convention="lightgbm")
+    for value in expected.values():
+        assert f"{value:.4f}" in outcome.out
+    for text in ("m.rw", "nDCG@10", "AP", "convention lightgbm", f"{sets['test'].n_queries} queries"):
+        assert text in outcome.out
+    assert re.search(r"trained \d+ trees, the best of \d+, with nDCG@10 .* on train, nDCG@10 .* on valid", outcome.err)
+
+
+def test_training_goes_on_from_a_checkpoint(rankwood, parts, tmp_path, monkeypatch):
+    _, files = parts
+    arguments = ("train", "lambdamart", "--train", files["train"], *SMALL, "-p", "feature_fraction=0.5")
+    rankwood(*arguments, "-p", "n_trees=20", "-o", tmp_path / "whole.rw")
+    checkpointed = (*arguments, "--checkpoint", tmp_path / "training.rw", "--every", 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "training_progress", press_at(7))
+        outcome = rankwood(*checkpointed, "-p", "n_trees=20", "-o", tmp_path / "resumed.rw")
+    assert outcome.status == 130
+    assert "run the same command again to go on from " in outcome.err
+    assert not (tmp_path / "resumed.rw").exists()
+    assert rw.load_model(tmp_path / "training.rw").n_trees == 8
+    assert rankwood(*checkpointed, "-p", "n_trees=20", "-o", tmp_path / "resumed.rw").status == 0
+    assert (tmp_path / "resumed.rw").read_bytes() == (tmp_path / "whole.rw").read_bytes()
+    outcome = rankwood(*checkpointed, "-p", "n_leaves=5", "-o", tmp_path / "resumed.rw")
+    assert outcome.status == 2
+    assert "was made with other tree rules" in outcome.err
+
+
+def press_at(tree: int):
+    """In place of the progress: somebody presses Ctrl-C after a tree."""
+
+    def press(env):
+        if env.iteration == tree:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    @contextmanager
+    def progress(description, *, quiet=False):
+        yield [press]
+
+    return progress
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")
+def test_ctrl_c(rankwood, parts, tmp_path, monkeypatch):
+    sets, files = parts
+    monkeypatch.setattr(training, "training_progress", press_at(2))
+    arguments = ("train", "mart", "--train", files["train"], *SMALL, "-o", tmp_path / "m.rw")
+    outcome = rankwood(*arguments)
+    assert (outcome.status, outcome.out) == (130, "")
+    assert outcome.err == "rankwood: interrupted: no model was written\n"
+    assert os.listdir(tmp_path) == []
+    outcome = rankwood(*arguments, "--keep-on-interrupt")
+    assert outcome.status == 0
+    assert "interrupted: kept 3 trees" in outcome.err
+    expected = rw.MART(n_trees=3, n_leaves=4, min_docs_per_leaf=5).fit(sets["train"]).ensemble_
+    assert rw.load_model(tmp_path / "m.rw") == expected
+
+
+def test_data_with_fewer_and_more_features(rankwood, parts, tmp_path):
+    _, files = parts
+    few, many = tmp_path / "few.txt", tmp_path / "many.txt"
+    few.write_text("1 qid:1 1:0.5\n0 qid:1 2:1\n")
+    many.write_text("1 qid:1 9:0.5\n0 qid:1 2:1\n")
+    arguments = ("train", "mart", "--train", files["train"], *SMALL, "-o", tmp_path / "m.rw")
+    assert rankwood(*arguments, "--valid", few).status == 0
+    outcome = rankwood(*arguments, "--test", many)
+    assert outcome.status == 2
+    assert "feature id 9 is beyond the 6 features of --train: give --features" in outcome.err
+    assert rankwood(*arguments, "--test", many, "--features", 9).status == 0
+    assert rw.load_model(tmp_path / "m.rw").n_features == 9
+
+
+def test_a_warning_is_a_line(rankwood, parts, tmp_path):
+    _, files = parts
+    outcome = rankwood("train", "mart", "--train", files["train"], "-p", "n_trees=2", "-p", "min_docs_per_leaf=5000",
+                       "-o", tmp_path / "m.rw")  # fmt: skip
+    assert outcome.status == 0
+    assert "warning: no tree has a split" in outcome.err
+    assert "UserWarning" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--train", "missing.txt"), "missing.txt"),
+        (("-p", "n_tree=3"), "LambdaMART has no parameter 'n_tree' (did you mean n_trees?)"),
+        (("-p", "n_trees"), "a parameter is written name=value, got 'n_trees'"),
+        (("-p", "n_trees=many"), "n_trees must be a whole number, got 'many'"),
+        (("-p", "n_trees=0"), "n_trees must be at least 1, got 0"),
+        (("-p", "objective=mse"), "objective can be given in Python only"),
+        (("-p", "random_state=1"), "random_state has an option of its own: --seed"),
+        (("-p", "n_jobs=1"), "n_jobs has an option of its own: --threads"),
+        (("-p", "early_stopping_rounds=5"), "early stopping needs validation data: give --valid"),
+        (("--measure", "nDGC"), "unknown measure 'nDGC'"),
+        (("--every", "5"), "--every says how often a checkpoint is saved: give --checkpoint, too"),
+        (("--checkpoint", "model.rw"), "--checkpoint and --output name the same file"),
+        (("--checkpoint", "no/such/c.rw", "--train", "missing.txt"), "no/such/c.rw: No such file or directory"),
+        (("-o", "no/such/folder/m.rw", "--train", "missing.txt"), "no/such/folder/m.rw: No such file or directory"),
+        (("-o", ".", "--train", "missing.txt"), ".: Is a directory"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(rankwood, parts, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    _, files = parts
+    given = () if "--train" in arguments else ("--train", files["train"])
+    target = () if "-o" in arguments else ("-o", "model.rw")
+    outcome = rankwood("train", "lambdamart", *given, *target, *arguments)
+    assert outcome.status == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("rankwood: ")
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", [("mart",), ("mart", "--train", "x"), ("svm", "--train", "x", "-o", "y")])
+def test_wrong_use_is_status_2(rankwood, arguments):
+    outcome = rankwood("train", *arguments)
+    assert outcome.status == 2
+    assert "Usage" in outcome.err
+
+
+def test_progress_as_lines(monkeypatch):
+    """Elsewhere than on a terminal: now and then, and at the end. Time left counts only what is grown now."""
+    clock = iter(np.arange(0.0, 100.0, 2.0))  # two seconds per tree
+    monkeypatch.setattr("rankwood.cli.training.time.monotonic", lambda: float(next(clock)))
+    shown = []
+    watcher = Watcher(lambda *given: shown.append(given), every=5.0)
+    env = CallbackEnv(None, {}, 0, 0, 10, train_name="train")
+    for env.iteration, value in enumerate([0.1, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.2, 0.6, 0.4]):
+        env.replayed = env.iteration < 4
+        env.evaluation_result_list = [
+            Result("train", "AP", 0.9, True),
+            Result("train", "RR", 0.8, True),
+            Result("valid", "AP", value, True),
+        ]
+        watcher(env)
+    assert shown == [
+        (5, 10, "AP train 0.9000, valid 0.2000, best 0.5000 at tree 2", "10 s left"),
+        (8, 10, "AP train 0.9000, valid 0.2000, best 0.5000 at tree 2", "4 s left"),
+        (10, 10, "AP train 0.9000, valid 0.4000, best 0.6000 at tree 9", "0 s left"),
+    ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_progress_on_a_terminal(parts, tmp_path):
+    """A bar with trees, measures and time left, which is gone at the end."""
+    import pty
+
+    _, files = parts
+    command = ["train", "lambdamart", "--train", files["train"], "--valid", files["valid"], "-o", tmp_path / "m.rw"]
+    main, terminal = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rankwood", *map(str, command), *SMALL],
+        stderr=terminal,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while block := os.read(main, 4096):
+            shown += block
+    except OSError:  # the other side is closed
+        pass
+    os.close(main)
+    assert process.wait() == 0
+    assert process.stdout is not None
+    assert process.stdout.read() == b""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert re.search(r"lambdamart ━+ 6/6\s+trees, 0 s left", text)
+    assert re.search(r"nDCG@10 train 0\.\d{4}, valid 0\.\d{4}, best 0\.\d{4} at tree \d", text)
+    assert text.splitlines()[-1].startswith("trained 6 trees")
