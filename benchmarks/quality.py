@@ -3,8 +3,8 @@
     python benchmarks/quality.py [--data FOLDER] [--synthetic-rows 360000] [--json FILE]
 
 On MQ2008 and OHSUMED (five folds each, below FOLDER): 50 leaves, learning rate 0.05, up to 500 trees, early stopping
-after 100 rounds on validation data, for at least 1 and at least 20 documents per leaf. Where validation data is small the
-size that it picks is half chance, so the mean over all sizes from 50 to 500 trees is shown too, and all test queries are
+after 100 rounds on validation data, for at least 1 and at least 20 documents per leaf. Where validation data is small
+the size that it picks is half chance, so the mean over all sizes from 50 to 500 trees is shown too, and all test queries are
 compared pairwise (randomisation test). On synthetic data shaped like MSLR-WEB: 64 leaves, 200 trees.
 """
 
