@@ -4,8 +4,8 @@
 
 On MQ2008 and OHSUMED (five folds each, below FOLDER): 50 leaves, learning rate 0.05, up to 500 trees, early stopping
 after 100 rounds on validation data, for at least 1 and at least 20 documents per leaf. Where validation data is small
-the size that it picks is half chance, so the mean over all sizes from 50 to 500 trees is shown too, and all test queries are
-compared pairwise (randomisation test). On synthetic data shaped like MSLR-WEB: 64 leaves, 200 trees.
+the size that it picks is half chance, so the mean over all sizes from 50 to 500 trees is shown too, and all test
+queries are compared pairwise (randomisation test). On synthetic data shaped like MSLR-WEB: 64 leaves, 200 trees.
 """
 
 from __future__ import annotations
