@@ -56,8 +56,8 @@ def linear_scores(train: rw.Dataset, test: rw.Dataset) -> np.ndarray:
 def learn(options: argparse.Namespace) -> None:
     import lightgbm
 
-    train = rw.make_ranking(options.queries or 2000, seed=1)
-    test, relevance = rw.make_ranking(1000, seed=2, return_relevance=True)
+    train = rw.make_ranking(options.queries or 2000, seed=1, noise=options.noise)
+    test, relevance = rw.make_ranking(1000, seed=2, noise=options.noise, return_relevance=True)
     rng = np.random.default_rng(0)
     print(f"train {train}\ntest  {test}")
     bm25 = test.X[:, test.feature_names.index("bm25_whole")]
@@ -90,6 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["draw", "learn"])
     parser.add_argument("--queries", type=int)
+    parser.add_argument("--noise", type=float, default=1.2)
     parser.add_argument("--trees", type=int, default=1000)
     parser.add_argument("--leaves", type=int, default=64)
     parser.add_argument("--learning-rate", type=float, default=0.05)

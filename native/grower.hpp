@@ -53,8 +53,11 @@ struct GrowerNode {
 
 class TreeGrower {
  public:
-  TreeGrower(const BinnedView& data, int n_threads) : data_(data), pool_(n_threads) {
+  TreeGrower(const BinnedView& data, int n_threads) : data_(data), pool_(n_threads), bin_offsets_{0} {
     if (data.n_rows > std::numeric_limits<std::uint32_t>::max()) throw std::invalid_argument("too many rows");
+    for (std::size_t f = 0; f < data.n_features; ++f) {
+      bin_offsets_.push_back(bin_offsets_.back() + static_cast<std::size_t>(data.n_values[f]) + 1);
+    }
   }
 
   // Begin a tree on the given rows (ascending), with one gradient and hessian per row of the data set.
@@ -82,7 +85,9 @@ class TreeGrower {
       std::int64_t* histogram = slot(nodes_[0].histogram);
       const GrowerNode& node = nodes_[0];
       run_groups(node.end - node.begin, [&](std::size_t g) {
-        build(g, node, histogram);
+        GroupHistogram group;
+        build(g, node, group);
+        keep(g, group, histogram);
         search(g, node, histogram, features_.data(), splits_);
       });
       choose(nodes_[0], splits_);
@@ -119,10 +124,14 @@ class TreeGrower {
       std::int64_t* small_histogram = slot(smaller.histogram);
       std::int64_t* large_histogram = slot(larger.histogram);
       run_groups(smaller.end - smaller.begin, [&](std::size_t g) {
-        build(g, smaller, small_histogram);
-        if (small_goes_on) search(g, smaller, small_histogram, small_features, splits_);
+        GroupHistogram group;
+        build(g, smaller, group);
+        if (small_goes_on) {
+          keep(g, group, small_histogram);
+          search(g, smaller, small_histogram, small_features, splits_);
+        }
         if (large_goes_on) {
-          subtract(g, large_histogram, small_histogram);
+          subtract(g, group, large_histogram);
           search(g, larger, large_histogram, large_features, splits_of_larger_);
         }
       });
@@ -228,7 +237,7 @@ class TreeGrower {
       return number;
     }
     if (n_slots_used_ == slots_.size()) {
-      slots_.push_back(std::make_unique<std::int64_t[]>(data_.n_groups() * kGroup * kBins));
+      slots_.push_back(std::make_unique<std::int64_t[]>(bin_offsets_.back()));
     }
     return static_cast<std::int32_t>(n_slots_used_++);
   }
@@ -238,21 +247,33 @@ class TreeGrower {
   }
   std::int64_t* slot(std::int32_t number) { return slots_[static_cast<std::size_t>(number)].get(); }
 
-  void build(std::size_t g, const GrowerNode& node, std::int64_t* histogram) const {
-    std::int64_t* out = histogram + g * kGroup * kBins;
-    std::memset(out, 0, sizeof(std::int64_t) * kGroup * kBins);
+  // Histograms of one group of features over a node's documents, kBins entries each: small enough to stay in the
+  // first-level cache while documents stream by.
+  struct GroupHistogram {
+    alignas(64) std::int64_t entries[kGroup * kBins];
+  };
+  void build(std::size_t g, const GrowerNode& node, GroupHistogram& histogram) const {
+    std::memset(&histogram, 0, sizeof histogram);
     kernels().accumulate(data_.group(g), rows_.data() + node.begin, node.end - node.begin, gh_.data() + node.begin,
-                         out);
+                         histogram.entries);
   }
 
-  void subtract(std::size_t g, std::int64_t* larger, const std::int64_t* smaller) const {
-    std::int64_t* out = larger + g * kGroup * kBins;
-    const std::int64_t* take = smaller + g * kGroup * kBins;
-    for (std::size_t k = 0; k < kGroup && g * kGroup + k < data_.n_features; ++k) {
-      const std::int32_t n = data_.n_values[g * kGroup + k] + 1;
-      for (std::int32_t b = 0; b < n; ++b) out[k * kBins + b] -= take[k * kBins + b];
+  // Keep a node's histogram, without the bins that its features do not have.
+  void keep(std::size_t g, const GroupHistogram& histogram, std::int64_t* slot) const {
+    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
+      std::memcpy(slot + bin_offsets_[f], histogram.entries + f % kGroup * kBins,
+                  (bin_offsets_[f + 1] - bin_offsets_[f]) * sizeof *slot);
     }
   }
+  void subtract(std::size_t g, const GroupHistogram& histogram, std::int64_t* slot) const {
+    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
+      std::int64_t* from = slot + bin_offsets_[f];
+      const std::int64_t* take = histogram.entries + f % kGroup * kBins;
+      const std::size_t n = bin_offsets_[f + 1] - bin_offsets_[f];
+      for (std::size_t b = 0; b < n; ++b) from[b] -= take[b];
+    }
+  }
+  std::size_t group_end(std::size_t g) const { return std::min(data_.n_features, (g + 1) * kGroup); }
 
   SplitRules split_rules() const {
     return {gradient_unit_, hessian_unit_, rules_.l2,
@@ -264,12 +285,12 @@ class TreeGrower {
   void search(std::size_t g, const GrowerNode& node, const std::int64_t* histogram, const std::uint8_t* features,
               Splits& splits) const {
     const SplitRules rules = split_rules();
-    for (std::size_t f = g * kGroup; f < std::min(data_.n_features, (g + 1) * kGroup); ++f) {
+    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
       splits[f].gain = -std::numeric_limits<double>::infinity();
       splits[f].bin = -1;
       if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) continue;
-      splits[f] = kernels().best_split(histogram + f * kBins, nullptr, data_.n_values[f], data_.has_missing[f] != 0,
-                                       node.total, rules);
+      splits[f] = kernels().best_split(histogram + bin_offsets_[f], nullptr, data_.n_values[f],
+                                       data_.has_missing[f] != 0, node.total, rules);
     }
   }
 
@@ -292,7 +313,7 @@ class TreeGrower {
         return;
       }
       count(node, best);
-      splits[best] = kernels().best_split(slot(node.histogram) + best * kBins, counts_, data_.n_values[best],
+      splits[best] = kernels().best_split(slot(node.histogram) + bin_offsets_[best], counts_, data_.n_values[best],
                                           data_.has_missing[best] != 0, node.total, split_rules());
       checked_[best] = 1;
     }
@@ -356,6 +377,7 @@ class TreeGrower {
   ThreadPool pool_;
   GrowerRules rules_;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
+  std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram
   std::vector<std::uint8_t> features_, checked_;
   std::vector<std::uint32_t> rows_, row_buffer_;
   std::vector<std::int64_t> gh_, gh_buffer_;

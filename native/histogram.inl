@@ -30,6 +30,49 @@ static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std:
   for (; i < n; ++i) add(i);
 }
 
+// A packed sum as two doubles, by putting the halves into the mantissa of 2^52: exact, and in instructions that every
+// vector unit has (there is no 64-bit arithmetic shift in AVX2).
+static inline double double_of(std::uint64_t bits) {
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+static inline double gradient_of(std::int64_t sum) {
+  constexpr std::uint64_t kMagic = 0x4330000080000000u;  // 2^52 + 2^31: adding flips the sign bit of the half
+  return double_of((static_cast<std::uint64_t>(sum) >> 32) ^ kMagic) - 4503601774854144.0;
+}
+static inline double hessian_of(std::int64_t sum) {
+  return double_of((static_cast<std::uint64_t>(sum) & 0xffffffffu) | 0x4330000000000000u) - 4503599627370496.0;
+}
+
+// Gain of every split whose left side sums to left[i].
+static void gains_of(const std::int64_t* left, std::size_t n, std::int64_t total, const SplitRules& rules,
+                     double* gain) {
+  constexpr double kNone = -__builtin_huge_val();
+  const double g_unit = rules.gradient_unit, h_unit = rules.hessian_unit, l2 = rules.l2, floor = rules.min_hessian;
+  const double g = gradient_of(total) * g_unit, h = hessian_of(total) * h_unit;
+  const double parent = g * g / (h + l2);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double gl = gradient_of(left[i]) * g_unit, gr = gradient_of(total - left[i]) * g_unit;
+    const double hl = hessian_of(left[i]) * h_unit, hr = hessian_of(total - left[i]) * h_unit;
+    const double dl = hl + l2, dr = hr + l2;
+    const double value = (gl * gl * dr + gr * gr * dl) / (dl * dr) - parent;  // one division for two quotients
+    gain[i] = hl >= floor ? value : kNone;
+    gain[i] = hr >= floor ? gain[i] : kNone;
+  }
+}
+
+// The largest of n gains; there is room for, and kNone in, a multiple of 8.
+static double largest(const double* gain, std::size_t n) {
+  double best[8];
+  for (int k = 0; k < 8; ++k) best[k] = -__builtin_huge_val();
+  for (std::size_t i = 0; i < n; i += 8) {
+    for (int k = 0; k < 8; ++k) best[k] = gain[i + k] > best[k] ? gain[i + k] : best[k];
+  }
+  for (int k = 1; k < 8; ++k) best[0] = best[k] > best[0] ? best[k] : best[0];
+  return best[0];
+}
+
 // Search the splits "bin <= b" of one feature.
 //   IN  histogram  n_values entries for values in ascending order, then one for missing values if has_missing
 //   IN  counts     documents per bin in the same order, or null when no count is to be checked
@@ -37,52 +80,56 @@ static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std:
 // Equal gains go to the lower bin, and to missing values on the right.
 static FeatureSplit best_split(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
                                bool has_missing, std::int64_t total, const SplitRules& rules) noexcept {
-  const auto gradient = [&](std::int64_t sum) {
-    return static_cast<double>(static_cast<std::int32_t>(sum >> 32)) * rules.gradient_unit;
-  };
-  const auto hessian = [&](std::int64_t sum) {
-    return static_cast<double>(static_cast<std::uint32_t>(sum)) * rules.hessian_unit;
-  };
   constexpr double kNone = -__builtin_huge_val();
   FeatureSplit best{kNone, -1, false};
   const std::int64_t missing = has_missing ? histogram[n_values] : 0;
   const std::uint32_t missing_docs = has_missing && counts ? counts[n_values] : 0;
-  std::uint32_t n_docs = missing_docs;
-  if (counts) {
-    for (std::int32_t b = 0; b < n_values; ++b) n_docs += counts[b];
-  }
-  const double parent = gradient(total) * gradient(total) / (hessian(total) + rules.l2);
 
-  double gain[kBins];
-  std::int64_t left_sum[kBins];
+  // Splits behind an empty bin equal those before it, and the lower bin wins: only bins that hold something are looked
+  // at. In a small node these are few.
+  std::int32_t bin[kBins + 8];
+  std::int64_t left[kBins + 8];
+  std::uint32_t left_docs[kBins];
+  std::size_t n = 0;
+  std::int64_t running = 0;
+  std::uint32_t running_docs = 0;
+  for (std::int32_t b = 0; b < n_values; ++b) {
+    const std::int64_t entry = histogram[b];
+    running += entry;
+    bin[n] = b;
+    left[n] = running;
+    if (counts) left_docs[n] = running_docs += counts[b];
+    n += entry != 0 || (counts && counts[b] != 0);
+  }
+  const std::uint32_t n_docs = running_docs + missing_docs;
+
+  double gain[kBins + 8];
   // With missing values a second pass sends them left; the last bin alone against them is a split of the first pass.
   const bool both_ways = missing != 0 || missing_docs != 0;
   for (int pass = 0; pass < (both_ways ? 2 : 1); ++pass) {
-    const std::int32_t n_splits = n_values - 1 + (both_ways && pass == 0 ? 1 : 0);
-    std::int64_t running = pass == 0 ? 0 : missing;
-    for (std::int32_t b = 0; b < n_splits; ++b) left_sum[b] = running += histogram[b];
-    for (std::int32_t b = 0; b < n_splits; ++b) {
-      const double gl = gradient(left_sum[b]), gr = gradient(total - left_sum[b]);
-      const double hl = hessian(left_sum[b]), hr = hessian(total - left_sum[b]);
-      const double dl = hl + rules.l2, dr = hr + rules.l2;
-      const double value = (gl * gl * dr + gr * gr * dl) / (dl * dr) - parent;  // one division for two quotients
-      gain[b] = (hl >= rules.min_hessian) & (hr >= rules.min_hessian) ? value : kNone;
+    const bool missing_right = pass == 0;
+    const std::size_t n_splits = n - (n > 0 && !(both_ways && missing_right) ? 1 : 0);
+    if (!missing_right) {
+      for (std::size_t i = 0; i < n_splits; ++i) left[i] += missing;
     }
+    gains_of(left, n_splits, total, rules, gain);
     if (counts) {
-      std::uint32_t left_docs = pass == 0 ? 0 : missing_docs;
-      for (std::int32_t b = 0; b < n_splits; ++b) {
-        left_docs += counts[b];
-        if (left_docs < rules.min_docs || n_docs - left_docs < rules.min_docs) gain[b] = kNone;
+      const std::uint32_t extra = missing_right ? 0 : missing_docs;
+      for (std::size_t i = 0; i < n_splits; ++i) {
+        const std::uint32_t docs = left_docs[i] + extra;
+        if (docs < rules.min_docs || n_docs - docs < rules.min_docs) gain[i] = kNone;
       }
     }
-    for (std::int32_t b = 0; b < n_splits; ++b) {
-      if (gain[b] > best.gain) best = {gain[b], b, pass == 1};
+    for (std::size_t i = n_splits; i < n_splits + 8; ++i) gain[i] = kNone;
+    const double top = largest(gain, n_splits);
+    if (top > best.gain) {
+      std::size_t i = 0;
+      while (gain[i] != top) ++i;
+      best = {top, bin[i], !missing_right};
+      if (!both_ways) {  // no missing value here: one that comes later follows the heavier child
+        best.missing_left = hessian_of(left[i]) > hessian_of(total - left[i]);
+      }
     }
-  }
-  if (!both_ways && best.bin >= 0) {  // no missing value here: one that comes later follows the heavier child
-    std::int64_t left = 0;
-    for (std::int32_t b = 0; b <= best.bin; ++b) left += histogram[b];
-    best.missing_left = hessian(left) > hessian(total - left);
   }
   return best;
 }

@@ -175,6 +175,7 @@ def test_parquet(folder):
 
 def test_parquet_ids_keep_their_type(folder):
     assert read_parquet(parquet(folder, qid=["1", "2"], x=[1.0, 2.0])).qid.tolist() == ["1", "2"]
+    assert read_parquet(parquet(folder, "data.pq", qid=["1", "2"], x=[1.0, 2.0])).qid.tolist() == ["1", "2"]
     assert read_parquet(parquet(folder, qid=[1, 2], x=[1.0, 2.0])).qid.tolist() == [1, 2]
 
 
@@ -201,6 +202,13 @@ def test_more_rows_than_a_batch(folder):
 
 
 # ------------------------------------------------------------------------------------------------ several files
+
+
+def test_ids_of_several_files_have_one_type(folder):
+    a, b = write(folder, "qid,x\n1,1\n", "a.csv"), write(folder, "qid,x\nz,1\n1,2\n", "b.csv")
+    data = read_csv([a, b])
+    assert data.qid.tolist() == ["1", "z", "1"]
+    assert data.n_queries == 2
 
 
 def test_columns_are_matched_by_name(folder):

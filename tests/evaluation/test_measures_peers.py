@@ -16,8 +16,6 @@ from numpy.testing import assert_allclose
 
 from rankwood.evaluation.per_query import mean, per_query
 
-pytestmark = pytest.mark.native
-
 
 def need(package):
     return pytest.importorskip(package, reason=f"PEER ABSENT: {package} is not installed, nothing was compared with it")

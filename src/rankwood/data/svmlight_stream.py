@@ -34,7 +34,7 @@ class Options:
     beyond: Literal["error", "ignore"]
     doc_ids: bool
     n_threads: int
-    window: int = 16 << 20
+    window: int = 8 << 20
     chunk: int = 1 << 18
     careful: bool = False  # without the fast parser
 
@@ -55,7 +55,7 @@ class SvmlightStream:
         self._done = 0  # bytes of the files before this one
         max_bytes, max_text = _largest_matrix(files, options.n_features)
         self.reader = _native.SvmlightReader(
-            options.n_features,
+            None if options.n_features is None else int(options.n_features),
             ignore_beyond=options.beyond == "ignore",
             absent=float(options.absent),
             zero_based=options.zero_based,
@@ -125,8 +125,9 @@ def _largest_matrix(files: list[Path], n_features: int | None) -> tuple[int, str
     memory = 1 << 46
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    is_known = n_features is None and all(file.is_file() for file in files)  # a pipe has no size
     text = sum(os.stat(file).st_size * (20 if file.suffix == ".gz" else 1) for file in files)
     proportion = max(_SMALL_MATRIX, _MATRIX_PER_TEXT * text)
-    if n_features is None and proportion < memory:
+    if is_known and proportion < memory:
         return proportion, f"{_MATRIX_PER_TEXT} times its text; if that is right, pass n_features"
     return memory, f"the memory of this machine ({memory / 1e9:.1f} GB)"

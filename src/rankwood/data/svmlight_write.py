@@ -67,7 +67,7 @@ def write_svmlight(
                 comment_text,
                 comment_ends,
                 zero_based=zero_based,
-                absent=absent,
+                absent=None if absent is None else float(absent),
                 n_threads=threads,
             ):
                 file.write(piece)

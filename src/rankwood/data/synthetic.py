@@ -64,7 +64,7 @@ def make_ranking(
     *,
     seed: int = 0,
     missing: float = 0.05,
-    noise: float = 1.0,
+    noise: float = 1.2,
     fixed_size: bool = False,
     return_relevance: bool = False,
     n_threads: int | None = None,

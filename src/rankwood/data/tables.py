@@ -52,7 +52,7 @@ def read_csv(
     pa = _pyarrow("reading CSV")
     threads = resolve_threads(n_threads) > 1
     tables = [_checked(pa, file, lambda file=file: _csv_table(pa, file, delimiter, threads)) for file in files]
-    return _as_dataset(pa, files, tables, queries)
+    return _as_dataset(pa, files, tables, queries, from_text=True)
 
 
 def read_parquet(
@@ -72,7 +72,7 @@ def read_parquet(
         return parquet.ParquetFile(str(file)).read(use_threads=threads)
 
     tables = [_checked(pa, file, lambda file=file: table(file)) for file in files]
-    return _as_dataset(pa, files, tables, queries)
+    return _as_dataset(pa, files, tables, queries, from_text=False)
 
 
 def write_csv(data: Dataset, path: PathLike) -> None:
@@ -118,7 +118,7 @@ def _checked(pa: Any, file: Path, read: Any) -> Any:
 
 
 def _delimiter(file: Path) -> str:
-    return "\t" if ".tsv" in file.suffixes[-2:] else ","
+    return "\t" if ".tsv" in [suffix.lower() for suffix in file.suffixes[-2:]] else ","
 
 
 def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any:
@@ -153,7 +153,7 @@ def _with_column_name(reason: str, names: list[str]) -> str:
     return " ".join(reason.split())[:300]
 
 
-def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str) -> Dataset:
+def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, from_text: bool) -> Dataset:
     if queries not in ("required", "optional"):
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
     names = tables[0].column_names
@@ -176,6 +176,8 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str) -> 
         start += table.num_rows
     columns = {role: _joined(pa, files, tables, name, role) for role, name in roles.items()}
     qid = columns.get("qid")
+    if qid is not None and from_text:
+        qid = _numbers_if_plain(qid)
     try:
         return Dataset(
             X,
@@ -238,7 +240,7 @@ def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str)
             row = column.is_null().to_pylist().index(True)
             raise DataError(f"{file}: the {name} of row {row + 1} is missing")
         if role == "qid":
-            parts.append(_query_ids(column.to_numpy(), file.suffix != ".parquet"))
+            parts.append(column.to_numpy())
             continue
         if not (
             pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
@@ -248,16 +250,14 @@ def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str)
     return np.concatenate(parts)
 
 
-def _query_ids(values: AnyArray, from_text: bool) -> AnyArray:
-    """Texts that are all plain whole numbers become numbers: "7", but not "007"."""
-    if not from_text:
-        return values
-    unique, index = np.unique(values.astype(np.str_), return_inverse=True)
+def _numbers_if_plain(ids: AnyArray) -> AnyArray:
+    """Texts that are all plain whole numbers as such: "7", but not "007"."""
+    unique, index = np.unique(ids.astype(np.str_), return_inverse=True)
     try:
         numbers = np.array([int(text) for text in unique.tolist()], dtype=np.int64)
     except (ValueError, OverflowError):
-        return values
-    return numbers[index] if numbers.astype(np.str_).tolist() == unique.tolist() else values
+        return ids
+    return numbers[index] if numbers.astype(np.str_).tolist() == unique.tolist() else ids
 
 
 def _as_table(pa: Any, data: Dataset) -> Any:
