@@ -283,6 +283,8 @@ def test_wrong_evaluation_data_is_named(parts):
         ranker().fit(train, valid=rw.Dataset(valid.X[:, :3], valid.y, qid=valid.qid))
     with pytest.raises(rw.DataError, match="two data sets to measure on have the name 'a'"):
         ranker().fit(train, eval_set=[valid, valid], eval_names=["a", "a"])
+    with pytest.raises(rw.DataError, match="training data is given twice"):
+        ranker().fit(train, eval_set=[train, train], eval_names=["a", "b"])
     with pytest.raises(rw.DataError, match=r"eval_group must have one entry per eval_set \(1\), got 2"):
         ranker().fit(train, eval_set=[(valid.X, valid.y)], eval_group=[1, 2])
     with pytest.raises(rw.DataError, match="no labels"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
@@ -24,6 +25,7 @@ from rankwood.learners.watch import CustomMeasure, Measures, Watched
 from rankwood.losses import Loss, document_weights
 from rankwood.threads import resolve_threads
 from rankwood.trees.build import TreeBuilder, TreeRules
+from rankwood.trees.tree import GrownTree
 
 
 @dataclass(frozen=True)
@@ -75,39 +77,31 @@ def boost(
         raise RankwoodError(f"the checkpoint has {n_resumed} trees already, more than n_trees={n_trees}")
 
     model = growing.whole()
-    trained = Watched.start("train", train, model, n_threads=threads)
-    watched = [
-        trained.rename(name) if binned is train else Watched.start(name, binned, model, n_threads=threads)
+    grower = _Grower(train, loss, rules, model, threads)
+    watched = {
+        name: grower.trained if binned is train else Watched.start(binned, model, n_threads=threads)
         for name, binned in sets.items()
-    ]
-    data, labels, weights = train.data, train.by_query(train.data.y), _weights(train)
-    weighted = weights is not None or data.query_weights is not None
-    objective = loss.prepare(labels, data.offsets, weights, data.query_weights, n_threads=threads)
-    builder = TreeBuilder(train, rules, constant_hessian=loss.constant_hessian and not weighted, n_threads=threads)
-    gradient, hessian = np.empty(data.n_docs), np.empty(data.n_docs)
+    }
     env = CallbackEnv(growing, {"learning_rate": update.learning_rate}, 0, 0, n_trees)
-    env.train_name = trained.name if trained in watched else None
+    env.train_name = next((name for name, one in watched.items() if one is grower.trained), None)
     stopped = False
     try:
         with deferred_interrupt() as interrupted:
             for env.iteration in range(n_trees):
                 env.replayed = env.iteration < n_resumed
                 _call(before, env)
+                rate = env.params["learning_rate"]
                 if env.replayed:
-                    _check_rate(growing, env)
+                    growing.check_rate(env.iteration, rate)
                 else:
-                    objective.gradients(trained.scores, gradient, hessian)
-                    rng = np.random.default_rng([seed, growing.start.n_trees + env.iteration])
-                    grown, leaf_of_row = builder.build(gradient, hessian, rng)
-                    weight = update.weight(env.params["learning_rate"])
-                    growing.trees.append(grown.tree)
-                    growing.weights.append(weight)
-                    growing.learning_rates.append(env.params["learning_rate"])
-                    trained.add(grown, weight, leaf_of_row)
-                    for one in watched:
-                        if one is not trained:
+                    grown = grower.grow(np.random.default_rng([seed, growing.start.n_trees + env.iteration]))
+                    weight = update.weight(rate)
+                    grower.add(grown, weight)
+                    for name, one in watched.items():
+                        if name != env.train_name:
                             one.add(grown, weight)
-                    growing.history.append([result for one in watched for result in one.results(measured)])
+                    results = [result for name, one in watched.items() for result in one.results(name, measured)]
+                    growing.append(grown.tree, weight, rate, results)
                     if checkpoint is not None and len(growing.trees) % checkpoint.every == 0:
                         checkpoint.save(growing, identity)
                         n_saved = len(growing.trees)
@@ -126,6 +120,30 @@ def boost(
         raise KeyboardInterrupt
     last, results = env.best or (len(growing.trees) - 1, env.evaluation_result_list)
     return Boosted(growing.whole(last + 1), last + 1, as_mapping(results), stopped)
+
+
+class _Grower:
+    """The training data with the scores so far, and what it takes to grow the next tree on it."""
+
+    def __init__(self, train: BinnedDataset, loss: Loss, rules: TreeRules, model: Ensemble, n_threads: int) -> None:
+        data, weights = train.data, _weights(train)
+        self.trained = Watched.start(train, model, n_threads=n_threads)
+        self.objective = loss.prepare(
+            self.trained.labels, data.offsets, weights, data.query_weights, n_threads=n_threads
+        )
+        constant = loss.constant_hessian and weights is None and data.query_weights is None
+        self.builder = TreeBuilder(train, rules, constant_hessian=constant, n_threads=n_threads)
+        self.gradient, self.hessian = np.empty(data.n_docs), np.empty(data.n_docs)
+
+    def grow(self, rng: Generator) -> GrownTree:
+        """A tree fitted to the gradients at the scores so far."""
+        self.objective.gradients(self.trained.scores, self.gradient, self.hessian)
+        grown, self.leaf_of_row = self.builder.build(self.gradient, self.hessian, rng)
+        return grown
+
+    def add(self, grown: GrownTree, weight: float) -> None:
+        """Add the tree that was just grown to the scores."""
+        self.trained.add(grown, weight, self.leaf_of_row)
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss) -> Ensemble:
@@ -156,15 +174,6 @@ def _in_bins_of(train: BinnedDataset, data: Dataset | BinnedDataset, name: str, 
     if data.n_docs == 0:
         raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
     return BinnedDataset.encode(data, train.edges, n_threads=n_threads)
-
-
-def _check_rate(growing: GrowingEnsemble, env: CallbackEnv) -> None:
-    before, now = growing.learning_rates[env.iteration], env.params["learning_rate"]
-    if now != before:
-        raise RankwoodError(
-            f"the checkpoint was made with learning rate {before} for tree {env.iteration}, now it is {now}: "
-            "delete it to start anew, or choose another file"
-        )
 
 
 def _call(callbacks: Sequence[Callback], env: CallbackEnv) -> None:

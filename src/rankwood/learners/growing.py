@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwood.ensemble import Ensemble
+from rankwood.errors import RankwoodError
 from rankwood.learners.callbacks import Result
 from rankwood.tree import Tree
 
@@ -27,6 +28,21 @@ class GrowingEnsemble:
     weights: list[float] = field(default_factory=list)
     learning_rates: list[float] = field(default_factory=list)
     history: list[list[Result]] = field(default_factory=list)
+
+    def append(self, tree: Tree, weight: float, learning_rate: float, results: list[Result]) -> None:
+        """One more tree, and the measures after it."""
+        self.trees.append(tree)
+        self.weights.append(weight)
+        self.learning_rates.append(learning_rate)
+        self.history.append(results)
+
+    def check_rate(self, tree: int, learning_rate: float) -> None:
+        """Refuse to go on from a checkpoint that was made with another learning rate for a tree."""
+        if learning_rate != self.learning_rates[tree]:
+            raise RankwoodError(
+                f"the checkpoint was made with learning rate {self.learning_rates[tree]} for tree {tree}, "
+                f"now it is {learning_rate}: delete it to start anew, or choose another file"
+            )
 
     def boosted(self, n_trees: int | None = None) -> Ensemble:
         """The first `n_trees` boosted trees alone; all unless told otherwise."""

@@ -117,6 +117,8 @@ def evaluation_data(
             name = str(eval_names[place])
         else:
             name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
+        if is_train and any(other is train for other in watched.values()):
+            raise DataError("the training data is given twice to be measured: once is enough")
         if name in watched:
             raise DataError(f"two data sets to measure on have the name {name!r}: give others in eval_names")
         qid, group = (None if values is None or place < 0 else values[place] for values in (eval_qid, eval_group))

@@ -51,8 +51,8 @@ class Measures:
 class Watched:
     """One data set: its bins, and the score of every document, query by query."""
 
-    def __init__(self, name: str, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
-        self.name, self.binned = name, binned
+    def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
+        self.binned = binned
         self.scores: FloatArray = np.ascontiguousarray(binned.by_query(scores), dtype=np.float64)
         self.labels: FloatArray = binned.by_query(binned.data.y)
         doc_ids = binned.data.doc_ids
@@ -60,13 +60,9 @@ class Watched:
         self.n_threads = 1 if binned.n_docs < SMALL else n_threads
 
     @classmethod
-    def start(cls, name: str, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
+    def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
         """With the scores of a model to go on from."""
-        return cls(name, binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
-
-    def rename(self, name: str) -> Watched:
-        self.name = name
-        return self
+        return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
 
     def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
         """Add a tree's contribution. The same additions in the same order as a model's score."""
@@ -74,8 +70,8 @@ class Watched:
             leaf_of_row = grown.leaves_of(self.binned, n_threads=self.n_threads)
         _native.add_leaf_values(leaf_of_row, grown.tree.leaf_value, weight, self.scores, self.n_threads)
 
-    def results(self, measures: Measures) -> list[Result]:
-        """The measures on the present scores."""
+    def results(self, name: str, measures: Measures) -> list[Result]:
+        """The measures on the present scores, under the name of the data set."""
         data = self.binned.data
         values = iter(
             per_query(
@@ -93,24 +89,24 @@ class Watched:
         found = []
         for measure in measures.measures:
             if isinstance(measure, Measure):
-                result = Result(self.name, str(measure), mean(next(values), data.query_weights), True)
+                result = Result(name, str(measure), mean(next(values), data.query_weights), True)
             else:
-                result = self._custom(measure)
+                result = self._custom(name, measure)
             if not math.isfinite(result.metric_value):
                 raise MeasureError(
-                    f"{result.metric_name} on the data set {self.name!r} is {result.metric_value}: "
+                    f"{result.metric_name} on the data set {name!r} is {result.metric_value}: "
                     "training cannot go by it; is every query left out of the mean?"
                 )
             found.append(result)
         return found
 
-    def _custom(self, measure: Any) -> Result:
+    def _custom(self, data_name: str, measure: Any) -> Result:
         labels, scores = self.labels.view(), self.scores.view()
         labels.flags.writeable = scores.flags.writeable = False
         answer = measure(labels, scores, self.binned.data.offsets)
         try:
             name, value, higher_is_better = answer if isinstance(answer, tuple) else (_name(measure), answer, True)
-            return Result(self.name, str(name), float(value), bool(higher_is_better))
+            return Result(data_name, str(name), float(value), bool(higher_is_better))
         except (TypeError, ValueError):
             raise MeasureError(
                 f"the measure {_name(measure)} must return a number or (name, number, whether higher is better), "
