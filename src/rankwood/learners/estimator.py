@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
@@ -38,17 +38,16 @@ from rankwood.trees.sampling import Sampling
 
 
 # A dataclass writes the __init__ that scikit-learn wants: explicit, and doing nothing but assignments.
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoostedRanker(BaseEstimator):  # type: ignore[misc]
     """Base of the boosted rankers; a subclass adds parameters of its own and says which loss they mean.
 
     LambdaMART's docstring explains the parameters and fitted attributes.
     """
 
-    n_trees: int = 300
-    n_leaves: int = 64
-    learning_rate: float = 0.05
-    _: KW_ONLY
+    n_trees: int = field(default=300, kw_only=False)
+    n_leaves: int = field(default=64, kw_only=False)
+    learning_rate: float = field(default=0.05, kw_only=False)
     depth_relaxation: float = 0.0
     balance: float = 0.0
     max_depth: int | None = None
