@@ -1,3 +1,3 @@
-from rankwood.cli import main
+from rankwood.cli import run
 
-main()
+run()

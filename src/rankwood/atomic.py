@@ -26,13 +26,16 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
     """
     if mode not in ("w", "wb"):
         raise ValueError(f"mode must be 'w' or 'wb', got {mode!r}")
-    target = os.path.realpath(path)  # a link keeps pointing to the file
-    if os.path.exists(target) and not os.path.isfile(target):  # /dev/stdout, a pipe: there is nothing to rename
-        with _open(target, mode) as file:
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe: there is nothing to rename
+        with _open(os.fspath(path), mode) as file:
             yield file
         return
+    target = os.path.realpath(path)  # a link keeps pointing to the file
     folder, name = os.path.split(target)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name[:100]}.", suffix=".part")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name[:100]}.", suffix=".part")
+    except OSError as error:  # about what the caller named, not about the temporary name
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with _open(handle, mode) as file:
             yield file
@@ -48,11 +51,11 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise an OSError if a file cannot be written at `path`; before long work whose result it is to hold."""
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
+    if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if os.path.exists(target) and not os.path.isfile(target):
+    if os.path.exists(path) and not os.path.isfile(path):
         return
+    target = os.path.realpath(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), suffix=".part")
     except OSError as error:

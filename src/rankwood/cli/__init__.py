@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -66,8 +67,15 @@ def common(
     active_isa()  # a RANKWOOD_ISA that this CPU cannot run is said before any work
 
 
+def run() -> None:
+    """The `rankwood` command as a process of its own: when a reader such as `head` has enough, it ends quietly."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    main()
+
+
 def main() -> None:
-    """Entry point. Status 0: done, 1: a check says no, 2: wrong use or bad input, 130: interrupted."""
+    """Parse, run, report. Status 0: done, 1: a check says no, 2: wrong use or bad input, 130: interrupted."""
     try:
         app(args=spread_values(sys.argv[1:]))
     except RankwoodError as error:

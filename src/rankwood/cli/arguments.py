@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-# Options that take several files: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
-MANY_VALUED = ("--data", "--train", "--valid", "--test")
+# Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
+MANY_VALUED = ("--data", "--train", "--valid", "--test", "--measure", "-m")
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:
@@ -38,7 +38,11 @@ def spread_values(arguments: Sequence[str]) -> list[str]:
 
 DataFiles = Annotated[
     list[Path],
-    typer.Option("--data", help="Ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet. Several are joined."),
+    typer.Option(
+        "--data",
+        metavar="FILE...",
+        help="Ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet. Several are joined.",
+    ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; all CPUs unless given.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -21,13 +21,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
     table = Table()
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number > 0)
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    # A pipe has no width: do not fold the table there.
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    # A table that is wider than the terminal is folded by the terminal; rich would cut its columns.
+    console = Console(highlight=False)
+    widest = console.measure(table, options=console.options.update(max_width=10_000)).maximum
+    console = Console(highlight=False, width=max(console.width, widest))
     console.print(title, style="italic")  # not as parts of the table, which would fold them to its width
-    console.print(table, soft_wrap=not sys.stdout.isatty())
+    console.print(table)
     if caption:
         console.print(caption, style="dim italic")
 

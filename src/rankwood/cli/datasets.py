@@ -21,7 +21,7 @@ def default(context: typer.Context) -> None:
 
 @app.command("list")
 def list_datasets(as_json: AsJson = False) -> None:
-    """Public learning-to-rank data sets, their size and terms."""
+    """Public learning-to-rank data sets and their size; --json also has their terms and pages."""
     from rankwood.data.catalogue import catalogue
 
     entries = catalogue()

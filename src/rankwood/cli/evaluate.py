@@ -36,9 +36,9 @@ def evaluate(
     from rankwood.evaluation.significance import holm
 
     chosen = Convention.get(convention)
-    measures = [parse_measure(text) for text in measure or ["nDCG@10"]]
+    measures = list(dict.fromkeys(parse_measure(text) for text in measure or ["nDCG@10"]))
     loaded = load_models(models)
-    dataset = load_data(data, zero_based=zero_based, n_threads=threads, quiet=as_json)
+    dataset = load_data(data, loaded, zero_based=zero_based, n_threads=threads, quiet=as_json)
     results = [evaluate_model(m, dataset, measures, convention=chosen, n_threads=threads) for m in loaded.values()]
 
     baseline = next(iter(loaded))

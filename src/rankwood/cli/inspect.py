@@ -32,9 +32,9 @@ def inspect(
         rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows)
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
-    names = ensemble.feature_names or [f"feature {f}" for f in range(ensemble.n_features)]
+    names = ensemble.feature_names or [f"feature {f + 1}" for f in range(ensemble.n_features)]
     print_table(
-        "Features most often split on",
+        "Features most often split on (numbered as in data files, from 1)",
         ["feature", "splits", "share", "distinct thresholds"],
         [
             [
@@ -49,7 +49,7 @@ def inspect(
 
 
 def _words(key: str) -> str:
-    return key.removeprefix("n_").replace("_", " ")
+    return "inner nodes" if key == "n_nodes" else key.removeprefix("n_").replace("_", " ")
 
 
 def _note(value: Any) -> str:

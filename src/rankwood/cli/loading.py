@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from rankwood.cli.console import progress
+import numpy as np
+
+from rankwood.cli.console import progress, tell
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
+from rankwood.errors import DataError
 
 
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
@@ -16,11 +19,18 @@ def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
     from rankwood.model_file import load_model
 
     names = [path.name for path in paths]
-    return {(str(path) if names.count(path.name) > 1 else path.name): load_model(path) for path in dict.fromkeys(paths)}
+    models: dict[str, Ensemble] = {}
+    for path in paths:
+        name = str(path) if names.count(path.name) > 1 else path.name
+        while name in models:  # the same file again
+            name += "'"
+        models[name] = load_model(path)
+    return models
 
 
 def load_data(
     paths: Sequence[Path],
+    models: Mapping[str, Ensemble] | None = None,
     *,
     zero_based: bool = False,
     n_threads: int | None = None,
@@ -28,10 +38,27 @@ def load_data(
     queries: Literal["required", "optional"] = "required",
     quiet: bool = False,
 ) -> Dataset:
-    """Read ranking data of any kind, with a progress bar for large files."""
+    """Read ranking data of any kind, with a progress bar for large files.
+
+    Sparse text does not tell how many features there are. For `models` it is as wide as they are; that the last
+    features never occur is said, because it may be the wrong file.
+    """
     from rankwood.data.files import read_data
 
+    widths = {model.n_features for model in (models or {}).values()}
+    if len(widths) > 1:
+        raise DataError(f"the models are of {' and '.join(map(str, sorted(widths)))} features: evaluate them apart")
     with progress("reading", unit="bytes", quiet=quiet) as advance:
-        return read_data(
-            paths, zero_based=zero_based, n_threads=n_threads, n_features=n_features, queries=queries, progress=advance
+        data = read_data(
+            paths,
+            zero_based=zero_based,
+            n_threads=n_threads,
+            n_features=next(iter(widths), n_features),
+            queries=queries,
+            progress=advance,
         )
+    if widths and data.X.size and not data.X[:, -1].any():
+        used = np.flatnonzero(data.X.any(axis=0))
+        last = int(used[-1]) + 1 if len(used) else 0
+        tell(f"note: the model has {data.n_features} features; those after number {last} are 0 in all of the data")
+    return data

@@ -24,13 +24,14 @@ def score(
     ] = None,
 ) -> None:
     """Score documents: one number per line, in the order of the input."""
-    from rankwood.atomic import atomic_write
+    from rankwood.atomic import atomic_write, check_writable
     from rankwood.threads import resolve_threads
 
-    (ensemble,) = load_models([model]).values()
-    dataset = load_data(
-        data, zero_based=zero_based, n_threads=threads, n_features=ensemble.n_features, queries="optional", quiet=False
-    )
+    if output is not None:
+        check_writable(output)
+    models = load_models([model])
+    (ensemble,) = models.values()
+    dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional")
     scores = ensemble.score(dataset.X, engine=engine, n_threads=resolve_threads(threads))
     text = "".join(f"{value!r}\n" for value in scores.tolist())  # repr: the shortest text that reads back the same
     if output is None:
