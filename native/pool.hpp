@@ -61,7 +61,7 @@ class ThreadPool {
   }
 
  private:
-  static constexpr int kSpins = 2000;  // some ten microseconds: the next portion of a tree usually comes sooner
+  static constexpr int kSpins = 50'000;  // about half a millisecond: the next portion of a tree usually comes sooner
 
   static void pause() {
 #if defined(__x86_64__)
