@@ -89,7 +89,9 @@ def xgboost_trainer(train: rw.Dataset, valid: rw.Dataset, threads: int) -> tuple
     }
     start = time.perf_counter()
     data = xgb.QuantileDMatrix(train.X, train.y, group=train.queries.sizes, max_bin=SETTINGS["bins"], nthread=threads)
-    held_out = xgb.QuantileDMatrix(valid.X, valid.y, group=valid.queries.sizes, ref=data, nthread=threads)
+    held_out = xgb.QuantileDMatrix(
+        valid.X, valid.y, group=valid.queries.sizes, ref=data, max_bin=SETTINGS["bins"], nthread=threads
+    )
     prepared = time.perf_counter() - start
     evaluation = [(held_out, "valid")]
     return prepared, lambda n_trees: xgb.train(parameters, data, n_trees, evals=evaluation, verbose_eval=False)
