@@ -42,7 +42,7 @@ class TreeBuilder:
     def __init__(self, binned: BinnedDataset, rules: TreeRules, *, constant_hessian: bool, n_threads: int) -> None:
         self.binned, self.rules = binned, rules
         self.n_threads = 1 if binned.n_docs < SMALL else n_threads
-        self._grower = _native.TreeGrower(binned.bins, binned.edges.n_values, binned.has_missing, n_threads)
+        self._grower = _native.TreeGrower(binned.bins, binned.edges.n_values, binned.has_missing, self.n_threads)
         self._all_rows = np.arange(binned.n_docs, dtype=np.uint32)
         # Variance gain is Newton gain over documents: every document weighs 1, whatever its hessian.
         self._count_docs = rules.growth.gain == "variance" or constant_hessian
