@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
+from rankwood.evaluation.evaluate import aligned_features, scores_of
 
 
 @pytest.fixture
@@ -85,3 +86,36 @@ def test_values_of_two_conventions_are_not_compared(data):
     first, second = (rw.evaluate(data.y, data, convention=name) for name in ("rankwood", "lightgbm"))
     with pytest.raises(rw.RankwoodError, match="cannot compare rankwood values with lightgbm values"):
         compare_values(first, second, "nDCG@10")
+
+
+def test_features_are_found_by_name():
+    names = ["bm25", "clicks", "age"]
+    model = rw.Ensemble.from_trees([(0, 0.0, 1.0, 2.0), (1, 0.5, 0.0, 0.5)], feature_names=names)
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y, group = np.arange(40) % 3, [20, 20]
+    data = rw.Dataset(X, y, group=group, feature_names=names)
+    turned = rw.Dataset(X[:, ::-1], y, group=group, feature_names=names[::-1])
+    assert_array_equal(scores_of(model, turned), model.score(X))
+    assert_array_equal(aligned_features(model, turned), data.X)
+    assert aligned_features(model, data) is data.X
+    assert_array_equal(scores_of(model, rw.Dataset(X, y, group=group)), model.score(X))  # without names by position
+    nameless = rw.Ensemble.from_trees([(0, 0.0, 1.0, 2.0)], n_features=3)
+    assert_array_equal(scores_of(nameless, turned), nameless.score(turned.X))
+    other = rw.Dataset(X, y, group=group, feature_names=["bm25", "clicks", "Age"])
+    with pytest.raises(rw.DataError, match="there is no 'age' and the model does not know 'Age'"):
+        rw.evaluate(model, other)
+
+
+def test_a_learner_finds_features_by_name():
+    data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=4)
+    turned = data.select_features([2, 0, 3, 1])
+    ranker = rw.MART(n_trees=5, n_leaves=4).fit(data)
+    assert_array_equal(ranker.predict(turned), ranker.predict(data))
+    assert ranker.score(turned) == ranker.score(data) == rw.evaluate(ranker, turned)["nDCG@10"]
+    watched = rw.MART(n_trees=5, n_leaves=4).fit(data, valid=turned).evals_result_["valid"]["nDCG@10"]
+    assert watched[-1] == ranker.score(data)
+    renamed = rw.Dataset(data.X, data.y, qid=data.qid, feature_names=["a", "b", "c", "d"])
+    with pytest.raises(rw.DataError, match="the model does not know 'a', 'b', 'c', ..."):
+        ranker.predict(renamed)
+    with pytest.raises(rw.DataError, match="BinnedDataset stand in another order"):
+        ranker.predict(rw.BinnedDataset.make(turned))

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import AnyArray, FloatArray
+from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray
+from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.per_query import mean, per_query
 from rankwood.evaluation.significance import bootstrap_interval, paired_t_test, randomisation_test, wilcoxon_test
+from rankwood.rows import column_order
 
 DEFAULT_MEASURES = ("nDCG@10",)
 
@@ -51,7 +53,8 @@ def evaluate(
 ) -> Evaluation:
     """Measure how well `model` ranks the documents of every query of `data`.
 
-    `model` is an Ensemble, a fitted learner, or simply one score per row. The mean is over all queries, weighted by
+    `model` is an Ensemble, a fitted learner, or simply one score per row. Features are found by name when the model
+    and the data both have names, else by position. The mean is over all queries, weighted by
     the data's query weights if there are any.
 
     >>> import rankwood as rw
@@ -138,11 +141,24 @@ def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed:
     )
 
 
+def aligned_features(model: Ensemble, data: Dataset) -> FeatureMatrix:
+    """The features of `data` in the order of `model`: by name when both have names, else by position.
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([0.0], feature_names=["bm25", "clicks"])
+    >>> data = rw.Dataset([[7.0, 0.5]], group=[1], feature_names=["clicks", "bm25"])
+    >>> aligned_features(model, data).tolist()
+    [[0.5, 7.0]]
+    """
+    order = column_order(data.feature_names, model.feature_names)
+    return data.X if order is None else np.ascontiguousarray(data.X[:, order])
+
+
 def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> AnyArray:
     """Scores of the rows of `data`, in input order: of an Ensemble, of a fitted learner, or the scores themselves."""
     model = getattr(model, "ensemble_", model)
     if hasattr(model, "score") and hasattr(model, "leaves"):
-        scores = model.score(data.X, n_threads=n_threads)
+        scores = model.score(aligned_features(model, data), n_threads=n_threads)
     elif hasattr(model, "predict"):
         scores = model.predict(data.X)
     else:
