@@ -55,7 +55,6 @@ def test_contiguous_rows_need_no_order():
     [
         ({"qid": [3, 3, 1, 1, 1]}, [0, 2, 5]),
         ({"group": [2, 3]}, [0, 2, 5]),
-        ({"qid": [2, 3]}, [0, 2, 5]),  # sizes under the wrong name: only one reading fits
         ({"group": [7, 7, 8, 8, 8]}, [0, 2, 5]),  # ids under the wrong name
         ({"group": [1, 1, 1, 1, 1]}, [0, 1, 2, 3, 4, 5]),  # fits both: taken as named
         ({"qid": [1, 1, 1, 1, 1]}, [0, 5]),
@@ -74,6 +73,7 @@ def test_ids_and_sizes_are_told_apart(given, offsets):
         ({}, "queries are missing: give qid"),
         ({"qid": [1] * 5, "group": [5]}, "not both"),
         ({"qid": [1, 2, 3]}, "qid does not fit the 5 rows: as ids there are 3 of them, as sizes .* add up to 6"),
+        ({"qid": [2, 3]}, r"one id per row \(5\), got 2; if they are sizes of queries, pass them as group="),
         ({"group": [2, 2]}, "group does not fit the 5 rows: .* add up to 4"),
         ({"qid": ["a", "b"]}, "as ids there are 2 of them, and sizes of queries must be numbers"),
         ({"group": [6, -1]}, "cannot be negative"),

@@ -119,3 +119,47 @@ def test_a_learner_finds_features_by_name():
         ranker.predict(renamed)
     with pytest.raises(rw.DataError, match="BinnedDataset stand in another order"):
         ranker.predict(rw.BinnedDataset.make(turned))
+
+
+def test_a_comparison_weighs_queries_as_an_evaluation_does(data):
+    weights = np.where(np.arange(data.n_queries) == 0, 100.0, 1.0)
+    weighted = rw.Dataset(data.X, data.y, qid=data.qid, query_weights=weights)
+    ideal_in_first = np.where(data.queries.index == 0, data.y, -data.y)
+    plain, heavy = (rw.compare(-ideal_in_first, ideal_in_first, one) for one in (data, weighted))
+    assert plain.difference < 0 < heavy.difference
+    means = [rw.evaluate(scores, weighted)["nDCG@10"] for scores in (-ideal_in_first, ideal_in_first)]
+    assert (heavy.mean, heavy.other_mean) == tuple(means)
+    assert_allclose(heavy.difference, means[1] - means[0])
+    assert heavy.n_queries == data.n_queries
+    alike = rw.Dataset(data.X, data.y, qid=data.qid, query_weights=np.full(data.n_queries, 0.5))
+    assert rw.compare(-ideal_in_first, ideal_in_first, alike) == plain  # only the proportions of weights count
+
+
+def test_comparisons_that_weights_forbid(data):
+    from rankwood.evaluation.evaluate import compare_values
+
+    n = data.n_queries
+    weighted, unweighted, zero = (
+        rw.evaluate(data.y, rw.Dataset(data.X, data.y, qid=data.qid, query_weights=weights))
+        for weights in (np.arange(n), None, np.zeros(n))
+    )
+    with pytest.raises(rw.RankwoodError, match="other weights"):
+        compare_values(weighted, unweighted, "nDCG@10")
+    with pytest.raises(rw.DataError, match="weight above 0"):
+        compare_values(zero, zero, "nDCG@10")
+
+
+def test_queries_left_out_have_no_weight():
+    data = rw.Dataset(np.zeros((6, 1)), [0, 1, 0, 0, 0, 1], group=[2, 2, 2], query_weights=[1, 50, 3])
+    result = rw.compare([2, 1, 2, 1, 1, 2], [1, 2, 2, 1, 2, 1], data, "RR(empty='skip')")
+    assert result.n_queries == 2
+    assert_allclose([result.mean, result.other_mean, result.difference], [0.875, 0.625, -0.25])
+
+
+def test_a_measure_asked_for_twice_is_given_once(data):
+    assert list(rw.evaluate(data.y, data, ["nDCG@10", "AP", "ndcg@10"])) == ["nDCG@10", "AP"]
+
+
+def test_data_must_be_a_dataset(data):
+    with pytest.raises(rw.DataError, match="evaluation needs a Dataset, with labels and queries, got ndarray"):
+        rw.evaluate(data.y, data.X)
