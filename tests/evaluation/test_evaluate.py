@@ -163,3 +163,11 @@ def test_a_measure_asked_for_twice_is_given_once(data):
 def test_data_must_be_a_dataset(data):
     with pytest.raises(rw.DataError, match="evaluation needs a Dataset, with labels and queries, got ndarray"):
         rw.evaluate(data.y, data.X)
+
+
+def test_training_watches_what_evaluate_says_about_ties():
+    rng = np.random.default_rng(0)
+    data = rw.Dataset(rng.integers(2, size=(60, 2)), rng.integers(3, size=60), qid=rng.integers(4, size=60))
+    ranker = rw.MART(n_trees=2, n_leaves=2, min_docs_per_leaf=1, convention="trec").fit(data, valid=data[::-1])
+    watched = ranker.evals_result_["valid"]["nDCG@10"][-1]
+    assert watched == rw.evaluate(ranker, data[::-1], convention="trec")["nDCG@10"]
