@@ -219,7 +219,9 @@ def _checked_cutoff(cutoff: Any) -> int | None:
     if isinstance(cutoff, bool) or not hasattr(cutoff, "__index__") or int(cutoff) < 1:
         raise MeasureError(f"the cutoff of a measure is a whole number from 1 up, got {cutoff!r}")
     if int(cutoff) > _LARGEST_CUTOFF:
-        raise MeasureError(f"the cutoff of a measure is at most {_LARGEST_CUTOFF}, got {cutoff}; leave it out for all ranks")
+        raise MeasureError(
+            f"the cutoff of a measure is at most {_LARGEST_CUTOFF}, got {cutoff}; leave it out for all ranks"
+        )
     return int(cutoff)
 
 
