@@ -468,3 +468,9 @@ def test_metadata_is_what_json_can_hold():
         deep = [deep]
     with pytest.raises(ModelError, match="metadata must be what JSON can hold"):
         model.with_metadata(deep=deep)
+
+
+@pytest.mark.parametrize("other", [5, None, [1.0]])
+def test_only_models_are_joined(other):
+    with pytest.raises(ModelError, match=f"got {type(other).__name__}"):
+        Ensemble(**ARRAYS).concat(other)

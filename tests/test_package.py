@@ -13,6 +13,7 @@ import pytest
 
 import rankwood
 from rankwood import _native, isa
+from rankwood.threads import resolve_threads
 
 HEAVY = {
     *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm"),
@@ -89,3 +90,9 @@ def test_an_instruction_set_that_cannot_run_is_an_error(name):
         assert result.stdout.strip() == name
     else:
         assert f"RankwoodError: RANKWOOD_ISA={name}: " in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("n_threads", ["2", 2.0, True, [1], 0, -1])
+def test_numbers_of_threads_that_are_none(n_threads):
+    with pytest.raises(rankwood.RankwoodError, match="n_threads must be"):
+        resolve_threads(n_threads)

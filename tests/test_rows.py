@@ -51,15 +51,19 @@ def test_pandas(model, X):
     frame = pandas.DataFrame(X, columns=NAMES)
     assert_array_equal(model.score(frame), expected)
     assert_array_equal(model.score(frame[NAMES[::-1]]), expected)  # by name
-    assert_array_equal(model.score(frame.rename(columns=str.upper)), expected)  # by position
-    assert_array_equal(model.score(pandas.DataFrame(X)), expected)
+    with pytest.raises(DataError, match=r"differently .*: there is no 'f0', 'f1', 'f2', \.\.\. and .* know 'F0', 'F1'"):
+        model.score(frame.rename(columns=str.upper))
+    with pytest.raises(DataError, match="there is no 'f3' and the model does not know 'f2'"):
+        model.score(frame.rename(columns={"f3": "f2"}))
+    assert_array_equal(model.score(pandas.DataFrame(X)), expected)  # by position
+    assert_array_equal(Ensemble.from_trees([(0, 0.0, 1.0, 2.0)]).score(frame[["f1"]]), np.where(X[:, 1] <= 0, 1, 2))
     mixed = frame.astype({"f0": "float64", "f3": "Float32"})
     assert_array_equal(model.score(mixed), expected)
     assert_array_equal(gather(mixed, 8, NAMES, block_bytes=1000), X)
     assert_array_equal(model.leaves(mixed), model.leaves(X))
     with pytest.raises(DataError, match="column 'f0' holds"):
         model.score(frame.assign(f0="text"))
-    with pytest.raises(DataError, match="X has 9 features but the model was built on 8"):
+    with pytest.raises(DataError, match="X has 9 features but the model was built on 8: the model does not know 'qid'"):
         model.score(frame.assign(qid=1))
 
 

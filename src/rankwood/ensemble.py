@@ -258,6 +258,9 @@ class Ensemble:
         Names of features must agree where models have them; metadata is this model's. Gains and counts are kept when
         every model has them.
         """
+        for other in others:
+            if not isinstance(other, Ensemble):
+                raise ModelError(f"a model can be joined with other models (Ensemble) only, got {type(other).__name__}")
         models = (self, *others)
         n_features = max(model.n_features for model in models)
         names = {model.feature_names for model in models if model.feature_names is not None}

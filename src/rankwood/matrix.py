@@ -22,6 +22,14 @@ def column_names(X: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
+def feature_names_of(X: Any) -> list[str] | None:
+    """Column names, if they are texts: numbers, as pandas gives to columns without names, name nothing."""
+    labels = getattr(X, "column_names", None)
+    if labels is None:
+        labels = getattr(X, "columns", None)
+    return None if labels is None or not all(isinstance(label, str) for label in labels) else list(labels)
+
+
 def drop_column(X: Any, name: str) -> tuple[AnyArray, Any]:
     """Take one column out of a DataFrame or table: its values, and the rest."""
     values = np.asarray(X[name])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.errors import DataError
-from rankwood.matrix import as_array, column_names
+from rankwood.matrix import as_array, column_names, feature_names_of
 
 BLOCK_BYTES = 16 << 20  # what must be converted is converted in pieces of about this size
 
@@ -21,8 +23,8 @@ def row_blocks(
 
     A float32 or float64 array is one block, itself, in whatever memory order. Everything else is converted block by
     block, exactly (64-bit integers: to the nearest float64). What a sparse matrix does not store is 0; what a
-    DataFrame or masked array marks as missing is NaN. Columns count by position, but a DataFrame that has just the
-    columns `feature_names` in another order is read by name.
+    DataFrame or masked array marks as missing is NaN. Columns count by position, except that those of a DataFrame with
+    names (texts, not numbers) are found by name when there are `feature_names`, and must be just these.
 
     >>> n_rows, blocks = row_blocks([[1, 2], [3, 4]], 2)
     >>> n_rows, [block.tolist() for _, block in blocks]
@@ -42,9 +44,9 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
     """Rows, columns, and a function that gives some rows as an array of numbers."""
     if hasattr(X, "queries") and hasattr(X, "X"):
         raise DataError("X is a Dataset: give its features, data.X")
-    names = None if isinstance(X, np.ndarray) else column_names(X)
-    if names is not None:
-        return len(X), len(names), _frame_reader(X, names, feature_names)
+    columns = None if isinstance(X, np.ndarray) else column_names(X)
+    if columns is not None:
+        return len(X), len(columns), _frame_reader(X, column_order(feature_names_of(X), feature_names))
     if hasattr(X, "tocsr") and len(X.shape) == 2:
         csr = X.tocsr()
         return int(csr.shape[0]), int(csr.shape[1]), lambda rows: as_array(csr[rows])
@@ -55,9 +57,39 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
     return *array.shape, lambda rows: array[rows]
 
 
-def _frame_reader(X: Any, names: list[str], feature_names: Sequence[str] | None) -> Callable[[slice], AnyArray]:
-    if feature_names is not None and names != list(feature_names) and sorted(names) == sorted(feature_names):
-        order = [names.index(name) for name in feature_names]
+def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None) -> list[int] | None:
+    """Where the columns `names` hold the model's `feature_names`; None when columns count by position.
+
+    They do when either has no names, and when the names are the same in the same order.
+
+    >>> column_order(["clicks", "bm25"], ["bm25", "clicks"])
+    [1, 0]
+    """
+    if names is None or feature_names is None or list(names) == list(feature_names):
+        return None
+    missing, unknown = Counter(feature_names) - Counter(names), Counter(names) - Counter(feature_names)
+    if missing or unknown:
+        differ = [
+            f"{what} {_shown(odd)}"
+            for what, odd in (("there is no", missing), ("the model does not know", unknown))
+            if odd
+        ]
+        raise DataError(
+            f"X has {len(names)} features but the model was built on {len(feature_names)}: {' and '.join(differ)}"
+            if len(names) != len(feature_names)
+            else f"X names its features differently than the model: {' and '.join(differ)}"
+        )
+    place = {name: number for number, name in enumerate(names)}
+    return [place[name] for name in feature_names]
+
+
+def _shown(names: Iterable[str]) -> str:
+    few = list(islice(names, 4))
+    return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
+
+
+def _frame_reader(X: Any, order: list[int] | None) -> Callable[[slice], AnyArray]:
+    if order is not None:
         if hasattr(X, "iloc"):
             X = X.iloc[:, order]
         elif hasattr(X, "column_names"):  # pyarrow

@@ -17,6 +17,8 @@ def resolve_threads(n_threads: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):  # respects taskset and container limits
             return max(1, len(os.sched_getaffinity(0)))
         return os.cpu_count() or 1
+    if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__"):
+        raise RankwoodError(f"n_threads must be a whole number, got {n_threads!r}; leave it out to use every CPU")
     if n_threads < 1:
         raise RankwoodError(f"n_threads must be at least 1, got {n_threads}; leave it out to use every CPU")
-    return n_threads
+    return int(n_threads)

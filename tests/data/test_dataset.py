@@ -55,7 +55,6 @@ def test_contiguous_rows_need_no_order():
     [
         ({"qid": [3, 3, 1, 1, 1]}, [0, 2, 5]),
         ({"group": [2, 3]}, [0, 2, 5]),
-        ({"qid": [2, 3]}, [0, 2, 5]),  # sizes under the wrong name: only one reading fits
         ({"group": [7, 7, 8, 8, 8]}, [0, 2, 5]),  # ids under the wrong name
         ({"group": [1, 1, 1, 1, 1]}, [0, 1, 2, 3, 4, 5]),  # fits both: taken as named
         ({"qid": [1, 1, 1, 1, 1]}, [0, 5]),
@@ -74,6 +73,7 @@ def test_ids_and_sizes_are_told_apart(given, offsets):
         ({}, "queries are missing: give qid"),
         ({"qid": [1] * 5, "group": [5]}, "not both"),
         ({"qid": [1, 2, 3]}, "qid does not fit the 5 rows: as ids there are 3 of them, as sizes .* add up to 6"),
+        ({"qid": [2, 3]}, r"one id per row \(5\), got 2; if they are sizes of queries, pass them as group="),
         ({"group": [2, 2]}, "group does not fit the 5 rows: .* add up to 4"),
         ({"qid": ["a", "b"]}, "as ids there are 2 of them, and sizes of queries must be numbers"),
         ({"group": [6, -1]}, "cannot be negative"),
@@ -224,3 +224,39 @@ def test_sparse_matrices_are_filled_with_zeros():
     sparse = pytest.importorskip("scipy.sparse")
     data = rw.Dataset(sparse.csr_matrix([[0.0, 2.0], [3.0, 0.0]]), [0, 1], group=[2])
     assert data.X.tolist() == [[0, 2], [3, 0]]
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_label_and_qid_columns_of_a_frame_are_no_features(package):
+    module = pytest.importorskip(package)
+    make = module.table if package == "pyarrow" else module.DataFrame
+    frame = make({"qid": [5, 4, 5], "x": [1.0, 2.0, 3.0], "label": [0, 1, 2]})
+    data = rw.Dataset(frame)
+    assert (data.y.tolist(), data.qid.tolist(), data.feature_names) == ([0, 1, 2], [5, 4, 5], ("x",))
+    data = rw.Dataset(frame, group=[1, 2])
+    assert (data.queries.sizes.tolist(), data.feature_names) == ([1, 2], ("x",))
+    with pytest.raises(rw.DataError, match="a column 'label' and y is given, too: drop one of them"):
+        rw.Dataset(frame, [0, 1, 2])
+
+
+def test_numbers_are_no_names():
+    pandas = pytest.importorskip("pandas")
+    assert rw.Dataset(pandas.DataFrame([[1.0, 2.0]]), group=[1]).feature_names is None
+
+
+def test_some_features():
+    data = rw.Dataset([[1.0, 2.0, 3.0]], [1], group=[1], feature_names=["a", "b", "c"])
+    assert data.select_features([2, 0]).X.tolist() == [[3.0, 1.0]]
+    assert data.select_features([2, 0]).feature_names == ("c", "a")
+    assert data.select_features([True, False, False]).y.tolist() == [1.0]
+    with pytest.raises(rw.DataError, match="features must lie between 0 and 2"):
+        data.select_features([3])
+
+
+def test_iteration_ends():
+    data = random_dataset()
+    assert [row.n_docs for row in data] == [1] * data.n_docs
+    with pytest.raises(IndexError, match="row 40 of 40"):
+        data[40]
+    with pytest.raises(IndexError):
+        data[-41]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import functools
 import gzip
 import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -379,7 +382,10 @@ def test_progress_reaches_the_end(folder):
     assert seen[-1] == (total, total)
 
 
-def test_ctrl_c_between_windows(folder):
+def test_ctrl_c_between_windows(folder, request):
+    # whoever started pytest may have made it ignore Ctrl-C
+    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     path = write(folder, "1 qid:1 1:1\n" * 1000)
 
     def interrupt(done: int, total: int) -> None:
@@ -388,3 +394,30 @@ def test_ctrl_c_between_windows(folder):
 
     with pytest.raises(KeyboardInterrupt):
         read_svmlight(path, progress=interrupt, _tuning=SMALL)
+
+
+def test_a_wrong_instruction_set_is_not_the_fault_of_a_file(folder):
+    path = write(folder, "1 qid:1 1:1\n")
+    code = (
+        f"import rankwood as rw\ntry:\n    rw.read_svmlight({str(path)!r})\n"
+        "except rw.RankwoodError as error:\n    print(type(error).__name__, error)"
+    )
+    environment = os.environ | {"RANKWOOD_ISA": "nonsense"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("RankwoodError ")
+    assert "RANKWOOD_ISA=nonsense" in done.stdout
+    assert str(path) not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_features": "3"}, "n_features must be a whole number, got '3'"),
+        ({"n_features": 2.0}, "n_features must be a whole number, got 2.0"),
+        ({"absent": "0"}, "absent must be a number, 0.0 or NaN, got '0'"),
+        ({"absent": None}, "absent must be a number"),
+    ],
+)
+def test_options_of_the_wrong_type(folder, options, message):
+    with pytest.raises(DataError, match=message):
+        read_svmlight(write(folder, "1 qid:1 1:1\n"), **options)

@@ -248,3 +248,8 @@ def test_nonsense_is_refused(arguments, message):
 def test_thread_count_is_checked():
     with pytest.raises(RankwoodError, match="n_threads must be at least 1"):
         rw.make_ranking(2, 2, n_threads=0)
+
+
+def test_more_than_the_memory_is_refused_at_once():
+    with pytest.raises(rw.RankwoodError, match=r"need [\d,.]+ GiB of memory, and this machine has"):
+        rw.make_ranking(n_queries=10**9, docs_per_query=10**4)

@@ -16,7 +16,7 @@ def data() -> rw.Dataset:
 
 
 def test_a_run_is_sorted_by_score(tmp_path, data):
-    write_run(tmp_path / "run", data, [0.5, 1 / 3, 2, 0.5, -1e-30], tag="t")
+    write_run(data, [0.5, 1 / 3, 2, 0.5, -1e-30], tmp_path / "run", tag="t")
     assert (tmp_path / "run").read_text() == (
         "q_2 Q0 d2 1 2.0 t\n"
         "q_2 Q0 a 2 0.5 t\n"  # ties in the order of documents
@@ -27,14 +27,14 @@ def test_a_run_is_sorted_by_score(tmp_path, data):
 
 
 def test_qrels(tmp_path, data):
-    write_qrels(tmp_path / "qrels", data)
+    write_qrels(data, tmp_path / "qrels")
     assert (tmp_path / "qrels").read_text() == "q_2 0 a 0\nq_2 0 d2 1\nq_2 0 c 0\n1 0 b_b 2\n1 0 e 3\n"
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_scores_have_all_their_digits(tmp_path_factory, scores):
     path = tmp_path_factory.getbasetemp() / "run"
-    write_run(path, rw.Dataset(np.zeros((len(scores), 1)), group=[len(scores)]), scores)
+    write_run(rw.Dataset(np.zeros((len(scores), 1)), group=[len(scores)]), scores, path)
     fields = [line.split() for line in path.read_text().splitlines()]
     written = {int(docno[1:]): float(score) for _, _, docno, _, score, _ in fields}
     assert written == dict(enumerate(scores))
@@ -47,8 +47,8 @@ def test_trec_eval_measures_what_was_written(tmp_path):
     rng = np.random.default_rng(0)
     data = rw.Dataset(np.zeros((60, 1)), rng.integers(0, 4, 60), group=[20, 25, 15])
     scores = rng.permutation(60).astype(float)
-    write_run(tmp_path / "run", data, scores)
-    write_qrels(tmp_path / "qrels", data)
+    write_run(data, scores, tmp_path / "run")
+    write_qrels(data, tmp_path / "qrels")
     with open(tmp_path / "run") as run, open(tmp_path / "qrels") as qrels:
         evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(qrels), {"recip_rank", "P_5"})
         result = evaluator.evaluate(pytrec_eval.parse_run(run))
@@ -59,19 +59,36 @@ def test_trec_eval_measures_what_was_written(tmp_path):
         assert result[str(number)]["recip_rank"] == pytest.approx(1 / (1 + relevant.argmax()))
 
 
+@pytest.mark.parametrize("doc_ids", [None, ["", "b b", "a"] + [f" x{row}" for row in range(57)]])
+def test_ties_count_as_trec_eval_counts_them(tmp_path, doc_ids):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    rng = np.random.default_rng(1)
+    data = rw.Dataset(np.zeros((60, 1)), rng.integers(0, 4, 60), qid=rng.integers(3, size=60), doc_ids=doc_ids)
+    scores = rng.integers(3, size=60).astype(float)
+    write_run(data, scores, tmp_path / "run")
+    write_qrels(data, tmp_path / "qrels")
+    with open(tmp_path / "run") as run, open(tmp_path / "qrels") as qrels:
+        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(qrels), {"ndcg_cut_5", "map"})
+        result = evaluator.evaluate(pytrec_eval.parse_run(run))
+    ours = rw.evaluate(scores, data, ["nDCG@5", "AP"], convention="trec").per_query
+    for number, qid in enumerate(data.queries.ids.tolist()):
+        assert ours["nDCG@5"][number] == pytest.approx(result[str(qid)]["ndcg_cut_5"])
+        assert ours["AP"][number] == pytest.approx(result[str(qid)]["map"])
+
+
 def test_what_cannot_be_written(tmp_path, data):
     run = tmp_path / "run"
     with pytest.raises(DataError, match=r"scores must have one value per document \(5\), got shape \(4,\)"):
-        write_run(run, data, [1, 2, 3, 4])
+        write_run(data, [1, 2, 3, 4], run)
     with pytest.raises(DataError, match="the score of row 3 is NaN"):
-        write_run(run, data, [1, 2, 3, np.nan, 4])
+        write_run(data, [1, 2, 3, np.nan, 4], run)
     with pytest.raises(DataError, match="tag must be one word, got 'my run'"):
-        write_run(run, data, np.zeros(5), tag="my run")
+        write_run(data, np.zeros(5), run, tag="my run")
     twice = rw.Dataset([[0.0], [0.0]], [0.5, 1], qid=[1, 1], doc_ids=["x", "x"])
     with pytest.raises(DataError, match="document id 'x' stands twice in query '1'"):
-        write_run(run, twice, [1, 2])
+        write_run(twice, [1, 2], run)
     with pytest.raises(DataError, match=r"the label of row 0 is 0.5: TREC judgements are whole numbers"):
-        write_qrels(run, twice)
+        write_qrels(twice, run)
     with pytest.raises(DataError, match="no labels"):
-        write_qrels(run, rw.Dataset([[0.0]], qid=[1]))
+        write_qrels(rw.Dataset([[0.0]], qid=[1]), run)
     assert list(tmp_path.iterdir()) == []

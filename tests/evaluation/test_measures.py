@@ -198,7 +198,7 @@ class TestKnownAnswers:
         assert value("nDCG@1", y, scores, convention="sklearn") == 1 / 2
         assert value("RR", y, scores, convention="trec", doc_ids=["a", "b", "c"]) == 1.0  # the larger id first
         assert value("RR", y, scores, convention="trec", doc_ids=["9", "10", "c"]) == 1 / 2  # ids are text
-        assert value("RR", y, scores, convention="trec") == 1 / 2  # document order without ids
+        assert value("RR", y, scores, convention="trec") == 1.0  # without ids d1 is larger than d0
         assert value("RR", y, [0.0, -0.0, -1.0]) == 1 / 2
 
     def test_scores_as_float32(self):
@@ -474,7 +474,7 @@ class TestErrors:
 def test_every_preset_describes_itself_in_one_line():
     lines = [convention.describe() for convention in CONVENTIONS.values()]
     assert all("\n" not in line and line.startswith(name) for name, line in zip(CONVENTIONS, lines, strict=True))
-    assert "document order without ids" in Convention.get("trec").describe()
+    assert "without ids: d0, d1, ... by row" in Convention.get("trec").describe()
     assert "min(relevant, k)" in Convention.get("xgboost").describe()
     assert "fewer than k documents counts 0" in Convention.get("letor").describe()
 
@@ -493,3 +493,9 @@ class TestMean:
 
     def test_of_several_measures(self):
         assert_array_equal(mean([[1.0, 0.0], [np.nan, 0.25]]), [0.5, 0.25])
+
+
+def test_absurd_cutoffs_are_refused():
+    with pytest.raises(MeasureError, match="cutoff of a measure is at most 2147483647, got 2147483648"):
+        Measure.parse("nDCG@2147483648")
+    assert per_query("nDCG@2147483647", [0, 1], [2.0, 1.0], [0, 2]).shape == (1, 1)

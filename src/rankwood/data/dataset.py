@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from rankwood.data.queries import Queries, find_queries
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
-from rankwood.matrix import as_feature_matrix, column_names, drop_column
+from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
 
 
 class Dataset:
@@ -19,13 +20,14 @@ class Dataset:
     Rows stay in the order they were given, and results about rows come back in that order; rows of one query need
     neither stand together nor be sorted. NaN in `X` is a missing value.
 
-    X              documents x features: array, DataFrame or sparse matrix; kept as float32 in C order
-    y              label of every document (None for data that is only scored)
-    qid, group     query id of every document, in any order; or the sizes of consecutive queries
+    X              documents x features: array, DataFrame or sparse matrix; kept as float32 in C order. Columns `qid`
+                   and `label` of a DataFrame are no features
+    y              label of every document; None: the column `label`, if there is one, else data that is only scored
+    qid, group     query id of every document, in any order; or the sizes of consecutive queries; else the column `qid`
     weights        weight of every document
     query_weights  weight of every query, in order of first appearance
     doc_ids        name of every document
-    feature_names  name of every feature (taken from a DataFrame's columns)
+    feature_names  name of every feature (taken from a DataFrame's columns, if these are texts)
 
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
@@ -45,11 +47,16 @@ class Dataset:
         doc_ids: Sequence[str] | AnyArray | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
+        columns = column_names(X) or ()
+        if "qid" in columns:
+            column, X = drop_column(X, "qid")
+            qid = column if qid is None and group is None else qid
+        if "label" in columns:
+            if y is not None:
+                raise DataError("X has a column 'label' and y is given, too: drop one of them")
+            y, X = drop_column(X, "label")
         if feature_names is None:
-            feature_names = column_names(X)
-        if qid is None and group is None and feature_names is not None and "qid" in feature_names:
-            qid, X = drop_column(X, "qid")
-            feature_names = column_names(X)
+            feature_names = feature_names_of(X)
         self.X: FeatureMatrix = as_feature_matrix(X)
         n_rows, n_features = self.X.shape
         self._y = None if y is None else _one_per(y, n_rows, "y", "row", LABEL)
@@ -115,6 +122,15 @@ class Dataset:
         rows = self.queries.rows_of(numbers)
         return self._take(rows, self.queries.ids[numbers], self.queries.sizes[numbers], numbers)
 
+    def select_features(self, features: Sequence[int] | AnyArray) -> Dataset:
+        """The same documents with some features, by number or boolean mask, in the order given."""
+        numbers = _as_index(features, self.n_features, "features")
+        subset = copy(self)
+        subset.X = np.ascontiguousarray(self.X[:, numbers])
+        if self.feature_names is not None:
+            subset.feature_names = tuple(self.feature_names[number] for number in numbers)
+        return subset
+
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Split by queries: about `fraction` of them, drawn at random, and the rest; each in input order."""
         if not 0.0 < fraction < 1.0:
@@ -138,6 +154,8 @@ class Dataset:
 
     def __getitem__(self, rows: Any) -> Dataset:
         """A data set of some rows (slice, numbers or mask), as scikit-learn's splitters index it."""
+        if isinstance(rows, (int, np.integer)) and not -self.n_docs <= rows < self.n_docs:
+            raise IndexError(f"row {rows} of {self.n_docs}")  # which ends iteration
         if isinstance(rows, slice):
             rows = np.arange(self.n_docs)[rows]
         rows = _as_index(np.atleast_1d(rows), self.n_docs, "rows")

@@ -56,7 +56,7 @@ class Queries:
 def find_queries(n_rows: int, qid: Any = None, group: Any = None) -> Queries:
     """Group `n_rows` rows by `qid` (one id per row, any order) or `group` (sizes of consecutive queries).
 
-    Ids given as `group` or sizes given as `qid` are recognised when only one reading fits the rows.
+    Ids given as `group` are recognised when they do not add up to the rows.
 
     >>> find_queries(5, qid=["b", "a", "b", "b", "a"]).order
     array([0, 2, 3, 1, 4])
@@ -77,7 +77,8 @@ def find_queries(n_rows: int, qid: Any = None, group: Any = None) -> Queries:
     if fits_ids:
         return _from_ids(values)
     if fits_sizes:
-        return _from_sizes(values)
+        found = f"qid must have one id per row ({n_rows}), got {len(values)}"
+        raise DataError(f"{found}; if they are sizes of queries, pass them as group=")
     raise DataError(_misfit(name, values, n_rows))
 
 

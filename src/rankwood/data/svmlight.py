@@ -17,6 +17,7 @@ from rankwood.data.svmlight_stream import Options, Progress, SvmlightStream
 from rankwood.data.text import PathLike, as_paths
 from rankwood.dtypes import OFFSET, AnyArray, FeatureMatrix, FloatArray, OffsetArray
 from rankwood.errors import DataError
+from rankwood.isa import active_isa
 from rankwood.threads import resolve_threads
 
 
@@ -60,6 +61,7 @@ def read_svmlight(
     """
     if queries not in ("required", "optional"):
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
+    active_isa()  # complains about a wrong RANKWOOD_ISA, which is no fault of the files
     files = as_paths(paths)
     side = _QuerySizes(files, query_file)
     options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
@@ -120,8 +122,9 @@ def iter_svmlight(
     >>> [block.X.tolist() for block in iter_svmlight(path, n_features=2, rows_per_block=2)]
     [[[0.5, 0.0], [0.0, 1.0]], [[3.0, 0.0]]]
     """
-    if n_features is None or rows_per_block < 1:
+    if n_features is None or not isinstance(rows_per_block, (int, np.integer)) or rows_per_block < 1:
         raise DataError("iter_svmlight needs n_features, and at least 1 row per block")
+    active_isa()  # as above
     files = as_paths(paths)
     options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
     stream = SvmlightStream(files, options, progress)

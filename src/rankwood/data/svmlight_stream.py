@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,18 @@ class Options:
     careful: bool = False  # without the fast parser
 
     def __post_init__(self) -> None:
+        if self.n_features is not None and not _is_whole(self.n_features):
+            raise DataError(f"n_features must be a whole number, got {self.n_features!r}")
+        if isinstance(self.absent, (str, bytes, bool)) or not hasattr(self.absent, "__float__"):
+            raise DataError(f"absent must be a number, 0.0 or NaN, got {self.absent!r}")
         if self.n_features is not None and not 1 <= self.n_features <= _MOST_FEATURES:
             raise DataError(f"n_features must lie between 1 and {_MOST_FEATURES}, got {self.n_features}")
         if self.beyond not in ("error", "ignore"):
             raise DataError(f"beyond must be 'error' or 'ignore', got {self.beyond!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 class SvmlightStream:

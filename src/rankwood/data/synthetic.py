@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, overload
 
@@ -19,7 +20,7 @@ from rankwood.data.synthetic_world import (
     draw_queries,
 )
 from rankwood.dtypes import FEATURE, LABEL, OFFSET, FeatureMatrix, FloatArray, IndexArray, OffsetArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, RankwoodError
 from rankwood.threads import resolve_threads
 
 _DOCS_PER_BLOCK = 4096  # about; a block's arrays fit the second-level cache
@@ -88,6 +89,7 @@ def make_ranking(
     >>> valid, test = rest.split(0.5)
     """
     _check(n_queries, docs_per_query, n_features, seed, missing, noise)
+    _check_memory(int(n_queries) * int(docs_per_query), int(n_features))
     per_block = max(1, _DOCS_PER_BLOCK // docs_per_query)
     n_blocks = -(-n_queries // per_block)
     # whole blocks are drawn, even when only part of the last one is kept
@@ -167,6 +169,21 @@ def _choose_columns(n_features: int) -> IndexArray:
 
 def _stream(seed: int, *key: int) -> Generator:
     return Generator(SFC64(SeedSequence(seed, spawn_key=key)))
+
+
+def _check_memory(n_docs: int, n_features: int) -> None:
+    """Refuse now what would otherwise end in the middle, or end other programs."""
+    needed = n_docs * (n_features * np.dtype(FEATURE).itemsize + np.dtype(LABEL).itemsize + 8)  # 8: relevance
+    try:
+        present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return
+    if 0 < present < needed:
+        gib = 1 << 30
+        raise RankwoodError(
+            f"{n_docs} documents with {n_features} features need {needed / gib:,.1f} GiB of memory, "
+            f"and this machine has {present / gib:,.1f}: ask for fewer queries, documents or features"
+        )
 
 
 def _check(n_queries: int, docs_per_query: int, n_features: int, seed: int, missing: float, noise: float) -> None:

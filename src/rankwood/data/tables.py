@@ -61,7 +61,15 @@ def read_parquet(
     queries: Literal["required", "optional"] = "required",
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read Parquet files. Without a label column the data has no labels. Several files must have the same columns."""
+    """Read Parquet files. Without a label column the data has no labels. Several files must have the same columns.
+
+    >>> import tempfile, pathlib, rankwood as rw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.parquet"
+    >>> write_parquet(rw.Dataset([[0.5], [1.5]], [0, 2], qid=["a", "a"], feature_names=["bm25"]), path)
+    >>> data = read_parquet(path)
+    >>> data.feature_names, data.X.tolist(), data.y.tolist()
+    (('bm25',), [[0.5], [1.5]], [0.0, 2.0])
+    """
     files = as_paths(paths)
     pa = _pyarrow("reading Parquet")
     threads = resolve_threads(n_threads) > 1
@@ -76,7 +84,14 @@ def read_parquet(
 
 
 def write_csv(data: Dataset, path: PathLike) -> None:
-    """Write `data` as CSV (tab-separated when the name ends in `.tsv`), packed when it ends in `.gz`."""
+    """Write `data` as CSV (tab-separated when the name ends in `.tsv`), packed when it ends in `.gz`.
+
+    >>> import tempfile, pathlib, rankwood as rw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
+    >>> write_csv(rw.Dataset([[0.5], [1.5]], [0, 2], qid=[7, 7], feature_names=["bm25"]), path)
+    >>> path.read_text().splitlines()[1:]  # below the header: qid, label, bm25
+    ['7,0,0.5', '7,2,1.5']
+    """
     pa = _pyarrow("writing CSV")
     from pyarrow import csv
 
@@ -87,7 +102,14 @@ def write_csv(data: Dataset, path: PathLike) -> None:
 
 
 def write_parquet(data: Dataset, path: PathLike) -> None:
-    """Write `data` as Parquet."""
+    """Write `data` as Parquet.
+
+    >>> import tempfile, pathlib, rankwood as rw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.parquet"
+    >>> write_parquet(rw.Dataset([[0.5], [1.5]], [0, 2], group=[2]), path)
+    >>> read_parquet(path)
+    Dataset(2 documents, 1 features, 1 queries)
+    """
     pa = _pyarrow("writing Parquet")
     from pyarrow import parquet
 

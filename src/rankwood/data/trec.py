@@ -14,15 +14,16 @@ from rankwood.dtypes import SCORE, IndexArray
 from rankwood.errors import DataError
 
 
-def write_run(path: PathLike, data: Dataset, scores: Any, *, tag: str = "rankwood") -> None:
+def write_run(data: Dataset, scores: Any, path: PathLike, *, tag: str = "rankwood") -> None:
     """Write a TREC run: lines `qid Q0 docno rank score tag`, query by query, documents by descending score.
 
     Documents with equal scores keep their order, and scores have all their digits. (trec_eval itself looks at the
-    score alone and orders equal ones by docno.) A document without an id is called `d` and its row number, from 0.
+    score alone and orders equal ones by docno, as `evaluate` does with convention="trec".) A document without an id is
+    called `d` and its row number, from 0.
 
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
-    >>> write_run(path, rw.Dataset([[0.0], [1.0]], qid=["q", "q"]), [0.25, 1.5], tag="model")
+    >>> write_run(rw.Dataset([[0.0], [1.0]], qid=["q", "q"]), [0.25, 1.5], path, tag="model")
     >>> print(path.read_text(), end="")
     q Q0 d1 1 1.5 model
     q Q0 d0 2 0.25 model
@@ -34,21 +35,21 @@ def write_run(path: PathLike, data: Dataset, scores: Any, *, tag: str = "rankwoo
         raise DataError(f"the score of row {int(np.flatnonzero(np.isnan(values))[0])} is NaN: it has no place in a run")
     if not tag or any(character <= " " for character in tag):
         raise DataError(f"tag must be one word, got {tag!r}")
-    docnos = _docnos(data)
+    names = docnos(data)
     with atomic_write(path, "w") as file:
         for qid, rows in _rows_by_query(data):
             best_first = rows[np.argsort(-values[rows], kind="stable")].tolist()
-            _check_docnos(qid, [docnos[row] for row in best_first])
+            _check_docnos(qid, [names[row] for row in best_first])
             for rank, row in enumerate(best_first, start=1):
-                file.write(f"{qid} Q0 {docnos[row]} {rank} {values[row].item()!r} {tag}\n")
+                file.write(f"{qid} Q0 {names[row]} {rank} {values[row].item()!r} {tag}\n")
 
 
-def write_qrels(path: PathLike, data: Dataset) -> None:
+def write_qrels(data: Dataset, path: PathLike) -> None:
     """Write TREC relevance judgements: lines `qid 0 docno label`. Labels must be whole numbers.
 
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
-    >>> write_qrels(path, rw.Dataset([[0.0], [1.0]], [0, 2], qid=[3, 3], doc_ids=["a", "b c"]))
+    >>> write_qrels(rw.Dataset([[0.0], [1.0]], [0, 2], qid=[3, 3], doc_ids=["a", "b c"]), path)
     >>> print(path.read_text(), end="")
     3 0 a 0
     3 0 b_c 2
@@ -57,12 +58,12 @@ def write_qrels(path: PathLike, data: Dataset) -> None:
     if len(fractional):
         row = int(fractional[0])
         raise DataError(f"the label of row {row} is {data.y[row]}: TREC judgements are whole numbers")
-    docnos = _docnos(data)
+    names = docnos(data)
     with atomic_write(path, "w") as file:
         for qid, rows in _rows_by_query(data):
-            _check_docnos(qid, [docnos[row] for row in rows.tolist()])
+            _check_docnos(qid, [names[row] for row in rows.tolist()])
             for row in rows.tolist():
-                file.write(f"{qid} 0 {docnos[row]} {int(data.y[row])}\n")
+                file.write(f"{qid} 0 {names[row]} {int(data.y[row])}\n")
 
 
 def _rows_by_query(data: Dataset) -> Iterator[tuple[str, IndexArray]]:
@@ -72,7 +73,8 @@ def _rows_by_query(data: Dataset) -> Iterator[tuple[str, IndexArray]]:
         yield _word(str(qid)), rows if data.queries.order is None else data.queries.order[rows]
 
 
-def _docnos(data: Dataset) -> list[str]:
+def docnos(data: Dataset) -> list[str]:
+    """Names of the documents in TREC files: their ids as one word each, or `d` and the row number."""
     if data.doc_ids is None:
         return [f"d{row}" for row in range(data.n_docs)]
     return [_word(str(name)) or f"d{row}" for row, name in enumerate(data.doc_ids)]

@@ -33,7 +33,8 @@ class Convention:
     empty           nDCG, AP and R of a query without relevant documents: 0, 1, or 'skip' (left out of the mean).
                     Other measures of such a query are 0, or left out too.
     ties            among equal scores: 'order' keeps the order of documents, 'average' takes the mean over all orders,
-                    'docno' puts the larger document id first, as trec_eval does
+                    'docno' puts the larger document id first, as trec_eval does (ids are texts; without
+                    them rows are named d0, d1, ..., as in the files that write_run writes)
     short_lists     nDCG@k and DCG@k of a query with fewer than k documents: 'pad' with irrelevant ones, or 'zero'
     relevant        least label of a relevant document (AP, RR, P, R, RBP)
     max_grade       ERR: the largest label there can be
@@ -95,7 +96,7 @@ class Convention:
             {
                 "order": "ties in document order",
                 "average": "mean over tied orders",
-                "docno": "ties by decreasing document id (document order without ids)",
+                "docno": "ties by decreasing document id (without ids: d0, d1, ... by row)",
             }[self.ties],
         ]
         if self.short_lists == "zero":

@@ -58,6 +58,8 @@ DCG_FORMS: dict[str, tuple[str, str]] = {
 # Undefined (0/0) for a query without relevant documents, so that a convention may count such a query 1.
 NORMALISED = ("nDCG", "AP", "R")
 
+_LARGEST_CUTOFF = 2**31 - 1
+
 _NOTATION = re.compile(
     r"\s*(?P<name>[A-Za-z][A-Za-z_]*?)\s*(?:\((?P<parameters>.*)\))?\s*(?:(?:@|_at_|_cut_|_)(?P<cutoff>\d+))?(?P<minus>-)?\s*",
     re.DOTALL,
@@ -216,6 +218,10 @@ def _checked_cutoff(cutoff: Any) -> int | None:
         return None
     if isinstance(cutoff, bool) or not hasattr(cutoff, "__index__") or int(cutoff) < 1:
         raise MeasureError(f"the cutoff of a measure is a whole number from 1 up, got {cutoff!r}")
+    if int(cutoff) > _LARGEST_CUTOFF:
+        raise MeasureError(
+            f"the cutoff of a measure is at most {_LARGEST_CUTOFF}, got {cutoff}; leave it out for all ranks"
+        )
     return int(cutoff)
 
 

@@ -33,7 +33,8 @@ def per_query(
     scores     score of every row, float32 or float64; larger is better, infinities are fine, NaN is not
     offsets    query q has the rows offsets[q] to offsets[q + 1] ...
     order      ... or, when this is given, order[offsets[q]:offsets[q + 1]]; documents count in that order
-    doc_ids    id of every row, for conventions that break ties by it (without ids they keep document order)
+    doc_ids    id of every row, for conventions that break ties by it (without ids rows are named as
+               `write_run` names them: d0, d1, d2, ...)
 
     Every query is ranked once, for all measures. Results are the same whatever `n_threads`.
 
@@ -139,8 +140,10 @@ def _ties(convention: Convention, doc_ids: Any, n_rows: int) -> tuple[_native.Ti
     """How to break ties, and the document ids as a matrix of code points, which sort as their UTF-8 bytes do."""
     if convention.ties == "average":
         return _native.Ties.AVERAGE, None
-    if convention.ties == "order" or doc_ids is None:
+    if convention.ties == "order":
         return _native.Ties.ORDER, None
+    if doc_ids is None:
+        doc_ids = [f"d{row}" for row in range(n_rows)]
     ids = np.ascontiguousarray(doc_ids, dtype=np.str_)
     if ids.shape != (n_rows,):
         raise DataError(f"doc_ids must have one entry per row ({n_rows}), got shape {ids.shape}")

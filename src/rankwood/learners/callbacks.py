@@ -80,6 +80,12 @@ def early_stopping(
     more than `min_delta` for so long ends the training; `first_metric_only` goes by the first measure alone, on every
     data set. When the last tree comes first, the best size for the first measure on the first data set is restored.
     `verbose` prints a line at the end.
+
+    >>> import rankwood as rw
+    >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5).split(0.5)
+    >>> ranker = rw.LambdaMART(n_trees=100, n_leaves=4).fit(train, valid=valid, callbacks=[early_stopping(5)])
+    >>> ranker.n_trees_ == ranker.best_iteration_ < 100
+    True
     """
     if isinstance(stopping_rounds, bool) or not hasattr(stopping_rounds, "__index__") or stopping_rounds < 1:
         raise RankwoodError(f"stopping_rounds must be a whole number from 1 up, got {stopping_rounds!r}")
@@ -128,7 +134,16 @@ NO_VALIDATION_DATA = "early stopping needs validation data other than the traini
 
 
 def log_evaluation(period: int = 1, *, write: Callable[[str], Any] = print) -> Callback:
-    """Write the measures every `period` trees."""
+    """Write the measures every `period` trees.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> ranker = rw.MART(n_trees=4, n_leaves=2, min_docs_per_leaf=1, measure="RR")
+    >>> lines = []
+    >>> _ = ranker.fit(data, eval_set=[data], callbacks=[log_evaluation(2, write=lines.append)])
+    >>> [line.split("\\t") for line in lines]
+    [['[2]', "train's RR: 1"], ['[4]', "train's RR: 1"]]
+    """
 
     def log(env: CallbackEnv) -> None:
         if period > 0 and env.evaluation_result_list and (env.iteration + 1) % period == 0 and not env.replayed:
@@ -143,7 +158,15 @@ def _line(iteration: int, results: Iterable[Result]) -> str:
 
 
 def record_evaluation(eval_result: dict[str, dict[str, list[float]]]) -> Callback:
-    """Keep every measure of every tree in `eval_result`: data set, then measure, then a list."""
+    """Keep every measure of every tree in `eval_result`: data set, then measure, then a list.
+
+    >>> import rankwood as rw
+    >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5).split(0.5)
+    >>> history = {}
+    >>> _ = rw.MART(n_trees=3, n_leaves=4).fit(train, valid=valid, callbacks=[record_evaluation(history)])
+    >>> len(history["valid"]["nDCG@10"])
+    3
+    """
     if not isinstance(eval_result, dict):
         raise RankwoodError(f"eval_result must be a dict to fill, got {type(eval_result).__name__}")
 
@@ -161,6 +184,12 @@ def reset_parameter(**schedules: Sequence[float] | Callable[[int], float]) -> Ca
     """Change parameters before each tree: a list with a value per tree, or a function of the tree's number.
 
     `learning_rate` is what can be changed.
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5)
+    >>> slower = reset_parameter(learning_rate=lambda tree: 0.1 * 0.5**tree)
+    >>> rw.MART(n_trees=3, n_leaves=4).fit(data, callbacks=[slower]).ensemble_.tree_weights.tolist()
+    [0.1, 0.05, 0.025]
     """
     unknown = set(schedules) - {"learning_rate"}
     if unknown:

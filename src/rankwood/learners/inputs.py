@@ -14,6 +14,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FEATURE
 from rankwood.errors import DataError
 from rankwood.matrix import column_names, drop_column
+from rankwood.rows import column_order
 
 # Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
@@ -75,7 +76,12 @@ class Rows:
         if reset:
             remember_features(learner, data)
         else:
-            check_features(learner, data)
+            order = checked_order(learner, data)
+            if order is None:
+                return data
+            if isinstance(self.X, BinnedDataset):
+                raise DataError("the features of the BinnedDataset stand in another order than in training")
+            data = data.select_features(order)
         return data
 
 
@@ -169,12 +175,10 @@ def remember_features(learner: Any, data: Dataset) -> None:
         del learner.feature_names_in_
 
 
-def check_features(learner: Any, data: Dataset) -> None:
-    """Refuse a data set with other features than `learner` was fitted on."""
+def checked_order(learner: Any, data: Dataset) -> list[int] | None:
+    """Where `data` has the features that `learner` was fitted on, None: in their places; others are refused."""
     if data.n_features != learner.n_features_in_:
         what = f"{type(learner).__name__} is expecting {learner.n_features_in_} features as input"
         raise DataError(f"X has {data.n_features} features, but {what}")
     names = getattr(learner, "feature_names_in_", None)
-    if names is not None and data.feature_names is not None and list(names) != list(data.feature_names):
-        odd = next(i for i in range(len(names)) if names[i] != data.feature_names[i])
-        raise DataError(f"feature {odd} is {data.feature_names[odd]!r}, but it was {names[odd]!r} in training")
+    return column_order(data.feature_names, None if names is None else list(names))

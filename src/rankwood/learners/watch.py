@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.binning import BinnedDataset
-from rankwood.dtypes import FloatArray, OffsetArray
+from rankwood.data.trec import docnos
+from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import MeasureError
 from rankwood.evaluation.conventions import Convention
@@ -55,9 +57,11 @@ class Watched:
         self.binned = binned
         self.scores: FloatArray = np.ascontiguousarray(binned.by_query(scores), dtype=np.float64)
         self.labels: FloatArray = binned.by_query(binned.data.y)
-        doc_ids = binned.data.doc_ids
-        self.doc_ids = None if doc_ids is None else binned.by_query(doc_ids)
         self.n_threads = 1 if binned.n_docs < SMALL else n_threads
+
+    @cached_property
+    def doc_ids(self) -> AnyArray:
+        return self.binned.by_query(np.array(docnos(self.binned.data), dtype=object))
 
     @classmethod
     def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
@@ -80,7 +84,7 @@ class Watched:
                 self.scores,
                 data.offsets,
                 convention=measures.convention,
-                doc_ids=self.doc_ids,
+                doc_ids=self.doc_ids if Convention.get(measures.convention).ties == "docno" else None,
                 n_threads=self.n_threads,
             )
             if measures.named
