@@ -173,3 +173,16 @@ def test_the_shell_completes_commands():
     code = "from rankwood.cli import app; app(prog_name='rankwood')"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert "evaluate" in result.stdout
+
+
+def test_columns_of_a_table_are_found_by_name(rankwood, tmp_path):
+    csv = pytest.importorskip("pyarrow.csv")
+    import pyarrow as pa
+
+    model = rw.Ensemble.from_trees([(0, 0.5, 0.0, 1.0)], n_features=2, feature_names=["a", "b"])
+    model.save(tmp_path / "named.rw")
+    table = pa.table({"qid": [1, 1], "label": [0, 1], "b": [0.0, 0.0], "a": [0.0, 1.0]})
+    csv.write_csv(table, tmp_path / "swapped.csv")
+    assert rankwood("score", tmp_path / "named.rw", "--data", tmp_path / "swapped.csv").out == "0.0\n1.0\n"
+    result = json.loads(rankwood("evaluate", tmp_path / "named.rw", "--data", tmp_path / "swapped.csv", "--json").out)
+    assert result["models"][0]["measures"]["nDCG@10"] == 1.0

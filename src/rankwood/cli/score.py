@@ -25,6 +25,7 @@ def score(
 ) -> None:
     """Score documents: one number per line, in the order of the input."""
     from rankwood.atomic import atomic_write, check_writable
+    from rankwood.evaluation.evaluate import aligned_features
     from rankwood.threads import resolve_threads
 
     if output is not None:
@@ -32,7 +33,7 @@ def score(
     models = load_models([model])
     (ensemble,) = models.values()
     dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional")
-    scores = ensemble.score(dataset.X, engine=engine, n_threads=resolve_threads(threads))
+    scores = ensemble.score(aligned_features(ensemble, dataset), engine=engine, n_threads=resolve_threads(threads))
     text = "".join(f"{value!r}\n" for value in scores.tolist())  # repr: the shortest text that reads back the same
     if output is None:
         sys.stdout.write(text)
