@@ -1,6 +1,6 @@
 """The rows of Asadi & Lin's Table 1: what cost-sensitive growth and pruning while boosting do to the trees.
 
-    python benchmarks/topology.py [--queries 600] [--seeds 3] [--trees 500] [--data FOLDER] [--json FILE]
+    python benchmarks/topology.py [--queries 2000] [--seeds 2] [--trees 1000] [--data FOLDER] [--json FILE]
 
 The paper's settings: LambdaMART with 70 leaves, learning rate 0.05, 30 % of the data and of the features sampled (whole
 queries per tree, features per split), at least 0.5 % of the documents in a leaf; early stopping on validation data.
@@ -32,7 +32,7 @@ Parts = tuple[rw.Dataset, rw.Dataset, rw.Dataset]
 
 def synthetic(n_queries: int, seed: int) -> Parts:
     data = rw.make_ranking(n_queries=n_queries, docs_per_query=100, seed=seed)
-    train, rest = data.split(0.6, seed=seed)
+    train, rest = data.split(0.5, seed=seed)
     return (train, *rest.split(0.5, seed=seed))
 
 
@@ -50,7 +50,7 @@ def run(parts: Parts, binned: rw.BinnedDataset, n_trees: int, seed: int, **param
         n_trees,
         70,
         0.05,
-        early_stopping_rounds=50,
+        early_stopping_rounds=100,
         min_docs_per_leaf=0.005,
         query_fraction=0.3,
         feature_fraction=0.3,
@@ -100,9 +100,9 @@ def show(title: str, setting: str, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=600)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--trees", type=int, default=500)
+    parser.add_argument("--queries", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--trees", type=int, default=1000)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
