@@ -302,3 +302,19 @@ def test_names_of_the_model_to_go_on_from_must_agree(data):
         ranker().fit(other, init_model=named)
     plain = ranker().fit(data.X, data.y, qid=data.qid)
     assert ranker().fit(other, init_model=plain).ensemble_.feature_names == tuple(NAMES[::-1])
+
+
+def test_a_label_column_beside_y_is_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"qid": [1, 1, 2, 2], "label": [0, 1, 0, 1], "x": [0.0, 1.0, 0.0, 1.0]})
+    with pytest.raises(rw.DataError, match="column 'label' and y is given"):
+        rw.LambdaMART(2).fit(frame, frame["label"])
+
+
+def test_cut_discounts_reach_the_loss():
+    data = rw.make_ranking(n_queries=30, docs_per_query=60, n_features=5)
+    models = [
+        rw.LambdaMART(3, 8, truncation=5, min_docs_per_leaf=5, cut_discounts=cut).fit(data).ensemble_
+        for cut in (False, True)
+    ]
+    assert models[0] != models[1]

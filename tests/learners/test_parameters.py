@@ -38,6 +38,7 @@ WRONG = [
     ("gains", "quadratic", r"gains must be a sequence, each entry a number, 'linear' or None, got 'quadratic'"),
     ("gains", [0, "1"], "gains must be a sequence"),
     ("gains", [3, 1], "a gain table needs finite gains from 0 upwards that never fall"),
+    ("cut_discounts", 1, "cut_discounts must be True or False, got 1"),
     ("query_fraction", 0.0, "query_fraction must lie above 0 and be at most 1, got 0.0"),
     ("feature_fraction", 2, "feature_fraction must lie above 0 and be at most 1, got 2"),
     ("feature_sampling", "node", "feature_sampling must be 'tree' or 'split', got 'node'"),

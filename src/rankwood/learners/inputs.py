@@ -47,6 +47,8 @@ class Rows:
         if self.is_dataset:
             return self._as_given(learner, reset)
         X, column = split_qid(self.X)
+        if self.y is not None and not isinstance(X, np.ndarray) and "label" in (column_names(X) or ()):
+            raise DataError("X has a column 'label' and y is given, too: drop it, or it is learnt from")
         matrix, labels = validate_data(learner, X, self.y, reset=reset, y_numeric=True, **ACCEPTED)
         group = self.group
         qid = column if self.qid is None and group is None else self.qid

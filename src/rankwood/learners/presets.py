@@ -18,7 +18,7 @@ class LambdaMART(BoostedRanker):
     n_trees, learning_rate     size of the ensemble and weight of each tree
     n_leaves, max_depth, min_docs_per_leaf, min_gain, min_hessian, l2, gain     limits of a tree; see GrowthRules
     depth_relaxation, balance  Asadi & Lin's lambda (cost-sensitive growth) and alpha (pruning while boosting)
-    truncation, sigma, normalize, gains    the loss; see LambdaLoss
+    truncation, sigma, normalize, gains, cut_discounts    the loss; see LambdaLoss
     query_fraction, feature_fraction    share of the queries and features that a tree may see, drawn anew for each
     feature_sampling           whether features are drawn per "tree" or per "split"
     max_bins                   number of values that a feature is reduced to; data that comes in bins keeps its own
@@ -45,11 +45,14 @@ class LambdaMART(BoostedRanker):
     sigma: float = 1.0
     normalize: bool = True
     gains: Sequence[float] | Literal["linear"] | None = None
+    cut_discounts: bool = False
 
     def _loss(self, p: SimpleNamespace) -> Loss:
         if p.objective is not None:
             return CustomLoss(p.objective)
-        return LambdaLoss(truncation=p.truncation, sigma=p.sigma, normalize=p.normalize, gains=p.gains)
+        return LambdaLoss(
+            truncation=p.truncation, sigma=p.sigma, normalize=p.normalize, gains=p.gains, cut_discounts=p.cut_discounts
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
