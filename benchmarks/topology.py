@@ -50,7 +50,8 @@ def run(parts: Parts, binned: rw.BinnedDataset, n_trees: int, seed: int, **param
         n_trees,
         70,
         0.05,
-        early_stopping_rounds=100,
+        measure="nDCG",  # of whole lists: steadier than the top alone, so that it says more about when to stop
+        early_stopping_rounds=50,
         min_docs_per_leaf=0.005,
         query_fraction=0.3,
         feature_fraction=0.3,

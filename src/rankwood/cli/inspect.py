@@ -13,6 +13,7 @@ from rankwood.cli.console import print_json, print_table
 from rankwood.cli.loading import load_models
 
 TOP_FEATURES = 10
+LONGEST_NOTE = 60  # characters of a metadata entry; --json has them whole
 
 
 def inspect(
@@ -53,7 +54,8 @@ def _words(key: str) -> str:
 
 
 def _note(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= LONGEST_NOTE else f"{text[:LONGEST_NOTE]}..."
 
 
 def _show(value: float) -> str:

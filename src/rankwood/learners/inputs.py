@@ -73,7 +73,10 @@ class Rows:
     def _as_given(self, learner: Any, reset: bool) -> Dataset:
         for name in ("y", "qid", "group", "sample_weight", "query_weight"):
             if getattr(self, name) is not None:
-                raise DataError(f"a Dataset holds all that there is to know: leave {name} out")
+                raise DataError(
+                    f"a Dataset holds its own queries and weights: leave {name} out, and make it with Dataset(X, y, qid=..., "
+                    "weights=..., query_weights=...)"
+                )
         data: Dataset = self.X.data if isinstance(self.X, BinnedDataset) else self.X
         if reset:
             remember_features(learner, data)
