@@ -74,8 +74,8 @@ class Rows:
         for name in ("y", "qid", "group", "sample_weight", "query_weight"):
             if getattr(self, name) is not None:
                 raise DataError(
-                    f"a Dataset holds its own queries and weights: leave {name} out, and make it with Dataset(X, y, qid=..., "
-                    "weights=..., query_weights=...)"
+                    f"a Dataset holds its own labels, queries and weights: leave {name} out, and give them to "
+                    "Dataset(X, y, qid=..., weights=..., query_weights=...)"
                 )
         data: Dataset = self.X.data if isinstance(self.X, BinnedDataset) else self.X
         if reset:
