@@ -1,6 +1,6 @@
 """The rows of Asadi & Lin's Table 1: what cost-sensitive growth and pruning while boosting do to the trees.
 
-    python benchmarks/topology.py [--queries 2000] [--seeds 2] [--trees 1000] [--data FOLDER] [--json FILE]
+    python benchmarks/topology.py [--queries 1500] [--seeds 2] [--trees 1500] [--data FOLDER] [--json FILE]
 
 The paper's settings: LambdaMART with 70 leaves, learning rate 0.05, 30 % of the data and of the features sampled (whole
 queries per tree, features per split), at least 0.5 % of the documents in a leaf; early stopping on validation data.
@@ -51,7 +51,7 @@ def run(parts: Parts, binned: rw.BinnedDataset, n_trees: int, seed: int, **param
         70,
         0.05,
         measure="nDCG",  # of whole lists: steadier than the top alone, so that it says more about when to stop
-        early_stopping_rounds=50,
+        early_stopping_rounds=200,
         min_docs_per_leaf=0.005,
         query_fraction=0.3,
         feature_fraction=0.3,
@@ -101,9 +101,9 @@ def show(title: str, setting: str, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=2000)
+    parser.add_argument("--queries", type=int, default=1500)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--trees", type=int, default=1000)
+    parser.add_argument("--trees", type=int, default=1500)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
