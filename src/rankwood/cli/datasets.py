@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +58,8 @@ def fetch_dataset(
     """Download, verify and unpack a data set. An interrupted download resumes when run again."""
     from rankwood.data.fetch import fetch
 
+    if hasattr(signal, "SIGPIPE"):  # a connection that breaks is an error to tell of, not the end of the process
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     with progress(f"fetching {name}", unit="bytes") as advance:
         path = fetch(name, to, progress=advance, notify=tell, url=url, sha256=sha256)
     tell(f"{name} is in {path}")
