@@ -14,29 +14,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-import rankwood as rw
 from oracles import svmlight as oracle
 from rankwood import DataError, iter_svmlight, read_svmlight
+from strategies.svmlight_files import TINY, read, write
 
 pytestmark = pytest.mark.native
 
-TINY = {"window": 1, "chunk": 1}  # every line is a window of its own
 SMALL = {"window": 100, "chunk": 7}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("svmlight")
-
-
-def write(folder: Path, content: str | bytes, name: str = "data.txt") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def read(folder: Path, content: str | bytes, **options) -> rw.Dataset:
-    return read_svmlight(write(folder, content), **options)
 
 
 # ------------------------------------------------------------------------------------------------ what is read

@@ -13,25 +13,14 @@ from numpy.testing import assert_array_equal
 import rankwood as rw
 from oracles import svmlight as oracle
 from rankwood import DataError, read_svmlight, write_svmlight
+from strategies.svmlight_files import TINY, read, write
 
 pytestmark = pytest.mark.native
-
-TINY = {"window": 1, "chunk": 1}  # every line is a window of its own
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("svmlight")
-
-
-def write(folder: Path, content: str | bytes, name: str = "data.txt") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def read(folder: Path, content: str | bytes, **options) -> rw.Dataset:
-    return read_svmlight(write(folder, content), **options)
 
 
 # ------------------------------------------------------------------------------------------------ mistakes

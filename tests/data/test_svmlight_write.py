@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood import DataError, read_svmlight, write_svmlight
+from strategies.svmlight_files import write
 
 pytestmark = pytest.mark.native
 
@@ -18,12 +19,6 @@ pytestmark = pytest.mark.native
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("svmlight")
-
-
-def write(folder: Path, content: str | bytes, name: str = "data.txt") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 # ------------------------------------------------------------------------------------------------ writing
