@@ -9,18 +9,10 @@
 
 #include "ensemble.hpp"
 #include "parallel.hpp"
+#include "rows.hpp"
+#include "sums.hpp"
 
 namespace rankwood {
-
-// A matrix of features as it lies in memory; strides count elements and may be negative.
-template <class T>
-struct Rows {
-  const T* data;
-  std::size_t n_rows;
-  std::size_t n_features;
-  std::ptrdiff_t row_stride;
-  std::ptrdiff_t feature_stride;
-};
 
 // One inner node; child < 0 is leaf ~child.
 struct TraversalNode {
@@ -89,19 +81,32 @@ class ReferenceTraversal {
 
   std::size_t n_trees() const { return node_offsets_.size() - 1; }
   std::size_t n_features() const { return n_features_; }
+  std::size_t n_bytes() const {
+    return nodes_.size() * sizeof nodes_[0] + leaf_value_.size() * sizeof leaf_value_[0] +
+           node_offsets_.size() * sizeof node_offsets_[0];
+  }
 
   // scores[row] = base + weight[0] * value[0] + weight[1] * value[1] + ..., added in double from left to right, so
-  // the bits depend on nothing but the model and the row.
+  // the bits depend on nothing but the model and the row. In single precision see sums.hpp.
   template <class T>
-  void score(const Rows<T>& rows, const double* tree_weights, double base, double* scores, int n_threads) const {
+  void score(const Rows<T>& rows, const double* tree_weights, double base, double* scores, bool single,
+             int n_threads) const {
     for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
       std::int32_t leaf[block_rows];
+      float group_sum[block_rows] = {};
       std::fill_n(scores + first, n_rows, base);
       for (std::size_t tree = 0; tree < n_trees(); ++tree) {
         find_leaves(tree, block, stride, n_rows, leaf);
         const double* value = leaf_value_.data() + first_leaf(tree);
         const double weight = tree_weights[tree];
-        for (std::size_t i = 0; i < n_rows; ++i) scores[first + i] += weight * value[leaf[i]];
+        if (!single) {
+          for (std::size_t i = 0; i < n_rows; ++i) scores[first + i] += weight * value[leaf[i]];
+          continue;
+        }
+        for (std::size_t i = 0; i < n_rows; ++i) group_sum[i] += static_cast<float>(weight * value[leaf[i]]);
+        if ((tree + 1) % kSumGroup != 0 && tree + 1 != n_trees()) continue;
+        for (std::size_t i = 0; i < n_rows; ++i) scores[first + i] += static_cast<double>(group_sum[i]);
+        std::fill_n(group_sum, block_rows, 0.0f);
       }
     });
   }

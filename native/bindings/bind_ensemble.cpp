@@ -78,12 +78,12 @@ Rows<T> rows_of(const Matrix<T>& X, const ReferenceTraversal& traversal) {
 
 template <class T>
 void score(const ReferenceTraversal& self, const Matrix<T>& X, const In<double>& tree_weights, double base,
-           const Out<double>& scores, int n_threads) {
+           const Out<double>& scores, bool single, int n_threads) {
   const Rows<T> rows = rows_of<T>(X, self);
   require(tree_weights.shape(0) == self.n_trees(), "tree_weights must have one entry per tree");
   require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
   const nb::gil_scoped_release unlocked;
-  self.score(rows, tree_weights.data(), base, scores.data(), n_threads);
+  self.score(rows, tree_weights.data(), base, scores.data(), single, n_threads);
 }
 
 template <class T, class Leaf>
@@ -100,7 +100,7 @@ void bind_rows_of(nb::class_<ReferenceTraversal>& traversal) {
   const auto X = nb::arg("X").noconvert();
   const auto out = nb::arg("leaves").noconvert();
   traversal.def("score", &score<T>, X, nb::arg("tree_weights").noconvert(), nb::arg("base"),
-                nb::arg("scores").noconvert(), nb::arg("n_threads"));
+                nb::arg("scores").noconvert(), nb::arg("single"), nb::arg("n_threads"));
   traversal.def("leaves", &leaves<T, std::uint8_t>, X, out, nb::arg("n_threads"));
   traversal.def("leaves", &leaves<T, std::uint16_t>, X, out, nb::arg("n_threads"));
   traversal.def("leaves", &leaves<T, std::uint32_t>, X, out, nb::arg("n_threads"));
@@ -120,6 +120,7 @@ void bind_ensemble(nb::module_& m) {
   traversal.def("__init__", &make_traversal, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
                 nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
                 nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"));
+  traversal.def_prop_ro("n_bytes", &ReferenceTraversal::n_bytes);
   bind_rows_of<float>(traversal);
   bind_rows_of<double>(traversal);
 }

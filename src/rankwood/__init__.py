@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from rankwood.data.tables import write_parquet as write_parquet
     from rankwood.data.trec import write_qrels as write_qrels
     from rankwood.data.trec import write_run as write_run
+    from rankwood.engines.base import Engine as Engine
+    from rankwood.engines.base import PreparedModel as PreparedModel
+    from rankwood.engines.registry import available_engines as available_engines
+    from rankwood.engines.registry import get_engine as get_engine
     from rankwood.ensemble import Ensemble as Ensemble
     from rankwood.errors import DataError as DataError
     from rankwood.errors import MeasureError as MeasureError
@@ -57,6 +61,10 @@ _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
     "Ensemble": "rankwood.ensemble",
     "Tree": "rankwood.tree",
+    "Engine": "rankwood.engines.base",
+    "PreparedModel": "rankwood.engines.base",
+    "available_engines": "rankwood.engines.registry",
+    "get_engine": "rankwood.engines.registry",
     "load_model": "rankwood.model_file",
     "BinnedDataset": "rankwood.data.binning",
     "MART": "rankwood.learners.presets",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
-from rankwood.dtypes import NODE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
-from rankwood.errors import ModelError, RankwoodError
+from rankwood.dtypes import NODE, OFFSET, WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
+from rankwood.errors import ModelError
 from rankwood.model_arrays import (
     TYPE_OF,
     as_entries,
@@ -32,10 +32,8 @@ from rankwood.threads import resolve_threads
 from rankwood.tree import Tree
 
 if TYPE_CHECKING:
+    from rankwood.engines.base import Precision, PreparedModel
     from rankwood.topology import Topology
-
-ENGINES = ("auto", "reference")
-
 
 class Ensemble:
     """Trees, each with a weight: score = base + weight[0] * value of the leaf reached in tree 0 + ...
@@ -88,7 +86,8 @@ class Ensemble:
     node_count: IndexArray | None
     _metadata: str  # as JSON, so that nobody can change it
     _depths: NodeArray
-    _prepared: dict[str, Any]  # what engines make of the trees alone; models that differ in weights share it
+    _packed: dict[str, Any]  # what engines make of the trees alone; models that differ in weights share it
+    _prepared: dict[str, PreparedModel]  # by engine
 
     def __init__(
         self,
@@ -125,6 +124,7 @@ class Ensemble:
             feature_names=None if feature_names is None else as_names(feature_names, n_features),
             _metadata=to_json({} if metadata is None else metadata),
             _depths=np.zeros(max(len(offsets) - 1, 0), dtype=NODE),
+            _packed={},
             _prepared={},
         )
         try:
@@ -204,32 +204,27 @@ class Ensemble:
         leaves = slice(nodes.start + number, nodes.stop + number + 1)
         return Tree(**self._pick(nodes, leaves))
 
-    def score(self, X: Any, *, engine: str = "auto", n_threads: int | None = 1) -> FloatArray:
+    def score(
+        self, X: Any, *, engine: str = "auto", precision: Precision = "double", n_threads: int | None = 1
+    ) -> FloatArray:
         """Score of every row of `X` (array, DataFrame or sparse matrix), in float64.
 
-        The bits depend neither on the number of threads (None: every CPU) nor on the memory order of `X`.
+        The bits depend neither on the engine nor on the number of threads (None: every CPU), the memory order of `X`
+        or the other rows. `precision="single"` sums in float32, which is faster: `PreparedModel.score` says how.
+        `rankwood.available_engines` lists the engines; "auto" takes the one that is fastest for so many rows.
         """
-        if engine not in ENGINES:
-            raise RankwoodError(f"there is no engine {engine!r}; choose one of: {', '.join(ENGINES)}")
-        threads, traversal = resolve_threads(n_threads), self._reference()
+        threads = resolve_threads(n_threads)
         n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
-        scores = np.empty(n_rows, dtype=SCORE)
-        for rows, block in blocks:
-            traversal.score(block, self.tree_weights, self.base, scores[rows], threads)
-        return scores
+        return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
 
-    def leaves(self, X: Any, *, n_threads: int | None = None) -> AnyArray:
+    def leaves(self, X: Any, *, engine: str = "auto", n_threads: int | None = None) -> AnyArray:
         """Number of the leaf, inside its tree, that every row of `X` reaches in every tree: documents x trees.
 
         In uint8 when no tree has more than 256 leaves, else in uint16 up to 65,536, else in uint32.
         """
-        threads, traversal = resolve_threads(n_threads), self._reference()
+        threads = resolve_threads(n_threads)
         n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
-        most = int(np.diff(self.leaf_offsets).max(initial=1))
-        leaves = np.empty((n_rows, self.n_trees), dtype=np.min_scalar_type(most - 1))
-        for rows, block in blocks:
-            traversal.leaves(block, leaves[rows], threads)
-        return leaves
+        return self._prepare(engine, n_rows).leaves_of_blocks(n_rows, blocks, threads)
 
     def select(self, trees: Any) -> Ensemble:
         """The model of some trees, by number or boolean mask, in the order given; the base stays."""
@@ -242,7 +237,7 @@ class Ensemble:
             node_offsets=offsets_of(sizes),
             tree_weights=self.tree_weights[chosen],
             _depths=self._depths[chosen],
-            _prepared={},
+            _packed={},
         )
 
     def reweigh(self, weights: Any) -> Ensemble:
@@ -275,7 +270,7 @@ class Ensemble:
             base=sum(model.base for model in models),
             feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
             _depths=np.concatenate([model._depths for model in models]),
-            _prepared={},
+            _packed={},
         )
 
     def with_metadata(self, **entries: Any) -> Ensemble:
@@ -352,7 +347,7 @@ class Ensemble:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         model = object.__new__(Ensemble)
-        model._set(**(vars(self) | changes))
+        model._set(**(vars(self) | {"_prepared": {}} | changes))
         model._check_sums()
         return model
 
@@ -375,11 +370,20 @@ class Ensemble:
         nodes = (self.feature, self.threshold, self.left, self.right, missing_left)
         return *nodes, self.leaf_value, self.node_offsets, self.n_features
 
+    def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
+        from rankwood.engines.registry import choose_engine, get_engine
+
+        name = choose_engine(self, n_rows) if engine == "auto" else engine
+        prepared = self._prepared.get(name)
+        if prepared is None:
+            prepared = self._prepared[name] = get_engine(name).prepare(self)
+        return prepared
+
     def _reference(self) -> _native.ReferenceTraversal:
         # Two threads that come here first both prepare it, and either result will do: no lock to hold across a fork.
-        traversal: _native.ReferenceTraversal | None = self._prepared.get("reference")
+        traversal: _native.ReferenceTraversal | None = self._packed.get("reference")
         if traversal is None:
-            traversal = self._prepared["reference"] = _native.ReferenceTraversal(*self._tree_arrays())
+            traversal = self._packed["reference"] = _native.ReferenceTraversal(*self._tree_arrays())
         return traversal
 
 

@@ -1,0 +1,140 @@
+"""What an engine is: a name, its limits as data, and `prepare`, which turns a model into something that scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from rankwood.dtypes import SCORE, AnyArray, FloatArray
+from rankwood.errors import ModelError, RankwoodError
+from rankwood.rows import row_blocks
+from rankwood.threads import resolve_threads
+
+if TYPE_CHECKING:
+    from rankwood.ensemble import Ensemble
+
+Precision = Literal["single", "double"]
+Blocks = Iterable[tuple[slice, AnyArray]]  # where rows stand, and their values: what `row_blocks` gives
+
+# A leaf value of this size or a sum of this size is safe in float32: nothing overflows, nothing vanishes.
+LARGEST_SINGLE, SMALLEST_SINGLE = 1e37, 1e-30
+
+
+class Kernel(Protocol):
+    """The native half of a prepared model. `X` is float32 or float64 in any memory order, with the model's columns."""
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    def score(self, X: AnyArray, scores: FloatArray, single: bool, n_threads: int) -> None: ...
+
+    def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an engine can score, as data. None: no limit."""
+
+    max_leaves: int | None = None  # of a tree
+    max_depth: int | None = None  # of a tree
+    needs_compiler: bool = False
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way to score. `prepare` makes a model ready, once; the result scores any number of times, from any thread.
+
+    >>> from rankwood import Ensemble, get_engine
+    >>> model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
+    >>> get_engine("reference").prepare(model).score([[0.0], [1.0]])
+    array([1., 2.])
+    """
+
+    name: str
+    purpose: str  # one line for people
+    limits: Limits
+    make_kernel: Callable[[Ensemble], Kernel]
+    find_obstacle: Callable[[], str | None] = lambda: None  # what this machine lacks
+
+    def obstacle(self, model: Ensemble) -> str | None:
+        """Why this engine cannot score `model` here; None when it can."""
+        limits, topology = self.limits, model.topology()
+        if limits.max_leaves is not None and topology.max_leaves > limits.max_leaves:
+            return f"a tree has {topology.max_leaves:,} leaves and engine {self.name!r} takes {limits.max_leaves:,}"
+        if limits.max_depth is not None and topology.max_depth > limits.max_depth:
+            return f"a tree is {topology.max_depth:,} deep and engine {self.name!r} takes {limits.max_depth:,}"
+        return self.find_obstacle()
+
+    def prepare(self, model: Ensemble) -> PreparedModel:
+        """The model, ready to score. Nothing is kept of it but what the engine made."""
+        obstacle = self.obstacle(model)
+        if obstacle is not None:
+            raise ModelError(f"engine {self.name!r} cannot score this model: {obstacle}")
+        return PreparedModel(self.name, model, self.make_kernel(model))
+
+
+class PreparedModel:
+    """A model that an engine made ready. It never changes, holds no lock and no thread, and survives a fork."""
+
+    __slots__ = ("_fits_single", "_kernel", "engine", "feature_names", "max_leaves", "n_features", "n_trees")
+
+    def __init__(self, engine: str, model: Ensemble, kernel: Kernel) -> None:
+        self.engine = engine
+        self.n_features, self.feature_names = model.n_features, model.feature_names
+        self.n_trees, self.max_leaves = model.n_trees, int(np.diff(model.leaf_offsets).max(initial=1))
+        self._kernel = kernel
+        self._fits_single = fits_single(model)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the prepared model takes."""
+        return self._kernel.n_bytes
+
+    def score(self, X: Any, *, precision: Precision = "single", n_threads: int | None = 1) -> FloatArray:
+        """Score of every row of `X`, in float64. The bits depend on the precision alone: not on the engine, the
+        instruction set, the number of threads or the other rows.
+
+        precision "double": leaf values times weights, summed in float64 from left to right, starting with the base.
+        precision "single": they are rounded to float32; the sums of each 16 trees in float32, from left to right, are
+        added up in float64. Models whose values float32 cannot hold are summed in double all the same.
+        """
+        threads = resolve_threads(n_threads)
+        return self.score_blocks(*row_blocks(X, self.n_features, self.feature_names), precision, threads)
+
+    def leaves(self, X: Any, *, n_threads: int | None = 1) -> AnyArray:
+        """Number of the leaf, inside its tree, that every row of `X` reaches in every tree: documents x trees."""
+        threads = resolve_threads(n_threads)
+        return self.leaves_of_blocks(*row_blocks(X, self.n_features, self.feature_names), threads)
+
+    def score_blocks(self, n_rows: int, blocks: Blocks, precision: Precision, threads: int) -> FloatArray:
+        """`score` for rows that `row_blocks` gave."""
+        if precision not in ("single", "double"):
+            raise RankwoodError(f"precision must be 'single' or 'double', got {precision!r}")
+        single = precision == "single" and self._fits_single
+        scores = np.empty(n_rows, dtype=SCORE)
+        for rows, block in blocks:
+            self._kernel.score(block, scores[rows], single, threads)
+        return scores
+
+    def leaves_of_blocks(self, n_rows: int, blocks: Blocks, threads: int) -> AnyArray:
+        """`leaves` for rows that `row_blocks` gave."""
+        leaves = np.empty((n_rows, self.n_trees), dtype=np.min_scalar_type(self.max_leaves - 1))
+        for rows, block in blocks:
+            self._kernel.leaves(block, leaves[rows], threads)
+        return leaves
+
+    def __repr__(self) -> str:
+        return f"PreparedModel({self.engine!r}, {self.n_trees} trees, {self.n_bytes:,} bytes)"
+
+
+def fits_single(model: Ensemble) -> bool:
+    """Whether float32 holds every weighted leaf value, and every sum of them, to full precision."""
+    weights = np.repeat(model.tree_weights, np.diff(model.leaf_offsets))
+    values = np.abs(weights * model.leaf_value)
+    if not values.any():
+        return True
+    largest = np.maximum.reduceat(values, model.leaf_offsets[:-1])
+    return bool(largest.sum() < LARGEST_SINGLE and values.max() > SMALLEST_SINGLE)
