@@ -23,7 +23,7 @@ const Kernels table = {
     pair_lambdas,
     {
         scoring::kWidth,
-        scoring::kHasLookup ? kClusterNodes : 1,
+        scoring::kHasLookup,
         scoring::quantise<-128>,
         scoring::quantise<-128>,
         scoring::quantise<0>,

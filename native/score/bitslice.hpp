@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "aligned.hpp"
 #include "isa/kernels.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
@@ -27,7 +28,7 @@ class Bitslice {
   Bitslice(const EnsembleView& model, const double* tree_weights, double base)
       : kernel_(kernels().scoring),
         quantiser_(model, 255),
-        trees_(BitsliceBuilder(model, quantiser_, kernel_.cluster_nodes).trees),
+        trees_(BitsliceBuilder(model, quantiser_, kernel_.has_lookup).trees),
         n_features_(static_cast<std::size_t>(model.n_features)),
         n_trees_(model.n_trees),
         base_(base) {
@@ -46,11 +47,13 @@ class Bitslice {
 
   std::size_t n_features() const { return n_features_; }
   std::size_t n_trees() const { return n_trees_; }
+  const BitsliceTrees& trees() const { return trees_; }
+  const Quantiser& quantiser() const { return quantiser_; }
   std::size_t n_bytes() const {
     return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +
-           bytes(trees_.joins) + bytes(trees_.units) + bytes(trees_.groups) + bytes(trees_.leaf_of) + bytes(values_) +
-           bytes(values32_) + bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) +
-           quantiser_.n_bytes();
+           bytes(trees_.cluster5) + bytes(trees_.cluster6) + bytes(trees_.upper) + bytes(trees_.joins) +
+           bytes(trees_.units) + bytes(trees_.groups) + bytes(trees_.leaf_of) + bytes(values_) + bytes(values32_) +
+           bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) + quantiser_.n_bytes();
   }
 
   template <class T>
@@ -87,11 +90,11 @@ class Bitslice {
 
  private:
   static constexpr std::size_t kMaxColumns = 65536;
-  static constexpr std::size_t kBlockRows = 256;  // the codes of a block stay in the nearest caches
+  static constexpr std::size_t kBlockVectors = 8;  // the codes of a block stay in the nearest caches
 
-  template <class T>
-  static std::size_t bytes(const std::vector<T>& vector) {
-    return vector.size() * sizeof(T);
+  template <class Vector>
+  static std::size_t bytes(const Vector& vector) {
+    return vector.size() * sizeof vector[0];
   }
 
   struct UnitValues {
@@ -101,11 +104,11 @@ class Bitslice {
 
   struct Scratch {
     std::size_t n_vectors = 0;
-    std::vector<std::int8_t> codes;
-    std::vector<std::uint8_t> slots;
-    std::vector<std::uint8_t> constant;  // the indices of a tree that is a single leaf
-    std::vector<float> sums;
-    std::vector<double> totals;
+    AlignedVector<std::int8_t> codes;
+    AlignedVector<std::uint8_t> slots;
+    AlignedVector<std::uint8_t> constant;  // the indices of a tree that is a single leaf
+    AlignedVector<float> sums;
+    AlignedVector<double> totals;
   };
 
   // The values of a unit's leaves, with the tree's weight, as numbers and byte by byte (leaf_values.inl).
@@ -140,14 +143,14 @@ class Bitslice {
   // Call task(first row, number of rows, scratch with their codes) for every block of rows.
   template <class T, class Task>
   void for_each_block(const Rows<T>& rows, int n_threads, const Task& task) const {
-    const std::size_t n_blocks = (rows.n_rows + kBlockRows - 1) / kBlockRows;
+    const std::size_t width = kernel_.vector_bytes, block_rows = kBlockVectors * width;
+    const std::size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
     // A few runs of blocks per thread: each run has memory of its own, and no thread waits long for the last one.
     const std::size_t n_runs = n_threads > 1 ? std::min(n_blocks, static_cast<std::size_t>(n_threads) * 8) : 1;
-    const std::size_t width = kernel_.vector_bytes;
     parallel_for(n_blocks == 0 ? 0 : n_runs, n_threads, [&](std::size_t run) {
       Scratch scratch;
       for (std::size_t block = n_blocks * run / n_runs; block < n_blocks * (run + 1) / n_runs; ++block) {
-        const std::size_t first = block * kBlockRows, n = std::min(kBlockRows, rows.n_rows - first);
+        const std::size_t first = block * block_rows, n = std::min(block_rows, rows.n_rows - first);
         scratch.n_vectors = (n + width - 1) / width;
         const std::size_t padded = scratch.n_vectors * width;
         scratch.codes.resize(quantiser_.n_columns() * padded);
@@ -177,16 +180,23 @@ class Bitslice {
   }
 
   TreeGroup between(const BitsliceGroup& start, const BitsliceGroup& end) const {
+    const auto n = [&](int kind) { return end.end[kind] - start.end[kind]; };
     return {trees_.cluster1.data() + start.end[0],
             trees_.cluster2.data() + start.end[1],
             trees_.cluster3.data() + start.end[2],
             trees_.cluster4.data() + start.end[3],
-            trees_.joins.data() + start.end[4],
-            end.end[0] - start.end[0],
-            end.end[1] - start.end[1],
-            end.end[2] - start.end[2],
-            end.end[3] - start.end[3],
-            end.end[4] - start.end[4]};
+            trees_.cluster5.data() + start.end[4],
+            trees_.cluster6.data() + start.end[5],
+            trees_.upper.data() + start.end[6],
+            trees_.joins.data() + start.end[7],
+            n(0),
+            n(1),
+            n(2),
+            n(3),
+            n(4),
+            n(5),
+            n(6),
+            n(7)};
   }
 
   void sum_doubles(Scratch& scratch) const {
@@ -225,7 +235,8 @@ class Bitslice {
   std::vector<UnitValues> values_;
   std::vector<float> values32_;
   std::vector<double> values64_;
-  std::vector<std::uint8_t> planes32_, planes64_, constants_;
+  std::vector<std::uint8_t> planes32_, planes64_;
+  AlignedVector<std::uint8_t> constants_;
   std::size_t n_features_, n_trees_;
   double base_;
 };

@@ -1,10 +1,12 @@
 // How engine bitslice cuts trees up, once, when a model is prepared.
 //
-// A subtree of at most kClusterNodes inner nodes, as large as possible, is a cluster: its decisions make a number of
-// up to four bits, which a table turns into the index of the leaf. The nodes above join the results of their two
-// sides, from the bottom up. The result of a tree is one byte per document: the index of its leaf, counted from left
-// to right. A tree with more leaves than a byte can count becomes several units: each knows the leaves of a range, and
-// leads everywhere else to one more index, whose value is zero.
+// A subtree of at most six inner nodes, as large as possible, is a cluster: its decisions make a number, which a table
+// turns into the index of the leaf. The nodes above are gathered into upper clusters of at most four nodes, with at
+// most three results of clusters below: a table says which of them, or which leaf. Where an instruction set has no such
+// look-up, a cluster is one node, and each node above joins the results of its two sides. Either way the result of
+// a tree is one byte per document: the index of its leaf, counted from left to right. A tree with more leaves than a
+// byte can count becomes several units: each knows the leaves of a range, and leads everywhere else to one more
+// index, whose value is zero.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +30,7 @@ struct BitsliceUnit {
 };
 
 struct BitsliceGroup {
-  std::uint32_t end[5];  // where clusters of 1 to 4 nodes and joins of this group end; they start where the last ended
+  std::uint32_t end[8];  // where clusters of 1 to 6 nodes, upper clusters and joins of this group end
   std::uint32_t unit_end;
 };
 
@@ -37,6 +39,9 @@ struct BitsliceTrees {
   std::vector<Cluster<2>> cluster2;
   std::vector<Cluster<3>> cluster3;
   std::vector<Cluster<4>> cluster4;
+  std::vector<Cluster<5>> cluster5;
+  std::vector<Cluster<6>> cluster6;
+  std::vector<UpperCluster> upper;
   std::vector<Join> joins;
   std::vector<BitsliceUnit> units;
   std::vector<BitsliceGroup> groups;
@@ -46,8 +51,11 @@ struct BitsliceTrees {
 
 class BitsliceBuilder {
  public:
-  BitsliceBuilder(const EnsembleView& model, const Quantiser& quantiser, int cluster_nodes)
-      : model_(model), quantiser_(quantiser), cluster_nodes_(cluster_nodes) {
+  BitsliceBuilder(const EnsembleView& model, const Quantiser& quantiser, bool has_lookup)
+      : model_(model),
+        quantiser_(quantiser),
+        has_lookup_(has_lookup),
+        cluster_nodes_(has_lookup ? kMaxClusterNodes : 1) {
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
       walk(tree);
       const std::size_t n_leaves = leaves_.size();
@@ -63,7 +71,7 @@ class BitsliceBuilder {
 
  private:
   // What results of a group may take together: while they are worked on they stay in the first-level cache.
-  static constexpr std::size_t kGroupSlots = 64;
+  static constexpr std::size_t kGroupSlots = 32;
   static constexpr std::size_t kGroupUnits = 16;
 
   static constexpr std::int32_t kOutside = -1;
@@ -137,30 +145,117 @@ class BitsliceBuilder {
   // All nodes of the unit, children before parents. Returns where the root's result is.
   std::uint16_t add_nodes() {
     operands_.assign(spans_.size(), 0);
+    upper_.assign(spans_.size(), {});
     for (std::size_t i = order_.size(); i-- > 0;) {
       const std::int32_t at = order_[i];
-      const std::size_t node = child(at);
-      if (!is_inner(at)) continue;
       if (size_of(at) <= cluster_nodes_) continue;
-      const std::uint16_t left = operand(model_.left[node]), right = operand(model_.right[node]);
-      const std::uint16_t slot = (left & kConstant) == 0 ? left : right;
-      Join join = {};
-      join.column = column_of(node);
-      join.cut = cut_of(node);
-      join.left = left;
-      join.right = right;
-      join.slot = slot;
-      trees.joins.push_back(join);
-      operands_[static_cast<std::size_t>(at)] = slot;
+      if (has_lookup_) {
+        grow_upper(at);
+      } else {
+        add_join(at);
+      }
     }
     return operand(0);
   }
 
-  // A child of a join, or the root: a cluster is made when it is first asked for, which is once.
+  // Where the result of a child, or of the root, is. A cluster is made when it is first asked for, which is once.
   std::uint16_t operand(std::int32_t at) {
     if (!is_inner(at)) return static_cast<std::uint16_t>(kConstant | index_of(at));
-    if (size_of(at) > cluster_nodes_) return operands_[static_cast<std::size_t>(at)];
-    return add_cluster(at);
+    if (size_of(at) <= cluster_nodes_) return add_cluster(at);
+    return has_lookup_ ? add_upper(at) : operands_[static_cast<std::size_t>(at)];
+  }
+
+  void add_join(std::int32_t at) {
+    const std::size_t node = child(at);
+    Join join = {};
+    join.column = column_of(node);
+    join.cut = cut_of(node);
+    join.left = operand(model_.left[node]);
+    join.right = operand(model_.right[node]);
+    join.slot = (join.left & kConstant) == 0 ? join.left : join.right;
+    trees.joins.push_back(join);
+    operands_[static_cast<std::size_t>(at)] = join.slot;
+  }
+
+  // The upper cluster whose highest node so far is `at`: `at` and the clusters of its children, if all that fits; else
+  // `at` and the larger of them; else `at` alone.
+  void grow_upper(std::int32_t at) {
+    const std::int32_t left = model_.left[child(at)], right = model_.right[child(at)];
+    Upper all = {{at}, {}};
+    take(all, left);
+    take(all, right);
+    if (!fits(all)) {
+      const bool left_is_larger = nodes_of(left) >= nodes_of(right);
+      Upper one = {{at}, {}};
+      take(one, left_is_larger ? left : right);
+      leave(one, left_is_larger ? right : left);
+      all = one;
+      if (!fits(all)) {
+        all = {{at}, {}};
+        take(all, left_is_larger ? right : left);
+        leave(all, left_is_larger ? left : right);
+      }
+      if (!fits(all)) {
+        all = {{at}, {}};
+        leave(all, left);
+        leave(all, right);
+      }
+    }
+    upper_[static_cast<std::size_t>(at)] = all;
+  }
+
+  struct Upper {
+    std::vector<std::int32_t> nodes;  // parents first
+    std::vector<std::int32_t> below;  // roots of clusters
+  };
+  bool is_upper(std::int32_t at) const { return is_inner(at) && size_of(at) > cluster_nodes_; }
+  std::size_t nodes_of(std::int32_t at) const {
+    return is_upper(at) ? upper_[static_cast<std::size_t>(at)].nodes.size() : 0;
+  }
+  static bool fits(const Upper& upper) {
+    return upper.nodes.size() <= UpperCluster::kNodes && upper.below.size() <= UpperCluster::kBelow;
+  }
+  void take(Upper& upper, std::int32_t at) const {
+    if (!is_upper(at)) return leave(upper, at);
+    const Upper& taken = upper_[static_cast<std::size_t>(at)];
+    upper.nodes.insert(upper.nodes.end(), taken.nodes.begin(), taken.nodes.end());
+    upper.below.insert(upper.below.end(), taken.below.begin(), taken.below.end());
+  }
+  void leave(Upper& upper, std::int32_t at) const {
+    if (is_inner(at)) upper.below.push_back(at);
+  }
+
+  std::uint16_t add_upper(std::int32_t root) {
+    const Upper& upper = upper_[static_cast<std::size_t>(root)];
+    UpperCluster cluster = {};
+    for (std::size_t i = 0; i < upper.below.size(); ++i) cluster.below[i] = operand(upper.below[i]);
+    for (std::size_t i = upper.below.size(); i < UpperCluster::kBelow; ++i) cluster.below[i] = cluster.below[0];
+    cluster.slot = cluster.below[0];
+    for (std::size_t e = 0; e < UpperCluster::kNodes; ++e) {  // nodes too few are filled up: the tables ignore them
+      const std::size_t node = child(upper.nodes[e < upper.nodes.size() ? e : 0]);
+      cluster.column[e] = column_of(node);
+      cluster.cut[e] = cut_of(node);
+    }
+    for (unsigned decisions = 0; decisions < 16; ++decisions) {
+      const std::int32_t at = descend(upper.nodes, decisions);
+      const auto below = std::find(upper.below.begin(), upper.below.end(), at) - upper.below.begin();
+      if (is_inner(at)) {
+        cluster.child[decisions] = static_cast<std::uint8_t>(0x80 >> below);
+      } else {
+        cluster.index[decisions] = index_of(at);
+      }
+    }
+    trees.upper.push_back(cluster);
+    return cluster.slot;
+  }
+
+  // Where decisions, bit e for node e, lead from the first of some connected nodes.
+  std::int32_t descend(const std::vector<std::int32_t>& nodes, unsigned decisions) const {
+    for (std::int32_t at = nodes[0];;) {
+      const auto e = std::find(nodes.begin(), nodes.end(), at) - nodes.begin();
+      if (at < 0 || e == static_cast<std::ptrdiff_t>(nodes.size())) return at;
+      at = (decisions >> e & 1u) != 0 ? model_.left[child(at)] : model_.right[child(at)];
+    }
   }
 
   std::uint16_t add_cluster(std::int32_t root) {
@@ -188,8 +283,14 @@ class BitsliceBuilder {
       case 3:
         trees.cluster3.push_back(make_cluster<3>(nodes, slot));
         break;
-      default:
+      case 4:
         trees.cluster4.push_back(make_cluster<4>(nodes, slot));
+        break;
+      case 5:
+        trees.cluster5.push_back(make_cluster<5>(nodes, slot));
+        break;
+      default:
+        trees.cluster6.push_back(make_cluster<6>(nodes, slot));
     }
     return slot;
   }
@@ -203,12 +304,7 @@ class BitsliceBuilder {
       cluster.cut[e] = cut_of(child(nodes[e]));
     }
     for (unsigned decisions = 0; decisions < 1u << E; ++decisions) {
-      std::int32_t at = nodes[0];
-      while (is_inner(at)) {
-        const auto e = std::find(nodes.begin(), nodes.end(), at) - nodes.begin();
-        at = (decisions >> e & 1u) != 0 ? model_.left[child(at)] : model_.right[child(at)];
-      }
-      cluster.index[decisions] = index_of(at);
+      cluster.index[decisions] = index_of(descend(nodes, decisions));
     }
     return cluster;
   }
@@ -224,7 +320,10 @@ class BitsliceBuilder {
     group.end[1] = static_cast<std::uint32_t>(trees.cluster2.size());
     group.end[2] = static_cast<std::uint32_t>(trees.cluster3.size());
     group.end[3] = static_cast<std::uint32_t>(trees.cluster4.size());
-    group.end[4] = static_cast<std::uint32_t>(trees.joins.size());
+    group.end[4] = static_cast<std::uint32_t>(trees.cluster5.size());
+    group.end[5] = static_cast<std::uint32_t>(trees.cluster6.size());
+    group.end[6] = static_cast<std::uint32_t>(trees.upper.size());
+    group.end[7] = static_cast<std::uint32_t>(trees.joins.size());
     group.unit_end = static_cast<std::uint32_t>(trees.units.size());
     trees.groups.push_back(group);
     trees.max_slots = std::max(trees.max_slots, n_slots_);
@@ -233,6 +332,7 @@ class BitsliceBuilder {
 
   const EnsembleView& model_;
   const Quantiser& quantiser_;
+  bool has_lookup_;
   int cluster_nodes_;
   std::size_t n_slots_ = 0, n_units_ = 0;  // of the group
 
@@ -242,6 +342,7 @@ class BitsliceBuilder {
   std::vector<std::size_t> leaf_place_;
   std::vector<Span> spans_;
   std::vector<std::uint16_t> operands_;
+  std::vector<Upper> upper_;
   std::size_t first_ = 0, end_ = 0;  // leaves of the unit
 };
 

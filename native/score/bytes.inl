@@ -50,6 +50,15 @@ inline Bytes select(Bytes mask, Bytes a, Bytes b) {
 #endif
 }
 
+// The same, but the highest bit of a byte alone is the mask.
+inline Bytes select_by_sign(Bytes mask, Bytes a, Bytes b) {
+#if defined(__AVX2__)
+  return select(mask, a, b);  // looks at that bit only
+#else
+  return select(greater(Bytes{}, mask), a, b);
+#endif
+}
+
 // Whether there is a look-up of 16 bytes by index, for all documents of a vector at once.
 #if defined(__AVX512BW__)
 constexpr bool kHasLookup = true;

@@ -29,34 +29,49 @@ struct QuantiseTask {
   std::size_t code_column_stride, code_row_stride;  // in codes
 };
 
-// bitslice.hpp says what these mean.
-constexpr int kClusterNodes = 4;  // most nodes of a cluster
+// bitslice_trees.hpp says what these mean.
+constexpr int kMaxClusterNodes = 6;
 constexpr std::size_t kMaxIndices = 256;
+constexpr std::uint16_t kConstant = 0x8000;
 
+// A subtree of E nodes. Bit e of a number d says whether a document goes left at node e; index[d] is its leaf.
 template <int E>
 struct Cluster {
   std::uint16_t column[E];
   std::int8_t cut[E];
-  std::uint16_t slot;
-  std::uint8_t index[E == 1 ? 2 : 16];
+  std::uint16_t slot;  // where the result goes
+  std::uint8_t index[E == 1 ? 2 : E <= 4 ? 16 : 1 << E];
 };
 
-// Joins two operands into one slot. An operand is a slot, or with kConstant set an index itself.
-constexpr std::uint16_t kConstant = 0x8000;
+// Connected nodes above clusters, with what lies below: leaves, and up to three results that exist already.
+// index[d] is the leaf reached; where child[d] has bit 7, 6 or 5, it is the result in below[0], below[1] or below[2].
+struct UpperCluster {
+  static constexpr int kNodes = 4, kBelow = 3;
+  std::uint16_t column[kNodes];
+  std::int8_t cut[kNodes];
+  std::uint16_t below[kBelow];
+  std::uint16_t slot;
+  std::uint8_t index[16], child[16];
+};
+
+// One node above clusters, where there is no look-up. An operand is a slot, or with kConstant set an index itself.
 struct Join {
   std::uint16_t column;
   std::int8_t cut;
   std::uint16_t left, right, slot;
 };
 
-// Trees that are worked on together.
+// Trees that are worked on together. Clusters come first, in any order, then the others, in theirs.
 struct TreeGroup {
   const Cluster<1>* cluster1;
   const Cluster<2>* cluster2;
   const Cluster<3>* cluster3;
   const Cluster<4>* cluster4;
+  const Cluster<5>* cluster5;
+  const Cluster<6>* cluster6;
+  const UpperCluster* upper;
   const Join* join;
-  std::uint32_t n_cluster1, n_cluster2, n_cluster3, n_cluster4, n_join;
+  std::uint32_t n_cluster1, n_cluster2, n_cluster3, n_cluster4, n_cluster5, n_cluster6, n_upper, n_join;
 };
 
 struct BitsliceBlock {
@@ -68,7 +83,7 @@ struct BitsliceBlock {
 
 struct ScoringKernels {
   std::size_t vector_bytes;  // documents side by side
-  int cluster_nodes;         // most nodes of a cluster
+  bool has_lookup;  // whether clusters may have more than one node; if not there are joins, else upper clusters
 
   // quantise.inl; 8-bit codes are offset by -128
   void (*quantise_f32_i8)(const QuantiseTask<float>& task, std::int8_t* codes);

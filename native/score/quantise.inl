@@ -41,6 +41,24 @@ inline std::int32_t count_below(const double* t, double x) {
   const int all = _mm256_movemask_epi8(_mm256_packs_epi16(a, b));  // two bits each
   return static_cast<std::int32_t>(static_cast<unsigned>(__builtin_popcount(static_cast<unsigned>(all))) / 2);
 }
+#elif defined(__SSE2__)
+// The thresholds are sorted, so those below come first: their number is that of the lowest bit that is not set.
+inline std::int32_t count_below(const float* t, float x) {
+  const __m128 value = _mm_set1_ps(x);
+  const auto below = [&](int i) { return _mm_castps_si128(_mm_cmplt_ps(_mm_loadu_ps(t + i), value)); };
+  const __m128i a = _mm_packs_epi32(below(0), below(4)), b = _mm_packs_epi32(below(8), below(12));
+  return __builtin_ctz(~static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(a, b))));
+}
+inline std::int32_t count_below(const double* t, double x) {
+  const __m128d value = _mm_set1_pd(x);
+  const auto below = [&](int i) {  // four numbers
+    const __m128 a = _mm_castpd_ps(_mm_cmplt_pd(_mm_loadu_pd(t + i), value));
+    const __m128 b = _mm_castpd_ps(_mm_cmplt_pd(_mm_loadu_pd(t + i + 2), value));
+    return _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+  };
+  const __m128i a = _mm_packs_epi32(below(0), below(4)), b = _mm_packs_epi32(below(8), below(12));
+  return __builtin_ctz(~static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(a, b))));
+}
 #else
 template <class T>
 inline std::int32_t count_below(const T* t, T x) {

@@ -38,6 +38,28 @@ def score(model, X):
     return np.array(scores, dtype=np.float64)
 
 
+def score_single(model, X):
+    """Values rounded to float32, summed in float32 over each 16 trees; the sums are added in float64."""
+    values = np.repeat(model.tree_weights, np.diff(model.leaf_offsets)) * model.leaf_value
+    if values.any() and not (np.abs(values).max() > 1e-30 and _largest_sum(model, values) < 1e37):
+        return score(model, X)
+    scores = []
+    for reached in leaves(model, X):
+        total = model.base
+        for first in range(0, model.n_trees, 16):
+            group = np.float32(0.0)
+            for tree in range(first, min(first + 16, model.n_trees)):
+                group += np.float32(values[model.leaf_offsets[tree] + reached[tree]])
+            total += float(group)
+        scores.append(total)
+    return np.array(scores, dtype=np.float64)
+
+
+def _largest_sum(model, values):
+    offsets = model.leaf_offsets
+    return sum(np.abs(values[offsets[t] : offsets[t + 1]]).max() for t in range(model.n_trees))
+
+
 def is_tree(left, right):
     """Whether these children make one tree: a recursive walk meets every node and every leaf once."""
     met = []
