@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rankwood.engines.base import Precision, PreparedModel
     from rankwood.topology import Topology
 
+
 class Ensemble:
     """Trees, each with a weight: score = base + weight[0] * value of the leaf reached in tree 0 + ...
 
