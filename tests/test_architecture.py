@@ -15,7 +15,7 @@ ROOT = Path(rankwood.__file__).parent
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
     {"threads", "isa", "matrix", "atomic", "rows", "model_arrays", "tree"},
-    {"data", "ensemble", "engines", "model_file", "topology", "losses"},
+    {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses"},
     {"evaluation", "trees"},
     {"learners"},
     {"cli", "__main__"},
