@@ -1,37 +1,10 @@
 #include "bindings/bindings.hpp"
+#include "bindings/trees.hpp"
 #include "ensemble.hpp"
 #include "traverse_reference.hpp"
 
 namespace rankwood {
 namespace {
-
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;  // any memory order
-
-// The arrays as a view whose lengths and offsets agree.
-EnsembleView view_of(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
-                     const In<std::int32_t>& right, const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
-                     const In<std::int64_t>& node_offsets, std::int32_t n_features) {
-  EnsembleView model{};
-  model.feature = feature.data();
-  model.threshold = threshold.data();
-  model.left = left.data();
-  model.right = right.data();
-  model.missing_left = missing_left.data();
-  model.leaf_value = leaf_value.data();
-  model.node_offsets = node_offsets.data();
-  model.n_nodes = feature.shape(0);
-  model.n_leaves = leaf_value.shape(0);
-  model.n_trees = node_offsets.shape(0) - 1;
-  model.n_features = n_features;
-  require(node_offsets.shape(0) > 0, "node_offsets must have one entry per tree and one more");
-  require(threshold.shape(0) == model.n_nodes && left.shape(0) == model.n_nodes && right.shape(0) == model.n_nodes &&
-              missing_left.shape(0) == model.n_nodes,
-          "feature, threshold, left, right and missing_left must have one entry per inner node");
-  require(n_features >= 0, "n_features must not be negative");
-  check_offsets(model);
-  return model;
-}
 
 void bind_check_trees(const Out<std::int32_t>& depths, const In<std::int32_t>& feature, const In<double>& threshold,
                       const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
@@ -71,15 +44,9 @@ void make_traversal(ReferenceTraversal* self, const In<std::int32_t>& feature, c
 }
 
 template <class T>
-Rows<T> rows_of(const Matrix<T>& X, const ReferenceTraversal& traversal) {
-  require(X.shape(1) == traversal.n_features(), "X must have one column per feature");
-  return {X.data(), X.shape(0), X.shape(1), X.stride(0), X.stride(1)};
-}
-
-template <class T>
 void score(const ReferenceTraversal& self, const Matrix<T>& X, const In<double>& tree_weights, double base,
            const Out<double>& scores, bool single, int n_threads) {
-  const Rows<T> rows = rows_of<T>(X, self);
+  const Rows<T> rows = rows_of<T>(X, self.n_features());
   require(tree_weights.shape(0) == self.n_trees(), "tree_weights must have one entry per tree");
   require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
   const nb::gil_scoped_release unlocked;
@@ -88,7 +55,7 @@ void score(const ReferenceTraversal& self, const Matrix<T>& X, const In<double>&
 
 template <class T, class Leaf>
 void leaves(const ReferenceTraversal& self, const Matrix<T>& X, const Out<Leaf, 2>& leaves, int n_threads) {
-  const Rows<T> rows = rows_of<T>(X, self);
+  const Rows<T> rows = rows_of<T>(X, self.n_features());
   require(leaves.shape(0) == rows.n_rows && leaves.shape(1) == self.n_trees(),
           "leaves must have one row per document and one column per tree");
   const nb::gil_scoped_release unlocked;

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "score/kernels.hpp"
+
 namespace rankwood {
 
 constexpr int kGroup = 16;  // features whose bins lie side by side in memory
@@ -72,6 +74,8 @@ struct Kernels {
   FeatureSplit (*best_split)(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
                              bool has_missing, std::int64_t total, const SplitRules& rules) noexcept;
   double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
+
+  ScoringKernels scoring;
 };
 
 // The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.

@@ -1,6 +1,9 @@
 // Included by baseline.cpp, avx2.cpp and avx512.cpp, each with its own RANKWOOD_ISA_NS.
 #include "grades.inl"
 #include "isa/kernels.hpp"
+#include "score/bitslice.inl"
+#include "score/leaf_values.inl"
+#include "score/quantise.inl"
 #include "svmlight_rows.hpp"
 #include "topk.inl"
 
@@ -10,8 +13,27 @@ namespace rankwood::RANKWOOD_ISA_NS {
 #include "lambdas.inl"
 
 const Kernels table = {
-    RANKWOOD_ISA_NAME,   topk::top_k<double>, topk::top_k<float>, grades::count_grades,
-    parse_svmlight_rows, accumulate,          best_split,         pair_lambdas,
+    RANKWOOD_ISA_NAME,
+    topk::top_k<double>,
+    topk::top_k<float>,
+    grades::count_grades,
+    parse_svmlight_rows,
+    accumulate,
+    best_split,
+    pair_lambdas,
+    {
+        scoring::kWidth,
+        scoring::kHasLookup ? kClusterNodes : 1,
+        scoring::quantise<-128>,
+        scoring::quantise<-128>,
+        scoring::quantise<0>,
+        scoring::quantise<0>,
+        scoring::find_leaves,
+        scoring::add_f32,
+        scoring::add_f64,
+        scoring::kOrder32.order,
+        scoring::kOrder64.order,
+    },
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

@@ -1,0 +1,64 @@
+#include "bindings/trees.hpp"
+#include "score/bitslice.hpp"
+
+namespace rankwood {
+namespace {
+
+// Checks everything again before it copies: the kernels follow children and features without looking back.
+template <class Engine>
+void make(Engine* self, const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
+          const In<std::int32_t>& right, const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
+          const In<std::int64_t>& node_offsets, std::int32_t n_features, const In<double>& tree_weights, double base) {
+  const EnsembleView model =
+      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
+  const nb::gil_scoped_release unlocked;
+  std::vector<std::int32_t> depths(model.n_trees);
+  check_trees(model, depths.data());
+  new (self) Engine(model, tree_weights.data(), base);
+}
+
+template <class Engine, class T>
+void score(const Engine& self, const Matrix<T>& X, const Out<double>& scores, bool single, int n_threads) {
+  const Rows<T> rows = rows_of<T>(X, self.n_features());
+  require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
+  const nb::gil_scoped_release unlocked;
+  self.score(rows, scores.data(), single, n_threads);
+}
+
+template <class Engine, class T, class Leaf>
+void leaves(const Engine& self, const Matrix<T>& X, const Out<Leaf, 2>& leaves, int n_threads) {
+  const Rows<T> rows = rows_of<T>(X, self.n_features());
+  require(leaves.shape(0) == rows.n_rows && leaves.shape(1) == self.n_trees(),
+          "leaves must have one row per document and one column per tree");
+  const nb::gil_scoped_release unlocked;
+  self.leaves(rows, leaves.data(), n_threads);
+}
+
+template <class Engine, class T>
+void bind_rows_of(nb::class_<Engine>& engine) {
+  const auto X = nb::arg("X").noconvert();
+  const auto out = nb::arg("leaves").noconvert();
+  engine.def("score", &score<Engine, T>, X, nb::arg("scores").noconvert(), nb::arg("single"), nb::arg("n_threads"));
+  engine.def("leaves", &leaves<Engine, T, std::uint8_t>, X, out, nb::arg("n_threads"));
+  engine.def("leaves", &leaves<Engine, T, std::uint16_t>, X, out, nb::arg("n_threads"));
+  engine.def("leaves", &leaves<Engine, T, std::uint32_t>, X, out, nb::arg("n_threads"));
+}
+
+template <class Engine>
+void bind_engine(nb::module_& m, const char* name, const char* doc) {
+  nb::class_<Engine> engine(m, name, doc);
+  engine.def("__init__", &make<Engine>, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
+             nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
+             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
+             nb::arg("tree_weights").noconvert(), nb::arg("base"));
+  engine.def_prop_ro("n_bytes", &Engine::n_bytes);
+  bind_rows_of<Engine, float>(engine);
+  bind_rows_of<Engine, double>(engine);
+}
+
+}  // namespace
+
+void bind_engines(nb::module_& m) { bind_engine<Bitslice>(m, "Bitslice", "A model prepared for engine bitslice."); }
+
+}  // namespace rankwood

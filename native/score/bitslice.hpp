@@ -1,0 +1,233 @@
+// Engine bitslice: a block of documents goes through the trees together, one byte per document and feature.
+//
+// Values become codes of a byte (quantise.hpp), so one instruction compares 16, 32 or 64 documents with a threshold.
+// All nodes of a tree are decided, whether a document meets them or not: no branch, no gather, nothing to mispredict.
+// bitslice_trees.hpp says how the decisions become the index of a leaf, leaf_values.inl how the values are added.
+// The work goes tree by tree; nothing is kept from one tree to the next but the sums.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "isa/kernels.hpp"
+#include "parallel.hpp"
+#include "rows.hpp"
+#include "score/bitslice_trees.hpp"
+#include "score/quantise.hpp"
+#include "sums.hpp"
+
+namespace rankwood {
+
+class Bitslice {
+ public:
+  // `model` must have passed the checks of ensemble.hpp. Everything needed is copied.
+  Bitslice(const EnsembleView& model, const double* tree_weights, double base)
+      : kernel_(kernels().scoring),
+        quantiser_(model, 255),
+        trees_(BitsliceBuilder(model, quantiser_, kernel_.cluster_nodes).trees),
+        n_features_(static_cast<std::size_t>(model.n_features)),
+        n_trees_(model.n_trees),
+        base_(base) {
+    if (quantiser_.n_columns() > kMaxColumns) {
+      throw std::invalid_argument("the model has too many distinct thresholds for engine 'bitslice'");
+    }
+    quantiser_.forget_nodes();
+    for (const BitsliceUnit& unit : trees_.units) add_values(model, unit, tree_weights[unit.tree]);
+    planes32_.resize(planes32_.size() + 64);  // a look-up may read that far
+    planes64_.resize(planes64_.size() + 64);
+    constants_.resize(kMaxIndices * kernel_.vector_bytes);
+    for (std::size_t i = 0; i < constants_.size(); ++i) {
+      constants_[i] = static_cast<std::uint8_t>(i / kernel_.vector_bytes);
+    }
+  }
+
+  std::size_t n_features() const { return n_features_; }
+  std::size_t n_trees() const { return n_trees_; }
+  std::size_t n_bytes() const {
+    return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +
+           bytes(trees_.joins) + bytes(trees_.units) + bytes(trees_.groups) + bytes(trees_.leaf_of) + bytes(values_) +
+           bytes(values32_) + bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) +
+           quantiser_.n_bytes();
+  }
+
+  template <class T>
+  void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, Scratch& scratch) {
+      if (single) {
+        sum_singles(scratch);
+      } else {
+        sum_doubles(scratch);
+      }
+      const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
+      const std::size_t width = kernel_.vector_bytes;
+      for (std::size_t i = 0; i < scratch.n_vectors * width; ++i) {
+        const std::size_t row = i / width * width + order[i % width];
+        if (row < n) scores[first + row] = scratch.totals[i];
+      }
+    });
+  }
+
+  // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.
+  template <class T, class Leaf>
+  void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {
+    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, Scratch& scratch) {
+      for_each_unit(scratch, [&](const BitsliceUnit& unit, std::size_t, const std::uint8_t* indices) {
+        const std::int32_t* leaf_of = trees_.leaf_of.data() + unit.first_index;
+        Leaf* out = leaves + first * n_trees_ + unit.tree;
+        for (std::size_t i = 0; i < n; ++i, out += n_trees_) {
+          const std::int32_t leaf = leaf_of[indices[i]];
+          if (leaf >= 0) *out = static_cast<Leaf>(leaf);
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr std::size_t kMaxColumns = 65536;
+  static constexpr std::size_t kBlockRows = 256;  // the codes of a block stay in the nearest caches
+
+  template <class T>
+  static std::size_t bytes(const std::vector<T>& vector) {
+    return vector.size() * sizeof(T);
+  }
+
+  struct UnitValues {
+    std::uint32_t padded;
+    std::size_t values, planes32, planes64;  // where they start
+  };
+
+  struct Scratch {
+    std::size_t n_vectors = 0;
+    std::vector<std::int8_t> codes;
+    std::vector<std::uint8_t> slots;
+    std::vector<std::uint8_t> constant;  // the indices of a tree that is a single leaf
+    std::vector<float> sums;
+    std::vector<double> totals;
+  };
+
+  // The values of a unit's leaves, with the tree's weight, as numbers and byte by byte (leaf_values.inl).
+  void add_values(const EnsembleView& model, const BitsliceUnit& unit, double weight) {
+    std::size_t padded = 16;
+    while (padded < unit.n_indices) padded *= 2;
+    values_.push_back({static_cast<std::uint32_t>(padded), values32_.size(), planes32_.size(), planes64_.size()});
+    const double* leaf_value = model.leaf_value + model.first_leaf(unit.tree);
+    std::vector<double> doubles(padded, -0.0);  // adding it changes nothing, not even the sign of a zero
+    for (std::size_t i = 0; i < unit.n_indices; ++i) {
+      const std::int32_t leaf = trees_.leaf_of[unit.first_index + i];
+      if (leaf >= 0) doubles[i] = weight * leaf_value[leaf];
+    }
+    const std::vector<float> singles(doubles.begin(), doubles.end());
+    values64_.insert(values64_.end(), doubles.begin(), doubles.end());
+    values32_.insert(values32_.end(), singles.begin(), singles.end());
+    append_planes(doubles, planes64_);
+    append_planes(singles, planes32_);
+  }
+
+  template <class Value>
+  static void append_planes(const std::vector<Value>& values, std::vector<std::uint8_t>& planes) {
+    const std::size_t first = planes.size(), padded = values.size();
+    planes.resize(first + sizeof(Value) * padded);
+    for (std::size_t i = 0; i < padded; ++i) {
+      std::uint8_t number[sizeof(Value)];
+      std::memcpy(number, &values[i], sizeof(Value));
+      for (std::size_t p = 0; p < sizeof(Value); ++p) planes[first + p * padded + i] = number[p];
+    }
+  }
+
+  // Call task(first row, number of rows, scratch with their codes) for every block of rows.
+  template <class T, class Task>
+  void for_each_block(const Rows<T>& rows, int n_threads, const Task& task) const {
+    const std::size_t n_blocks = (rows.n_rows + kBlockRows - 1) / kBlockRows;
+    // A few runs of blocks per thread: each run has memory of its own, and no thread waits long for the last one.
+    const std::size_t n_runs = n_threads > 1 ? std::min(n_blocks, static_cast<std::size_t>(n_threads) * 8) : 1;
+    const std::size_t width = kernel_.vector_bytes;
+    parallel_for(n_blocks == 0 ? 0 : n_runs, n_threads, [&](std::size_t run) {
+      Scratch scratch;
+      for (std::size_t block = n_blocks * run / n_runs; block < n_blocks * (run + 1) / n_runs; ++block) {
+        const std::size_t first = block * kBlockRows, n = std::min(kBlockRows, rows.n_rows - first);
+        scratch.n_vectors = (n + width - 1) / width;
+        const std::size_t padded = scratch.n_vectors * width;
+        scratch.codes.resize(quantiser_.n_columns() * padded);
+        scratch.slots.resize(trees_.max_slots * padded);
+        scratch.constant.resize(padded);
+        quantiser_.quantise(rows, first, n, scratch.codes.data(), padded, 1);
+        task(first, n, scratch);
+      }
+    });
+  }
+
+  // Call task(unit, its number, the indices of the block's documents) for every unit, in order.
+  template <class Task>
+  void for_each_unit(Scratch& scratch, const Task& task) const {
+    const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
+    const BitsliceBlock block{scratch.codes.data(), scratch.n_vectors, scratch.slots.data(), constants_.data()};
+    BitsliceGroup start = {};
+    for (const BitsliceGroup& group : trees_.groups) {
+      kernel_.find_leaves(between(start, group), block);
+      for (std::size_t u = start.unit_end; u < group.unit_end; ++u) {
+        const BitsliceUnit& unit = trees_.units[u];
+        const bool is_leaf = (unit.result & kConstant) != 0;  // of index 0, as the memory of `constant` is
+        task(unit, u, is_leaf ? scratch.constant.data() : scratch.slots.data() + unit.result * padded);
+      }
+      start = group;
+    }
+  }
+
+  TreeGroup between(const BitsliceGroup& start, const BitsliceGroup& end) const {
+    return {trees_.cluster1.data() + start.end[0],
+            trees_.cluster2.data() + start.end[1],
+            trees_.cluster3.data() + start.end[2],
+            trees_.cluster4.data() + start.end[3],
+            trees_.joins.data() + start.end[4],
+            end.end[0] - start.end[0],
+            end.end[1] - start.end[1],
+            end.end[2] - start.end[2],
+            end.end[3] - start.end[3],
+            end.end[4] - start.end[4]};
+  }
+
+  void sum_doubles(Scratch& scratch) const {
+    scratch.totals.assign(scratch.n_vectors * kernel_.vector_bytes, base_);
+    for_each_unit(scratch, [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
+      const UnitValues& at = values_[u];
+      kernel_.add_f64(indices, scratch.n_vectors, values64_.data() + at.values, planes64_.data() + at.planes64,
+                      at.padded, scratch.totals.data());
+    });
+  }
+
+  void sum_singles(Scratch& scratch) const {
+    const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
+    scratch.totals.assign(padded, base_);
+    scratch.sums.assign(padded, 0.0f);
+    std::size_t sum_group = 0;
+    const auto flush = [&] {
+      for (std::size_t i = 0; i < padded; ++i) scratch.totals[i] += static_cast<double>(scratch.sums[i]);
+      std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0f);
+    };
+    for_each_unit(scratch, [&](const BitsliceUnit& unit, std::size_t u, const std::uint8_t* indices) {
+      if (unit.tree / kSumGroup != sum_group) {
+        flush();
+        sum_group = unit.tree / kSumGroup;
+      }
+      const UnitValues& at = values_[u];
+      kernel_.add_f32(indices, scratch.n_vectors, values32_.data() + at.values, planes32_.data() + at.planes32,
+                      at.padded, scratch.sums.data());
+    });
+    flush();
+  }
+
+  const ScoringKernels& kernel_;
+  Quantiser quantiser_;
+  BitsliceTrees trees_;
+  std::vector<UnitValues> values_;
+  std::vector<float> values32_;
+  std::vector<double> values64_;
+  std::vector<std::uint8_t> planes32_, planes64_, constants_;
+  std::size_t n_features_, n_trees_;
+  double base_;
+};
+
+}  // namespace rankwood

@@ -1,0 +1,248 @@
+// How engine bitslice cuts trees up, once, when a model is prepared.
+//
+// A subtree of at most kClusterNodes inner nodes, as large as possible, is a cluster: its decisions make a number of
+// up to four bits, which a table turns into the index of the leaf. The nodes above join the results of their two
+// sides, from the bottom up. The result of a tree is one byte per document: the index of its leaf, counted from left
+// to right. A tree with more leaves than a byte can count becomes several units: each knows the leaves of a range, and
+// leads everywhere else to one more index, whose value is zero.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "ensemble.hpp"
+#include "score/kernels.hpp"
+#include "score/quantise.hpp"
+
+namespace rankwood {
+
+// One tree, or a range of its leaves.
+struct BitsliceUnit {
+  std::uint32_t tree;
+  std::uint16_t result;  // operand as in Join: where the index of the leaf is found
+  std::uint16_t n_indices;
+  std::size_t first_index;  // into leaf_of
+};
+
+struct BitsliceGroup {
+  std::uint32_t end[5];  // where clusters of 1 to 4 nodes and joins of this group end; they start where the last ended
+  std::uint32_t unit_end;
+};
+
+struct BitsliceTrees {
+  std::vector<Cluster<1>> cluster1;
+  std::vector<Cluster<2>> cluster2;
+  std::vector<Cluster<3>> cluster3;
+  std::vector<Cluster<4>> cluster4;
+  std::vector<Join> joins;
+  std::vector<BitsliceUnit> units;
+  std::vector<BitsliceGroup> groups;
+  std::vector<std::int32_t> leaf_of;  // by unit and index: number of the leaf in its tree, -1 for another unit's leaf
+  std::size_t max_slots = 0;          // of a group
+};
+
+class BitsliceBuilder {
+ public:
+  BitsliceBuilder(const EnsembleView& model, const Quantiser& quantiser, int cluster_nodes)
+      : model_(model), quantiser_(quantiser), cluster_nodes_(cluster_nodes) {
+    for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
+      walk(tree);
+      const std::size_t n_leaves = leaves_.size();
+      const std::size_t range = n_leaves <= kMaxIndices ? kMaxIndices : kMaxIndices - 1;
+      for (std::size_t first = 0; first < n_leaves; first += range) {
+        add_unit(tree, first, std::min(n_leaves, first + range));
+      }
+    }
+    close_group();
+  }
+
+  BitsliceTrees trees;
+
+ private:
+  // What results of a group may take together: while they are worked on they stay in the first-level cache.
+  static constexpr std::size_t kGroupSlots = 64;
+  static constexpr std::size_t kGroupUnits = 16;
+
+  static constexpr std::int32_t kOutside = -1;
+  struct Span {  // of a node: its leaves, counted from left to right, and its inner nodes inside the unit
+    std::size_t first_leaf, end_leaf;
+    int size;
+  };
+
+  std::size_t child(std::int32_t number) const { return first_node_ + static_cast<std::size_t>(number); }
+
+  // Nodes of the tree, parents first, and its leaves from left to right.
+  void walk(std::size_t tree) {
+    first_node_ = model_.first_node(tree);
+    const std::size_t n_nodes = model_.nodes_of(tree);
+    spans_.assign(n_nodes, {});
+    order_.clear();
+    leaves_.clear();
+    std::vector<std::int32_t> stack{n_nodes == 0 ? ~0 : 0};
+    while (!stack.empty()) {
+      const std::int32_t at = stack.back();
+      stack.pop_back();
+      if (at < 0) {
+        leaves_.push_back(~at);
+        continue;
+      }
+      order_.push_back(at);
+      spans_[static_cast<std::size_t>(at)].first_leaf = leaves_.size();
+      stack.push_back(model_.right[child(at)]);
+      stack.push_back(model_.left[child(at)]);
+    }
+    leaf_place_.resize(leaves_.size());
+    for (std::size_t i = 0; i < leaves_.size(); ++i) leaf_place_[static_cast<std::size_t>(leaves_[i])] = i;
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      Span& span = spans_[static_cast<std::size_t>(order_[i])];
+      const std::int32_t right = model_.right[child(order_[i])];
+      span.end_leaf = right < 0 ? leaf_place_[static_cast<std::size_t>(~right)] + 1
+                                : spans_[static_cast<std::size_t>(right)].end_leaf;
+    }
+  }
+
+  void add_unit(std::size_t tree, std::size_t first, std::size_t end) {
+    first_ = first;
+    end_ = end;
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      Span& span = spans_[static_cast<std::size_t>(order_[i])];
+      span.size =
+          is_live(span) ? 1 + size_of(model_.left[child(order_[i])]) + size_of(model_.right[child(order_[i])]) : 0;
+    }
+    if (!trees.units.empty() && (n_slots_ >= kGroupSlots || n_units_ >= kGroupUnits)) close_group();
+    BitsliceUnit unit = {};
+    unit.tree = static_cast<std::uint32_t>(tree);
+    unit.n_indices = static_cast<std::uint16_t>(end - first + (end - first < leaves_.size() ? 1 : 0));
+    unit.first_index = trees.leaf_of.size();
+    unit.result = order_.empty() ? kConstant : add_nodes();
+    for (std::size_t i = first; i < end; ++i) trees.leaf_of.push_back(leaves_[i]);
+    if (unit.n_indices > end - first) trees.leaf_of.push_back(kOutside);
+    trees.units.push_back(unit);
+    ++n_units_;
+  }
+
+  bool is_live(const Span& span) const { return span.first_leaf < end_ && span.end_leaf > first_; }
+  int size_of(std::int32_t at) const { return at < 0 ? 0 : spans_[static_cast<std::size_t>(at)].size; }
+  bool is_inner(std::int32_t at) const { return at >= 0 && size_of(at) > 0; }
+
+  // The index to which a leaf, or a subtree outside the unit, leads.
+  std::uint8_t index_of(std::int32_t at) const {
+    const std::size_t place = at < 0 ? leaf_place_[static_cast<std::size_t>(~at)] : end_;
+    return static_cast<std::uint8_t>(place >= first_ && place < end_ ? place - first_ : end_ - first_);
+  }
+
+  // All nodes of the unit, children before parents. Returns where the root's result is.
+  std::uint16_t add_nodes() {
+    operands_.assign(spans_.size(), 0);
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      const std::int32_t at = order_[i];
+      const std::size_t node = child(at);
+      if (!is_inner(at)) continue;
+      if (size_of(at) <= cluster_nodes_) continue;
+      const std::uint16_t left = operand(model_.left[node]), right = operand(model_.right[node]);
+      const std::uint16_t slot = (left & kConstant) == 0 ? left : right;
+      Join join = {};
+      join.column = column_of(node);
+      join.cut = cut_of(node);
+      join.left = left;
+      join.right = right;
+      join.slot = slot;
+      trees.joins.push_back(join);
+      operands_[static_cast<std::size_t>(at)] = slot;
+    }
+    return operand(0);
+  }
+
+  // A child of a join, or the root: a cluster is made when it is first asked for, which is once.
+  std::uint16_t operand(std::int32_t at) {
+    if (!is_inner(at)) return static_cast<std::uint16_t>(kConstant | index_of(at));
+    if (size_of(at) > cluster_nodes_) return operands_[static_cast<std::size_t>(at)];
+    return add_cluster(at);
+  }
+
+  std::uint16_t add_cluster(std::int32_t root) {
+    std::vector<std::int32_t> nodes{root};  // parents first
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (const std::int32_t next : {model_.left[child(nodes[i])], model_.right[child(nodes[i])]}) {
+        if (is_inner(next)) nodes.push_back(next);
+      }
+    }
+    const std::uint16_t slot = static_cast<std::uint16_t>(n_slots_++);
+    switch (nodes.size()) {
+      case 1: {
+        Cluster<1> cluster = {};
+        cluster.column[0] = column_of(child(root));
+        cluster.cut[0] = cut_of(child(root));
+        cluster.slot = slot;
+        cluster.index[0] = index_of(model_.left[child(root)]);
+        cluster.index[1] = index_of(model_.right[child(root)]);
+        trees.cluster1.push_back(cluster);
+        break;
+      }
+      case 2:
+        trees.cluster2.push_back(make_cluster<2>(nodes, slot));
+        break;
+      case 3:
+        trees.cluster3.push_back(make_cluster<3>(nodes, slot));
+        break;
+      default:
+        trees.cluster4.push_back(make_cluster<4>(nodes, slot));
+    }
+    return slot;
+  }
+
+  template <int E>
+  Cluster<E> make_cluster(const std::vector<std::int32_t>& nodes, std::uint16_t slot) const {
+    Cluster<E> cluster = {};
+    cluster.slot = slot;
+    for (std::size_t e = 0; e < E; ++e) {
+      cluster.column[e] = column_of(child(nodes[e]));
+      cluster.cut[e] = cut_of(child(nodes[e]));
+    }
+    for (unsigned decisions = 0; decisions < 1u << E; ++decisions) {
+      std::int32_t at = nodes[0];
+      while (is_inner(at)) {
+        const auto e = std::find(nodes.begin(), nodes.end(), at) - nodes.begin();
+        at = (decisions >> e & 1u) != 0 ? model_.left[child(at)] : model_.right[child(at)];
+      }
+      cluster.index[decisions] = index_of(at);
+    }
+    return cluster;
+  }
+
+  std::uint16_t column_of(std::size_t node) const { return static_cast<std::uint16_t>(quantiser_.column(node)); }
+  // A document goes left when its code is below the cut; both are offset by -128.
+  std::int8_t cut_of(std::size_t node) const { return static_cast<std::int8_t>(quantiser_.code(node) + 1 - 128); }
+
+  void close_group() {
+    if (n_units_ == 0) return;
+    BitsliceGroup group = {};
+    group.end[0] = static_cast<std::uint32_t>(trees.cluster1.size());
+    group.end[1] = static_cast<std::uint32_t>(trees.cluster2.size());
+    group.end[2] = static_cast<std::uint32_t>(trees.cluster3.size());
+    group.end[3] = static_cast<std::uint32_t>(trees.cluster4.size());
+    group.end[4] = static_cast<std::uint32_t>(trees.joins.size());
+    group.unit_end = static_cast<std::uint32_t>(trees.units.size());
+    trees.groups.push_back(group);
+    trees.max_slots = std::max(trees.max_slots, n_slots_);
+    n_slots_ = n_units_ = 0;
+  }
+
+  const EnsembleView& model_;
+  const Quantiser& quantiser_;
+  int cluster_nodes_;
+  std::size_t n_slots_ = 0, n_units_ = 0;  // of the group
+
+  // Of the tree at hand.
+  std::size_t first_node_ = 0;
+  std::vector<std::int32_t> order_, leaves_;
+  std::vector<std::size_t> leaf_place_;
+  std::vector<Span> spans_;
+  std::vector<std::uint16_t> operands_;
+  std::size_t first_ = 0, end_ = 0;  // leaves of the unit
+};
+
+}  // namespace rankwood

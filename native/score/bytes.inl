@@ -1,0 +1,79 @@
+// Vectors of bytes, one byte per document, as wide as the registers of the instruction set that is being compiled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace rankwood::RANKWOOD_ISA_NS::scoring {
+namespace {
+
+#if !defined(__GNUC__)
+typedef std::int8_t Bytes;  // one document at a time
+#elif defined(__AVX512BW__)
+typedef std::int8_t Bytes __attribute__((vector_size(64)));
+#elif defined(__AVX2__)
+typedef std::int8_t Bytes __attribute__((vector_size(32)));
+#else
+typedef std::int8_t Bytes __attribute__((vector_size(16)));
+#endif
+constexpr std::size_t kWidth = sizeof(Bytes);
+
+inline Bytes load(const void* from) {
+  Bytes v;
+  std::memcpy(&v, from, kWidth);
+  return v;
+}
+inline void store(void* to, Bytes v) { std::memcpy(to, &v, kWidth); }
+
+#if defined(__GNUC__)
+inline Bytes repeat(std::int8_t value) { return value - Bytes{}; }
+inline Bytes greater(Bytes a, Bytes b) { return a > b; }  // -1 where it is, else 0
+#else
+inline Bytes repeat(std::int8_t value) { return value; }
+inline Bytes greater(Bytes a, Bytes b) { return static_cast<Bytes>(a > b ? -1 : 0); }
+#endif
+
+// a where the mask is -1, b where it is 0.
+inline Bytes select(Bytes mask, Bytes a, Bytes b) {
+#if defined(__AVX512BW__)
+  return reinterpret_cast<Bytes>(_mm512_mask_blend_epi8(_mm512_movepi8_mask(reinterpret_cast<__m512i>(mask)),
+                                                        reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Bytes>(
+      _mm256_blendv_epi8(reinterpret_cast<__m256i>(b), reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(mask)));
+#else
+  return static_cast<Bytes>(b ^ ((a ^ b) & mask));
+#endif
+}
+
+// Whether there is a look-up of 16 bytes by index, for all documents of a vector at once.
+#if defined(__AVX512BW__)
+constexpr bool kHasLookup = true;
+inline Bytes table16(const std::uint8_t* table) {
+  return reinterpret_cast<Bytes>(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table))));
+}
+inline Bytes lookup16(Bytes table, Bytes index) {
+  return reinterpret_cast<Bytes>(
+      _mm512_shuffle_epi8(reinterpret_cast<__m512i>(table), reinterpret_cast<__m512i>(index)));
+}
+#elif defined(__AVX2__)
+constexpr bool kHasLookup = true;
+inline Bytes table16(const std::uint8_t* table) {
+  return reinterpret_cast<Bytes>(_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table))));
+}
+inline Bytes lookup16(Bytes table, Bytes index) {
+  return reinterpret_cast<Bytes>(
+      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(table), reinterpret_cast<__m256i>(index)));
+}
+#else
+constexpr bool kHasLookup = false;
+inline Bytes table16(const std::uint8_t*) { return Bytes{}; }
+inline Bytes lookup16(Bytes, Bytes index) { return index; }
+#endif
+
+}  // namespace
+}  // namespace rankwood::RANKWOOD_ISA_NS::scoring

@@ -1,0 +1,90 @@
+// What the scoring engines ask of an instruction set: records that both sides know, and the table's entries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rankwood {
+
+// Where one column of codes comes from: a feature, and the sorted thresholds to count. The thresholds are padded with
+// +infinity to a multiple of 16, by at least one; a higher level holds the last of each 16 of the level below. So a
+// search looks at 16 numbers per level.
+template <class T>
+struct SearchTable {
+  static constexpr int kMaxLevels = 5;  // 16^5 thresholds
+  std::int32_t feature;
+  std::int32_t nan_code;  // code of a missing value
+  std::int32_t n_levels;
+  const T* level[kMaxLevels];  // the highest first: 16 numbers
+};
+
+// Codes of some rows: code = number of the column's thresholds below the value.
+template <class T>
+struct QuantiseTask {
+  const SearchTable<T>* columns;
+  std::size_t n_columns;
+  const T* rows;
+  std::ptrdiff_t row_stride, feature_stride;  // in elements
+  std::size_t n_rows;
+  std::size_t code_column_stride, code_row_stride;  // in codes
+};
+
+// bitslice.hpp says what these mean.
+constexpr int kClusterNodes = 4;  // most nodes of a cluster
+constexpr std::size_t kMaxIndices = 256;
+
+template <int E>
+struct Cluster {
+  std::uint16_t column[E];
+  std::int8_t cut[E];
+  std::uint16_t slot;
+  std::uint8_t index[E == 1 ? 2 : 16];
+};
+
+// Joins two operands into one slot. An operand is a slot, or with kConstant set an index itself.
+constexpr std::uint16_t kConstant = 0x8000;
+struct Join {
+  std::uint16_t column;
+  std::int8_t cut;
+  std::uint16_t left, right, slot;
+};
+
+// Trees that are worked on together.
+struct TreeGroup {
+  const Cluster<1>* cluster1;
+  const Cluster<2>* cluster2;
+  const Cluster<3>* cluster3;
+  const Cluster<4>* cluster4;
+  const Join* join;
+  std::uint32_t n_cluster1, n_cluster2, n_cluster3, n_cluster4, n_join;
+};
+
+struct BitsliceBlock {
+  const std::int8_t* codes;       // [column][vector][lane], offset by -128
+  std::size_t n_vectors;          // of kernel.vector_bytes documents each
+  std::uint8_t* slots;            // [slot][vector][lane]
+  const std::uint8_t* constants;  // [index][lane]
+};
+
+struct ScoringKernels {
+  std::size_t vector_bytes;  // documents side by side
+  int cluster_nodes;         // most nodes of a cluster
+
+  // quantise.inl; 8-bit codes are offset by -128
+  void (*quantise_f32_i8)(const QuantiseTask<float>& task, std::int8_t* codes);
+  void (*quantise_f64_i8)(const QuantiseTask<double>& task, std::int8_t* codes);
+  void (*quantise_f32_u16)(const QuantiseTask<float>& task, std::uint16_t* codes);
+  void (*quantise_f64_u16)(const QuantiseTask<double>& task, std::uint16_t* codes);
+
+  // bitslice.inl
+  void (*find_leaves)(const TreeGroup& group, const BitsliceBlock& block);
+  // leaf_values.inl: sums += value of each document's index. Planes are padded to 16, 32, 64, 128 or 256 indices.
+  void (*add_f32)(const std::uint8_t* indices, std::size_t n_vectors, const float* values, const std::uint8_t* planes,
+                  std::size_t padded, float* sums);
+  void (*add_f64)(const std::uint8_t* indices, std::size_t n_vectors, const double* values, const std::uint8_t* planes,
+                  std::size_t padded, double* sums);
+  const std::uint8_t* order_f32;  // sums[i] of a vector belong to its document order[i]
+  const std::uint8_t* order_f64;
+};
+
+}  // namespace rankwood

@@ -1,0 +1,198 @@
+// Feature values as small integers, so that comparing integers is comparing values, exactly.
+//
+// The code of a value is the number of thresholds below it: x <= threshold[i] just when code(x) <= i. float32 values
+// are searched among the thresholds rounded down to float32: for a float32 x, x <= t just when x <= (t rounded down).
+// A missing value gets a code of its own choosing: the number of thresholds whose splits send it right, when those are
+// the lowest ones (as when it counts as 0). Where splits disagree otherwise, the feature has a column of codes for the
+// splits that send a missing value left and one for the others. A feature with more thresholds than a code can
+// count has several columns, each with some of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "ensemble.hpp"
+#include "isa/kernels.hpp"
+#include "rows.hpp"
+
+namespace rankwood {
+
+// The largest float that is not above t.
+inline float round_down(double t) {
+  const float nearest = static_cast<float>(t);
+  return static_cast<double>(nearest) > t ? std::nextafter(nearest, -std::numeric_limits<float>::infinity()) : nearest;
+}
+
+class Quantiser {
+ public:
+  // Codes go up to `max_code`: 255 or 65,535.
+  Quantiser(const EnsembleView& model, std::size_t max_code) : node_column_(model.n_nodes), node_code_(model.n_nodes) {
+    std::vector<std::uint32_t> order(model.n_nodes);
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (model.feature[a] != model.feature[b]) return model.feature[a] < model.feature[b];
+      return model.threshold[a] < model.threshold[b];
+    });
+    std::vector<std::uint32_t> part;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const std::int32_t feature = model.feature[order[begin]];
+      while (end < order.size() && model.feature[order[end]] == feature) ++end;
+      const std::vector<std::uint32_t> nodes(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                             order.begin() + static_cast<std::ptrdiff_t>(end));
+      if (is_monotone(model, nodes)) {
+        add_columns(model, nodes, max_code);
+        continue;
+      }
+      for (const std::uint8_t missing_left : {std::uint8_t{0}, std::uint8_t{1}}) {
+        part.clear();
+        for (const std::uint32_t node : nodes) {
+          if ((model.missing_left[node] != 0) == (missing_left != 0)) part.push_back(node);
+        }
+        add_columns(model, part, max_code);
+      }
+    }
+    set_levels(singles_, single_tables_);
+    set_levels(doubles_, double_tables_);
+  }
+  // Tables point into the numbers: moving keeps both, copying would not.
+  Quantiser(const Quantiser&) = delete;
+  Quantiser& operator=(const Quantiser&) = delete;
+  Quantiser(Quantiser&&) = default;
+  Quantiser& operator=(Quantiser&&) = default;
+
+  std::size_t n_columns() const { return single_tables_.size(); }
+  std::size_t n_bytes() const {
+    return singles_.size() * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
+           n_columns() * (sizeof single_tables_[0] + sizeof double_tables_[0]);
+  }
+  // A document goes right at inner node `node` just when its code in column(node) is above code(node).
+  std::int32_t column(std::size_t node) const { return node_column_[node]; }
+  std::int32_t code(std::size_t node) const { return node_code_[node]; }
+  // What only the preparation of an engine needs.
+  void forget_nodes() {
+    node_column_ = {};
+    node_code_ = {};
+  }
+
+  // Codes of the rows [first, first + n): codes[column * column_stride + row * row_stride]. Bytes are offset by -128.
+  template <class T, class Code>
+  void quantise(const Rows<T>& rows, std::size_t first, std::size_t n, Code* codes, std::size_t column_stride,
+                std::size_t row_stride) const {
+    QuantiseTask<T> task;
+    task.columns = tables(T{}).data();
+    task.n_columns = n_columns();
+    task.rows = rows.data + static_cast<std::ptrdiff_t>(first) * rows.row_stride;
+    task.row_stride = rows.row_stride;
+    task.feature_stride = rows.feature_stride;
+    task.n_rows = n;
+    task.code_column_stride = column_stride;
+    task.code_row_stride = row_stride;
+    run(kernels().scoring, task, codes);
+  }
+
+ private:
+  const std::vector<SearchTable<float>>& tables(float) const { return single_tables_; }
+  const std::vector<SearchTable<double>>& tables(double) const { return double_tables_; }
+  static void run(const ScoringKernels& k, const QuantiseTask<float>& t, std::int8_t* c) { k.quantise_f32_i8(t, c); }
+  static void run(const ScoringKernels& k, const QuantiseTask<double>& t, std::int8_t* c) { k.quantise_f64_i8(t, c); }
+  static void run(const ScoringKernels& k, const QuantiseTask<float>& t, std::uint16_t* c) { k.quantise_f32_u16(t, c); }
+  static void run(const ScoringKernels& k, const QuantiseTask<double>& t, std::uint16_t* c) {
+    k.quantise_f64_u16(t, c);
+  }
+
+  // Whether the nodes, sorted by threshold, send missing values right up to some threshold and left from there on.
+  static bool is_monotone(const EnsembleView& model, const std::vector<std::uint32_t>& nodes) {
+    double last_right = -std::numeric_limits<double>::infinity(), first_left = std::numeric_limits<double>::infinity();
+    bool some_right = false, some_left = false;
+    for (const std::uint32_t node : nodes) {
+      if (model.missing_left[node] != 0) {
+        if (!some_left) first_left = model.threshold[node];
+        some_left = true;
+      } else {
+        last_right = model.threshold[node];
+        some_right = true;
+      }
+    }
+    return !some_right || !some_left || last_right < first_left;
+  }
+
+  void add_columns(const EnsembleView& model, const std::vector<std::uint32_t>& nodes, std::size_t max_code) {
+    std::vector<double> thresholds;
+    std::int32_t nan_code = 0;
+    const auto flush = [&] {
+      if (thresholds.empty()) return;
+      add_table(model.feature[nodes[0]], thresholds, nan_code);
+      thresholds.clear();
+      nan_code = 0;
+    };
+    for (const std::uint32_t node : nodes) {
+      const double threshold = model.threshold[node];
+      if (thresholds.empty() || thresholds.back() != threshold) {
+        if (thresholds.size() == max_code) flush();
+        thresholds.push_back(threshold);
+      }
+      if (model.missing_left[node] == 0) nan_code = static_cast<std::int32_t>(thresholds.size());
+      node_column_[node] = static_cast<std::int32_t>(n_columns());
+      node_code_[node] = static_cast<std::int32_t>(thresholds.size()) - 1;
+    }
+    flush();
+  }
+
+  void add_table(std::int32_t feature, const std::vector<double>& thresholds, std::int32_t nan_code) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    std::vector<std::vector<double>> levels{thresholds};
+    levels[0].push_back(infinity);  // so a count never points beyond the last 16 of the level below
+    for (;;) {
+      std::vector<double>& level = levels.back();
+      level.resize((level.size() + 15) / 16 * 16, infinity);
+      if (level.size() == 16) break;
+      std::vector<double> above;
+      for (std::size_t i = 15; i < level.size(); i += 16) above.push_back(level[i]);
+      levels.push_back(above);
+    }
+    SearchTable<float> single = {};
+    single.feature = feature;
+    single.nan_code = nan_code;
+    single.n_levels = static_cast<std::int32_t>(levels.size());
+    SearchTable<double> wide = {};
+    wide.feature = feature;
+    wide.nan_code = nan_code;
+    wide.n_levels = single.n_levels;
+    single_tables_.push_back(single);
+    double_tables_.push_back(wide);
+    for (std::size_t i = levels.size(); i-- > 0;) {
+      for (const double t : levels[i]) {
+        doubles_.push_back(t);
+        singles_.push_back(round_down(t));
+      }
+      level_sizes_.push_back(levels[i].size());
+    }
+  }
+
+  // Once the numbers stay where they are.
+  template <class T>
+  void set_levels(const std::vector<T>& numbers, std::vector<SearchTable<T>>& tables) const {
+    std::size_t at = 0, size = 0;
+    for (SearchTable<T>& table : tables) {
+      for (std::int32_t level = 0; level < table.n_levels; ++level) {
+        table.level[level] = numbers.data() + at;
+        at += level_sizes_[size++];
+      }
+    }
+  }
+
+  std::vector<std::int32_t> node_column_, node_code_;
+  std::vector<float> singles_;
+  std::vector<double> doubles_;
+  std::vector<std::size_t> level_sizes_;
+  std::vector<SearchTable<float>> single_tables_;
+  std::vector<SearchTable<double>> double_tables_;
+};
+
+}  // namespace rankwood
