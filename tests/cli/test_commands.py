@@ -25,7 +25,7 @@ def test_version_names_the_instruction_set(rankwood):
 def test_help_lists_the_commands(rankwood):
     outcome = rankwood("--help")
     assert outcome.status == 0
-    for command in ("demo", "train", "evaluate", "score", "inspect", "datasets"):
+    for command in ("demo", "train", "evaluate", "score", "inspect", "bench", "datasets"):
         assert command in outcome.out
 
 
