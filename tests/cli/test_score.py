@@ -235,7 +235,7 @@ def write_wide_parquet(path, n_rows):
     [
         ("data.txt", write_wide_text, 20_000, 200_000),
         ("data.csv", write_wide_csv, 10_000, 50_000),
-        ("data.parquet", write_wide_parquet, 20_000, 100_000),
+        ("data.parquet", write_wide_parquet, 15_000, 60_000),
     ],
 )
 def test_memory_does_not_grow_with_the_input(tmp_path, name, write, few, many):
