@@ -30,6 +30,7 @@ struct SvmlightOptions {
   bool document_ids = true;
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // the matrix may not be larger
   std::string max_text;                                             // what that limit is
+  std::size_t max_lines = std::numeric_limits<std::size_t>::max();  // parsed at a time
   // For tests: the smallest piece of text that a thread takes, and whether the fast parser is left aside.
   std::size_t chunk_bytes = std::size_t{1} << 18;
   bool careful_only = false;
@@ -43,6 +44,14 @@ struct SvmlightRows {
   QueryRuns queries;
   DocumentIds documents;
 };
+
+// Where the first `most` lines of the text end; it ends with a line feed.
+inline const char* end_of_lines(const char* begin, const char* end, std::size_t most) {
+  for (; begin != end && most != 0; --most) {
+    begin = static_cast<const char*>(std::memchr(begin, '\n', static_cast<std::size_t>(end - begin))) + 1;
+  }
+  return begin;
+}
 
 // Line feeds in the text. Bytes are summed before they can overflow, which compilers turn into vector code.
 inline std::size_t count_lines(const char* begin, const char* end) {
@@ -76,13 +85,16 @@ class SvmlightReader {
     if (knows_layout_) rules_.first_line_with_row = "the lines before this file";
   }
 
-  // Parse the lines that are complete in text[0, size), all of them when `last`; return how many bytes they are.
+  // Parse the lines that are complete in text[0, size), all of them when `last`, but no more than max_lines; return
+  // how many bytes they are (the line feed that the last line of a file may lack counts).
   // kTextPadding bytes before and after are readable, and text[size] can be written.
   // `text_left` estimates how many bytes are still to come. Throws std::invalid_argument, naming the first line
   // that is wrong, whatever the number of threads; nothing more can be read then.
   std::size_t parse(char* text, std::size_t size, bool last, std::size_t text_left, int n_threads) {
     size = complete_lines(text, size, last);
     if (size == 0) return 0;
+    if (size > options_.max_lines)
+      size = static_cast<std::size_t>(end_of_lines(text, text + size, options_.max_lines) - text);
     if (std::exchange(at_start_, false)) blank_byte_order_mark(text, size);
     if (!knows_layout_) learn_layout(text, size);
     split(text, size, n_threads);

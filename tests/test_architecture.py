@@ -14,8 +14,8 @@ ROOT = Path(rankwood.__file__).parent
 # Each layer may import itself and the layers before it.
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
-    {"threads", "isa", "matrix", "atomic", "rows", "model_arrays", "tree"},
-    {"data", "ensemble", "engines", "model_file", "topology", "losses"},
+    {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree"},
+    {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses"},
     {"evaluation", "trees"},
     {"learners"},
     {"cli", "__main__"},

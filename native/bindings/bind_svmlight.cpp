@@ -1,4 +1,6 @@
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -102,9 +104,9 @@ void bind_svmlight(nb::module_& m) {
       .def(
           "__init__",
           [](SvmlightReader* self, std::optional<std::size_t> n_features, bool ignore_beyond, float absent,
-             bool zero_based, bool document_ids, std::size_t max_bytes, std::string max_text, std::size_t chunk_bytes,
-             bool careful_only) {
-            require(chunk_bytes > 0, "chunk_bytes must be positive");
+             bool zero_based, bool document_ids, std::size_t max_bytes, std::string max_text,
+             std::optional<std::size_t> max_lines, std::size_t chunk_bytes, bool careful_only) {
+            require(chunk_bytes > 0 && max_lines.value_or(1) > 0, "chunk_bytes and max_lines must be positive");
             new (self) SvmlightReader(SvmlightOptions{
                 .n_features = n_features.value_or(0),
                 .fixed_width = n_features.has_value(),
@@ -114,13 +116,14 @@ void bind_svmlight(nb::module_& m) {
                 .document_ids = document_ids,
                 .max_bytes = max_bytes,
                 .max_text = std::move(max_text),
+                .max_lines = max_lines.value_or(std::numeric_limits<std::size_t>::max()),
                 .chunk_bytes = chunk_bytes,
                 .careful_only = careful_only,
             });
           },
           nb::arg("n_features").none(), nb::kw_only(), nb::arg("ignore_beyond"), nb::arg("absent"),
           nb::arg("zero_based"), nb::arg("document_ids"), nb::arg("max_bytes"), nb::arg("max_text"),
-          nb::arg("chunk_bytes"), nb::arg("careful_only"))
+          nb::arg("max_lines").none(), nb::arg("chunk_bytes"), nb::arg("careful_only"))
       .def_prop_ro("n_rows", &SvmlightReader::n_rows)
       .def_prop_ro("has_qid", &SvmlightReader::has_qid)
       .def("start_file", &SvmlightReader::start_file)

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
+    from rankwood.visits import Usage as Usage
+    from rankwood.visits import usage as usage
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -66,6 +68,8 @@ _HOME_OF = {
     "available_engines": "rankwood.engines.registry",
     "get_engine": "rankwood.engines.registry",
     "load_model": "rankwood.model_file",
+    "Usage": "rankwood.visits",
+    "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",
     "MART": "rankwood.learners.presets",
     "LambdaMART": "rankwood.learners.presets",

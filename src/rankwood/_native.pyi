@@ -142,6 +142,7 @@ class SvmlightReader:
         document_ids: bool,
         max_bytes: int,
         max_text: str,
+        max_lines: int | None,
         chunk_bytes: int,
         careful_only: bool,
     ) -> None: ...

@@ -25,7 +25,7 @@ def test_version_names_the_instruction_set(rankwood):
 def test_help_lists_the_commands(rankwood):
     outcome = rankwood("--help")
     assert outcome.status == 0
-    for command in ("demo", "train", "evaluate", "score", "inspect", "datasets"):
+    for command in ("demo", "train", "evaluate", "score", "inspect", "bench", "datasets"):
         assert command in outcome.out
 
 
@@ -85,6 +85,24 @@ def test_inspect_tells_the_topology(rankwood, models):
     result = json.loads(rankwood("inspect", models[1], "--json").out)
     assert (result["n_trees"], result["n_leaves"], result["n_nodes"], result["mean_depth"]) == (2, 5, 3, 1.5)
     assert "Features most often split on" in rankwood("inspect", models[1]).out
+
+
+def test_inspect_tells_what_scoring_looks_at(rankwood, models, data_file, data):
+    found = rw.usage(rw.load_model(models[1]), data.X)
+    outcome = rankwood("inspect", models[1], "--data", data_file, data_file, "--threads", 2, "--json")
+    assert (outcome.status, outcome.err) == (0, "")
+    result = json.loads(outcome.out)
+    assert result["data"] == {**found.as_dict(), "n_docs": 2 * data.n_docs}
+    assert "data" not in json.loads(rankwood("inspect", models[1], "--json").out)
+    shown = rankwood("inspect", models[1], "--data", data_file).out
+    for text in (
+        f"{100 * found.features_touched_share:.1f} %",
+        f"{found.splits_per_tree:.2f} per tree",
+        "1.50 per tree",  # the mean depth
+        "Hottest nodes below the roots",
+        f"{100 * found.hot_nodes()[0].share:.1f} %",
+    ):
+        assert text in shown
 
 
 def test_datasets_are_listed(rankwood):

@@ -333,7 +333,7 @@ def test_a_pipe(tmp_path):
 # ------------------------------------------------------------------------------------------------ blocks
 
 
-@pytest.mark.parametrize("tuning", [{}, TINY, SMALL])
+@pytest.mark.parametrize("tuning", [{}, TINY, SMALL, {"max_lines": 1}, SMALL | {"max_lines": 4}])
 @pytest.mark.parametrize("rows_per_block", [1, 3, 7, 1000])
 def test_blocks_add_up_to_the_whole(folder, tuning, rows_per_block):
     content = "".join(f"{i % 3} qid:{i // 4} 1:{i} 3:0.5 # d{i}\n" for i in range(25))
@@ -349,6 +349,19 @@ def test_blocks_add_up_to_the_whole(folder, tuning, rows_per_block):
     assert_array_equal(np.concatenate([block.y for block in blocks]), whole.y)
     assert_array_equal(np.concatenate([block.qid for block in blocks]), whole.qid)
     assert [name for block in blocks for name in block.doc_ids] == whole.doc_ids.tolist()
+
+
+@pytest.mark.parametrize("max_lines", [1, 2, 5, 6, 7, 100])
+@pytest.mark.parametrize("packed", [False, True])
+def test_few_lines_at_a_time(folder, max_lines, packed):
+    content = b"\xef\xbb\xbf# comment\n1 1:1\n\n0 2:2\n\n3 1:3"  # six lines, the last without a line feed
+    path = write(folder, gzip.compress(content) if packed else content)
+    tuning = {"max_lines": max_lines}
+    blocks = [block.X.tolist() for block in iter_svmlight(path, n_features=2, rows_per_block=1, _tuning=tuning)]
+    assert blocks == [[[1, 0]], [[0, 2]], [[3, 0]]]
+    path = write(folder, content + b"\n0 1:1\n0 x:1\n0 y:1")
+    with pytest.raises(DataError, match=r"line 8: "):
+        list(iter_svmlight(path, n_features=2, rows_per_block=1, _tuning=tuning))
 
 
 def test_blocks_of_lines_without_query_ids(folder):

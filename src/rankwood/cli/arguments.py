@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,13 @@ def spread_values(arguments: Sequence[str]) -> list[str]:
             waiting = False
         spread.append(argument)
     return spread
+
+
+class PrecisionName(str, Enum):
+    """What sums of leaf values are held in."""
+
+    single = "single"
+    double = "double"
 
 
 DataFiles = Annotated[

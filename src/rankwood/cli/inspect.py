@@ -1,16 +1,19 @@
-"""`rankwood inspect`: size and shape of a model."""
+"""`rankwood inspect`: size and shape of a model, and what data makes of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from rankwood.cli.arguments import AsJson
+from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import print_json, print_table
-from rankwood.cli.loading import load_models
+from rankwood.cli.loading import load_data, load_models
+from rankwood.topology import Topology
+from rankwood.visits import Usage
 
 TOP_FEATURES = 10
 LONGEST_NOTE = 60  # characters of a metadata entry; --json has them whole
@@ -18,14 +21,34 @@ LONGEST_NOTE = 60  # characters of a metadata entry; --json has them whole
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model file.")],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data", metavar="FILE...", help="Also tell what scoring this data looks at. Files as for `score`."
+        ),
+    ] = None,
+    threads: Threads = None,
+    zero_based: ZeroBased = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the topology of a model: trees, nodes, depth, features used, size."""
-    ((name, ensemble),) = load_models([model]).items()
+    """Show the topology of a model: trees, nodes, depth, features used, size.
+
+    With --data also what scoring looks at: the share of features per document, path lengths, and hot nodes.
+    """
+    from rankwood.evaluation.evaluate import aligned_features
+    from rankwood.visits import usage as find_usage
+
+    models = load_models([model])
+    ((name, ensemble),) = models.items()
     topology = ensemble.topology()
     facts = topology.as_dict()
+    usage = None
+    if data:
+        dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)
+        usage = find_usage(ensemble, aligned_features(ensemble, dataset), n_threads=threads)
     if as_json:
-        print_json({"model": name, **facts, "metadata": ensemble.metadata})
+        seen = {} if usage is None else {"data": usage.as_dict()}
+        print_json({"model": name, **facts, "metadata": ensemble.metadata, **seen})
         return
     rows = [[_words(key), _show(value)] for key, value in facts.items() if isinstance(value, (int, float))]
     for key, value in ensemble.metadata.items():
@@ -33,7 +56,7 @@ def inspect(
         rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows)
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
-    names = ensemble.feature_names or [f"feature {f + 1}" for f in range(ensemble.n_features)]
+    names = ensemble.feature_names or tuple(f"feature {f + 1}" for f in range(ensemble.n_features))
     print_table(
         "Features most often split on (numbered as in data files, from 1)",
         ["feature", "splits", "share", "distinct thresholds"],
@@ -47,6 +70,50 @@ def inspect(
             for f in used
         ],
     )
+    if usage is not None:
+        _print_usage(usage, topology, names)
+
+
+def _print_usage(usage: Usage, topology: Topology, names: Sequence[str]) -> None:
+    touched, spread = float(usage.features_touched.mean()), usage.features_touched_std / max(1, topology.n_features)
+    depths = f"{usage.splits_per_tree:.2f} per tree", f"{usage.splits_per_doc:,.1f} in all trees"
+    longest = f"{topology.mean_depth:.2f} per tree", f"{topology.path_length:,} in all trees"
+    print_table(
+        f"Scoring {usage.n_docs:,} documents, on average",
+        ["property", "value"],
+        [
+            ["features looked at", f"{touched:.1f} of {topology.n_features:,}"],
+            ["share of all features", f"{_percent(usage.features_touched_share)} (sd {_percent(spread)})"],
+            ["share of the features with splits", _percent(usage.features_touched_share_of_used)],
+            ["splits met", ", ".join(depths)],
+            ["longest paths, for comparison", ", ".join(longest)],
+            ["inner nodes met by some document", f"{usage.n_nodes_met:,} of {topology.n_nodes:,}"],
+            ["visits on the hottest 1 % of nodes", _percent(usage.share_of_hottest(0.01))],
+            ["visits on the hottest 10 % of nodes", _percent(usage.share_of_hottest(0.1))],
+            ["visits that go left", _percent(usage.left_share)],
+            ["visits that go to the node's likelier side", _percent(usage.likelier_share)],
+        ],
+        caption="Asadi and Lin (2013) found that plain LambdaMART looks at 95.6 % of all features.",
+    )
+    print_table(
+        "Hottest nodes below the roots, which every document meets",
+        ["feature", "threshold", "tree", "node", "documents", "go left"],
+        [
+            [
+                names[hot.feature],
+                f"{hot.threshold:.6g}",
+                str(hot.tree),
+                str(hot.node),
+                _percent(hot.share),
+                _percent(hot.left_share),
+            ]
+            for hot in usage.hot_nodes(TOP_FEATURES)
+        ],
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _words(key: str) -> str:

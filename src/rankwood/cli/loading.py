@@ -10,6 +10,7 @@ import numpy as np
 
 from rankwood.cli.console import progress, tell
 from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FeatureMatrix
 from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError
 
@@ -57,8 +58,24 @@ def load_data(
             queries=queries,
             progress=advance,
         )
-    if widths and data.X.size and not data.X[:, -1].any():
-        used = np.flatnonzero(data.X.any(axis=0))
-        last = int(used[-1]) + 1 if len(used) else 0
-        tell(f"note: the model has {data.n_features} features; those after number {last} are 0 in all of the data")
+    if widths and data.X.size:
+        tell_absent_features(data.n_features, last_feature(data.X))
     return data
+
+
+def last_feature(X: FeatureMatrix) -> int:
+    """Number, from 1, of the last feature that is not 0 in all rows; 0 when there is none.
+
+    >>> last_feature(np.array([[0, 1, 0], [2, 0, 0]], dtype=np.float32))
+    2
+    """
+    if X.size and X[:, -1].any():
+        return int(X.shape[1])
+    used = np.flatnonzero(X.any(axis=0))
+    return int(used[-1]) + 1 if len(used) else 0
+
+
+def tell_absent_features(n_features: int, last: int) -> None:
+    """Say that the data has nothing in the features after `last`: it may be the wrong file."""
+    if last < n_features:
+        tell(f"note: the model has {n_features} features; those after number {last} are 0 in all of the data")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from rankwood.data.dataset import Dataset
 from rankwood.data.svmlight_stream import Progress
 from rankwood.data.text import PathLike, as_paths
+from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
+
+_BLOCK_BYTES, _MOST_ROWS = 16 << 20, 65536  # of a block when features are read in blocks
 
 
 def read_data(
@@ -36,11 +39,8 @@ def read_data(
     Dataset(2 documents, 1 features, 1 queries)
     """
     files = as_paths(paths)
-    kinds = [file_kind(file) for file in files]
-    if len(set(kinds)) > 1:
-        other = next(file for file, kind in zip(files, kinds, strict=True) if kind != kinds[0])
-        raise DataError(f"{files[0]} and {other} are files of different kinds; give files of one kind")
-    if kinds[0] == "svmlight":
+    kind = _kind_of_all(files)
+    if kind == "svmlight":
         from rankwood.data.svmlight import read_svmlight
 
         return read_svmlight(
@@ -56,13 +56,76 @@ def read_data(
         )
     from rankwood.data.tables import read_csv, read_parquet
 
-    read = read_csv if kinds[0] == "csv" else read_parquet
+    read = read_csv if kind == "csv" else read_parquet
     data = read(files, queries=queries, n_threads=n_threads)
     if n_features is not None and data.n_features != n_features:
         raise DataError(f"{files[0]}: there are {data.n_features} feature columns, {n_features} were expected")
     if not doc_ids:
         data.doc_ids = None
     return data
+
+
+def iter_features(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+    rows_per_block: int | None = None,
+    zero_based: bool = False,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[FeatureMatrix]:
+    """The features in data files, a block of rows at a time, so that files may be larger than memory.
+
+    Files are those of `read_data`, in the order given. Columns of tables are found by name when there are
+    `feature_names`; labels and query ids are not looked at. Blocks take some 16 MB unless told otherwise.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
+    >>> _ = path.write_text("1 qid:7 1:0.5\\n0 qid:7 1:0.25\\n")
+    >>> [X.tolist() for X in iter_features(path, n_features=2)]
+    [[[0.5, 0.0], [0.25, 0.0]]]
+    """
+    files = as_paths(paths)
+    kind = _kind_of_all(files)
+    rows = rows_per_block or min(max(_BLOCK_BYTES // (4 * max(1, n_features)), 1), _MOST_ROWS)
+    if kind == "svmlight":
+        from rankwood.data.svmlight import iter_svmlight
+
+        blocks = iter_svmlight(
+            files,
+            n_features=n_features,
+            rows_per_block=rows,
+            zero_based=zero_based,
+            n_threads=n_threads,
+            progress=progress,
+        )
+        n_rows = 0
+        for block in blocks:
+            n_rows += len(block.X)
+            yield block.X
+        if n_rows == 0:
+            raise DataError(f"{files[0]}: there is no document, only blank lines and comments")
+        return
+    from rankwood.data.table_stream import iter_table_features
+
+    yield from iter_table_features(
+        files,
+        kind,
+        n_features=n_features,
+        feature_names=feature_names,
+        rows_per_block=rows,
+        n_threads=n_threads,
+        progress=progress,
+    )
+
+
+def _kind_of_all(files: list[Path]) -> Literal["csv", "parquet", "svmlight"]:
+    kinds = [file_kind(file) for file in files]
+    if len(set(kinds)) > 1:
+        other = next(file for file, kind in zip(files, kinds, strict=True) if kind != kinds[0])
+        raise DataError(f"{files[0]} and {other} are files of different kinds; give files of one kind")
+    return kinds[0]
 
 
 def file_kind(path: Path) -> Literal["csv", "parquet", "svmlight"]:

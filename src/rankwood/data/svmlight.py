@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,8 @@ from rankwood.dtypes import OFFSET, AnyArray, FeatureMatrix, FloatArray, OffsetA
 from rankwood.errors import DataError
 from rankwood.isa import active_isa
 from rankwood.threads import resolve_threads
+
+_PARSED_AT_ONCE = 4 << 20  # bytes of matrix, if blocks are smaller than that
 
 
 def read_svmlight(
@@ -127,6 +129,8 @@ def iter_svmlight(
     active_isa()  # as above
     files = as_paths(paths)
     options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
+    if options.max_lines is None:
+        options = replace(options, max_lines=max(int(rows_per_block), _PARSED_AT_ONCE // (4 * n_features)))
     stream = SvmlightStream(files, options, progress)
     for file in files:
         for _ in stream.parse(file):

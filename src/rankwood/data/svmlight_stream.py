@@ -26,7 +26,11 @@ _SMALL_MATRIX = 256 << 20  # ... unless it is small all the same
 
 @dataclass(frozen=True)
 class Options:
-    """How lines are read. `window` and `chunk` are bytes of text: parsed at a time, and worth a thread."""
+    """How lines are read. `window` and `chunk` are bytes of text: parsed at a time, and worth a thread.
+
+    With `max_lines`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
+    expected to be taken as they come.
+    """
 
     n_features: int | None
     absent: float
@@ -37,6 +41,7 @@ class Options:
     window: int = 8 << 20
     chunk: int = 1 << 18
     careful: bool = False  # without the fast parser
+    max_lines: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_features is not None and not _is_whole(self.n_features):
@@ -70,6 +75,7 @@ class SvmlightStream:
             document_ids=options.doc_ids,
             max_bytes=max_bytes,
             max_text=max_text,
+            max_lines=options.max_lines,
             chunk_bytes=options.chunk,
             careful_only=options.careful,
         )
@@ -86,13 +92,17 @@ class SvmlightStream:
             while True:
                 size_now = kept + text.read_into(buffer[pad + kept : pad + size])
                 last = size_now < size
-                used = self._parse_window(text, buffer, size_now, last)
-                yield
+                done = 0  # bytes of the window
+                while used := self._parse_window(text, buffer[done:], size_now - done, last):
+                    done += used
+                    yield
+                    if done >= size_now:
+                        break
                 if last:
                     break
-                kept = size_now - used
-                buffer[pad : pad + kept] = buffer[pad + used : pad + size_now]
-                if used == 0:  # the window is less than a line
+                kept = size_now - done
+                buffer[pad : pad + kept] = buffer[pad + done : pad + size_now]
+                if done == 0:  # the window is less than a line
                     buffer = _grown(buffer, 2 * size, file)
                 size = len(buffer) - 2 * pad
         finally:
@@ -100,7 +110,9 @@ class SvmlightStream:
         self._done += text.size
 
     def _parse_window(self, text: TextFile, buffer: NDArray[np.uint8], size: int, last: bool) -> int:
-        text_left = 0 if text.is_gzip else max(self._total - self._done - text.position, 0)
+        # Room for all the rest, unless rows are taken as they come.
+        is_kept = self._options.max_lines is None and not text.is_gzip
+        text_left = max(self._total - self._done - text.position, 0) if is_kept else 0
         try:
             used = self.reader.parse(buffer, size, last, text_left, self._options.n_threads)
         except ValueError as error:

@@ -7,6 +7,7 @@ Every other column is a feature and must hold numbers or truth values; nulls are
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,9 +50,9 @@ def read_csv(
     (('bm25', 'clicks'), [[0.5, 10.0], [nan, 3.0]])
     """
     files = as_paths(paths)
-    pa = _pyarrow("reading CSV")
+    pa = import_pyarrow("reading CSV")
     threads = resolve_threads(n_threads) > 1
-    tables = [_checked(pa, file, lambda file=file: _csv_table(pa, file, delimiter, threads)) for file in files]
+    tables = [checked(pa, file, lambda file=file: _csv_table(pa, file, delimiter, threads)) for file in files]
     return _as_dataset(pa, files, tables, queries, from_text=True)
 
 
@@ -71,7 +72,7 @@ def read_parquet(
     (('bm25',), [[0.5], [1.5]], [0.0, 2.0])
     """
     files = as_paths(paths)
-    pa = _pyarrow("reading Parquet")
+    pa = import_pyarrow("reading Parquet")
     threads = resolve_threads(n_threads) > 1
 
     def table(file: Path) -> Any:
@@ -79,7 +80,7 @@ def read_parquet(
 
         return parquet.ParquetFile(str(file)).read(use_threads=threads)
 
-    tables = [_checked(pa, file, lambda file=file: table(file)) for file in files]
+    tables = [checked(pa, file, lambda file=file: table(file)) for file in files]
     return _as_dataset(pa, files, tables, queries, from_text=False)
 
 
@@ -92,7 +93,7 @@ def write_csv(data: Dataset, path: PathLike) -> None:
     >>> path.read_text().splitlines()[1:]  # below the header: qid, label, bm25
     ['7,0,0.5', '7,2,1.5']
     """
-    pa = _pyarrow("writing CSV")
+    pa = import_pyarrow("writing CSV")
     from pyarrow import csv
 
     options = csv.WriteOptions(delimiter=_delimiter(Path(path)), quoting_style="needed")
@@ -110,7 +111,7 @@ def write_parquet(data: Dataset, path: PathLike) -> None:
     >>> read_parquet(path)
     Dataset(2 documents, 1 features, 1 queries)
     """
-    pa = _pyarrow("writing Parquet")
+    pa = import_pyarrow("writing Parquet")
     from pyarrow import parquet
 
     from rankwood.atomic import atomic_write
@@ -120,7 +121,7 @@ def write_parquet(data: Dataset, path: PathLike) -> None:
         parquet.write_table(table, file)
 
 
-def _pyarrow(needed_for: str) -> Any:
+def import_pyarrow(needed_for: str) -> Any:
     try:
         import pyarrow
     except ImportError:
@@ -128,7 +129,7 @@ def _pyarrow(needed_for: str) -> Any:
     return pyarrow
 
 
-def _checked(pa: Any, file: Path, read: Any) -> Any:
+def checked(pa: Any, file: Path, read: Any) -> Any:
     """The table that `read` returns; what goes wrong in it becomes one sentence with the name of the file."""
     try:
         return read()
@@ -143,13 +144,28 @@ def _delimiter(file: Path) -> str:
     return "\t" if ".tsv" in [suffix.lower() for suffix in file.suffixes[-2:]] else ","
 
 
-def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any:
+@dataclass(frozen=True)
+class CsvLayout:
+    """How a CSV file is to be read: its columns, and their types where they are numbers or ids."""
+
+    names: list[str]
+    types: dict[str, Any]
+    parse: Any  # pyarrow.csv.ParseOptions
+
+    def convert(self, columns: list[str] | None = None) -> Any:
+        """pyarrow.csv.ConvertOptions for all columns or some."""
+        from pyarrow import csv
+
+        types = {name: kind for name, kind in self.types.items() if columns is None or name in columns}
+        return csv.ConvertOptions(null_values=_NULLS, column_types=types, include_columns=columns)
+
+
+def csv_layout(pa: Any, file: Path, delimiter: str | None = None) -> CsvLayout:
     """Features are read as float32 at once: by way of float64 they would be rounded twice."""
     from pyarrow import csv
 
     parse = csv.ParseOptions(delimiter=delimiter or _delimiter(file))
-    convert = csv.ConvertOptions(null_values=_NULLS)
-    with csv.open_csv(str(file), parse_options=parse, convert_options=convert) as start:
+    with csv.open_csv(str(file), parse_options=parse, convert_options=csv.ConvertOptions(null_values=_NULLS)) as start:
         schema = start.schema
     types = {}
     for field in schema:
@@ -160,15 +176,21 @@ def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any
             types[field.name] = pa.bool_()
         elif pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_null(field.type):
             types[field.name] = pa.float32() if role is None else pa.float64()
-    convert = csv.ConvertOptions(null_values=_NULLS, column_types=types)
+    return CsvLayout(schema.names, types, parse)
+
+
+def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any:
+    from pyarrow import csv
+
+    layout = csv_layout(pa, file, delimiter)
     read = csv.ReadOptions(use_threads=threads)
     try:
-        return csv.read_csv(str(file), read_options=read, parse_options=parse, convert_options=convert)
+        return csv.read_csv(str(file), read_options=read, parse_options=layout.parse, convert_options=layout.convert())
     except pa.ArrowInvalid as error:
-        raise DataError(f"cannot be read: {_with_column_name(str(error), schema.names)}") from None
+        raise DataError(f"cannot be read: {with_column_name(str(error), layout.names)}") from None
 
 
-def _with_column_name(reason: str, names: list[str]) -> str:
+def with_column_name(reason: str, names: list[str]) -> str:
     """pyarrow counts columns from 0 in its messages; a name says more."""
     for number, name in enumerate(names):
         reason = reason.replace(f"In CSV column #{number}:", f"in column {name!r}:")
@@ -178,23 +200,17 @@ def _with_column_name(reason: str, names: list[str]) -> str:
 def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, from_text: bool) -> Dataset:
     if queries not in ("required", "optional"):
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
-    names = tables[0].column_names
-    roles = _roles(files[0], names)
-    features = [name for name in names if name not in roles.values()]
+    roles, features = feature_columns(files, [table.column_names for table in tables])
     if "qid" not in roles and queries == "required":
-        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {_shown(names)}")
-    if not features:
-        raise DataError(f"{files[0]}: there is no feature column; there are: {_shown(names)}")
+        names = _shown(tables[0].column_names)
+        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {names}")
     for file, table in zip(files, tables, strict=True):
-        if sorted(table.column_names) != sorted(names):
-            odd = sorted(set(names) ^ set(table.column_names)) or ["one that is there twice"]
-            raise DataError(f"{file}: its columns are not those of {files[0]}: {_shown(odd)}")
         if table.num_rows == 0:
             raise DataError(f"{file}: the table has no rows")
     X = np.empty((sum(table.num_rows for table in tables), len(features)), dtype=FEATURE)
     start = 0
     for file, table in zip(files, tables, strict=True):
-        _fill(pa, file, table, features, X[start : start + table.num_rows])
+        fill_features(pa, file, table, features, X[start : start + table.num_rows])
         start += table.num_rows
     columns = {role: _joined(pa, files, tables, name, role) for role, name in roles.items()}
     qid = columns.get("qid")
@@ -214,6 +230,20 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, fro
         raise DataError(f"{files[0]}: {error}") from None
 
 
+def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[str, str], list[str]]:
+    """Which column of the files has which role, and which are features; every file must have the same columns."""
+    names = columns[0]
+    roles = _roles(files[0], names)
+    features = [name for name in names if name not in roles.values()]
+    if not features:
+        raise DataError(f"{files[0]}: there is no feature column; there are: {_shown(names)}")
+    for file, others in zip(files, columns, strict=True):
+        if sorted(others) != sorted(names):
+            odd = sorted(set(names) ^ set(others)) or ["one that is there twice"]
+            raise DataError(f"{file}: its columns are not those of {files[0]}: {_shown(odd)}")
+    return roles, features
+
+
 def _roles(file: Path, names: list[str]) -> dict[str, str]:
     """Which column has which role."""
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -229,7 +259,7 @@ def _roles(file: Path, names: list[str]) -> dict[str, str]:
     return roles
 
 
-def _fill(pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix) -> None:
+def fill_features(pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix) -> None:
     from pyarrow import compute
 
     for name in features:
@@ -243,7 +273,8 @@ def _fill(pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix
     start = 0
     for batch in table.select(features).to_batches(max_chunksize=_BATCH):
         for number, column in enumerate(batch.columns):
-            values = compute.cast(column, pa.float32(), safe=False)
+            is_float = column.type == pa.float32()  # as in CSV files: a cast would cost more than the rest
+            values = column if is_float else compute.cast(column, pa.float32(), safe=False)
             X[start : start + len(values), number] = values.to_numpy(zero_copy_only=False)
         start += batch.num_rows
 

@@ -93,6 +93,11 @@ class PreparedModel:
         """Memory that the prepared model takes."""
         return self._kernel.n_bytes
 
+    @property
+    def from_cache(self) -> bool:
+        """Whether preparing it took what an earlier run had compiled; engines that never compile have no such mark."""
+        return bool(getattr(self._kernel, "from_cache", False))
+
     def score(self, X: Any, *, precision: Precision = "single", n_threads: int | None = 1) -> FloatArray:
         """Score of every row of `X`, in float64. The bits depend on the precision alone: not on the engine, the
         instruction set, the number of threads or the other rows.
