@@ -34,6 +34,7 @@ void bind_svmlight(nb::module_& m);
 void bind_measures(nb::module_& m);
 void bind_significance(nb::module_& m);
 void bind_ensemble(nb::module_& m);
+void bind_compiled(nb::module_& m);
 void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
 

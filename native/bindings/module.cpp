@@ -20,6 +20,7 @@ NB_MODULE(_native, m) {
   bind_measures(m);
   bind_significance(m);
   bind_ensemble(m);
+  bind_compiled(m);
   bind_learner(m);
   bind_losses(m);
 }

@@ -10,6 +10,7 @@ import typer
 
 from rankwood.cli import datasets
 from rankwood.cli.arguments import spread_values
+from rankwood.cli.compile import compile
 from rankwood.cli.console import fail
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
@@ -31,6 +32,7 @@ app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("inspect")(inspect)
+app.command("compile")(compile)
 app.add_typer(datasets.app, name="datasets")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankwood.engines.base import Engine
+from rankwood.engines.ifelse import IFELSE
 from rankwood.engines.reference import REFERENCE
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
     from rankwood.ensemble import Ensemble
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE,)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE, IFELSE)}
 
 
 def get_engine(name: str) -> Engine:
