@@ -31,22 +31,22 @@ class CompiledTrees {
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
     const std::size_t block_rows = block_rows_for(rows.n_rows, n_features_, n_threads);
-    for_each_row_block(rows, block_rows, n_threads,
-                       [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
-                         check(functions(block).score(block, n_rows, stride, single ? 1 : 0, scores + first));
-                       });
+    const auto score_block = [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+      check(functions(block).score(block, n_rows, stride, single ? 1 : 0, scores + first));
+    };
+    for_each_row_block(rows, block_rows, n_threads, score_block);
   }
 
   // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.
   template <class T, class Leaf>
   void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {
     const std::size_t block_rows = block_rows_for(rows.n_rows, n_features_ + n_trees_, n_threads);
-    for_each_row_block(rows, block_rows, n_threads,
-                       [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
-                         std::vector<std::int32_t> found(n_rows * n_trees_);
-                         check(functions(block).leaves(block, n_rows, stride, found.data()));
-                         std::copy(found.begin(), found.end(), leaves + first * n_trees_);
-                       });
+    const auto find_block = [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+      std::vector<std::int32_t> found(n_rows * n_trees_);
+      check(functions(block).leaves(block, n_rows, stride, found.data()));
+      std::copy(found.begin(), found.end(), leaves + first * n_trees_);
+    };
+    for_each_row_block(rows, block_rows, n_threads, find_block);
   }
 
  private:
