@@ -284,13 +284,14 @@ def test_the_key_tells_compilers_cpus_and_versions_apart(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "another file"])
 def test_a_damaged_library_is_made_again(empty_cache, damage):
-    """In a process of its own: loading such a file could end it."""
+    """In processes of their own: who has loaded a library, or loads a damaged one, may end when it changes."""
     code = (
         "import rankwood as rw; from rankwood.engines.compiled import compiled\n"
         "model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 20.0, 300.0)), (1, 0.0, 4.0, 5.0, True)], base=0.1)\n"
         "print(compiled(model, '-O0')[0])"
     )
-    path, _ = compiled(small_model(), "-O0")
+    run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    path = Path(run().stdout.strip())
     content = path.read_bytes()
     middle = len(content) // 2
     path.write_bytes(
@@ -301,8 +302,8 @@ def test_a_damaged_library_is_made_again(empty_cache, damage):
             "another file": b"not a library\n" * 999,
         }[damage]
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (result.stdout, result.stderr) == (f"{path}\n", "")
+    result = run()
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{path}\n", "")
     assert path.read_bytes() == content
     assert os.listdir(empty_cache) == [path.name]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankwood._version import __version__
-from rankwood.dtypes import FloatArray
+from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.engines.base import fits_single
 from rankwood.engines.c_numbers import c_comment, c_number, c_table, round_down
 from rankwood.engines.c_trees import Splits, tree_functions
@@ -242,7 +242,7 @@ class CSource:
         }
 
 
-def _numbers(values: FloatArray | np.ndarray[tuple[int, ...], np.dtype[np.float32]], suffix: str = "") -> Iterable[str]:
+def _numbers(values: AnyArray, suffix: str = "") -> Iterable[str]:
     return (c_number(value, suffix) for value in values.tolist())
 
 

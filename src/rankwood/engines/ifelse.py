@@ -12,7 +12,7 @@ from rankwood.engines.base import Engine, Kernel, Limits
 if TYPE_CHECKING:
     from rankwood.ensemble import Ensemble
 
-MAX_NODES = 1_000_000  # a compiler takes about four minutes for so many on one CPU
+MAX_NODES = 1_000_000  # a compiler takes about five minutes for so many on one CPU
 
 
 def make_kernel(model: Ensemble) -> Kernel:
