@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ensemble.hpp"
-#include "parallel.hpp"
+#include "row_blocks.hpp"
 #include "rows.hpp"
 #include "sums.hpp"
 
@@ -91,7 +91,7 @@ class ReferenceTraversal {
   template <class T>
   void score(const Rows<T>& rows, const double* tree_weights, double base, double* scores, bool single,
              int n_threads) const {
-    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+    const auto score_block = [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
       std::int32_t leaf[block_rows];
       float group_sum[block_rows] = {};
       std::fill_n(scores + first, n_rows, base);
@@ -108,20 +108,22 @@ class ReferenceTraversal {
         for (std::size_t i = 0; i < n_rows; ++i) scores[first + i] += static_cast<double>(group_sum[i]);
         std::fill_n(group_sum, block_rows, 0.0f);
       }
-    });
+    };
+    for_each_row_block(rows, block_rows, n_threads, score_block);
   }
 
   // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.
   template <class T, class Leaf>
   void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {
-    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+    const auto find_block = [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
       std::int32_t leaf[block_rows];
       for (std::size_t tree = 0; tree < n_trees(); ++tree) {
         find_leaves(tree, block, stride, n_rows, leaf);
         Leaf* out = leaves + first * n_trees() + tree;
         for (std::size_t i = 0; i < n_rows; ++i) out[i * n_trees()] = static_cast<Leaf>(leaf[i]);
       }
-    });
+    };
+    for_each_row_block(rows, block_rows, n_threads, find_block);
   }
 
  private:
@@ -138,27 +140,6 @@ class ReferenceTraversal {
     }
     const TraversalNode* nodes = nodes_.data() + node_offsets_[tree];
     leaves_of_tree(nodes, block, stride, n_rows, leaf);
-  }
-
-  // Call task(first row, number of rows, features, stride between rows) for every block of rows. Features of a row
-  // stand side by side: where they do not in memory (column-major, strided), the block is copied.
-  template <class T, class Task>
-  void for_each_block(const Rows<T>& rows, int n_threads, const Task& task) const {
-    const std::size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
-    const bool in_place = rows.feature_stride == 1 && rows.row_stride >= 0;
-    parallel_for(n_blocks, n_threads, [&](std::size_t b) {
-      const std::size_t first = b * block_rows, n_rows = std::min(block_rows, rows.n_rows - first);
-      const T* start = rows.data + static_cast<std::ptrdiff_t>(first) * rows.row_stride;
-      if (in_place) return task(first, n_rows, start, static_cast<std::size_t>(rows.row_stride));
-      std::vector<T> copy(n_rows * rows.n_features);
-      for (std::size_t f = 0; f < rows.n_features; ++f) {
-        const T* column = start + static_cast<std::ptrdiff_t>(f) * rows.feature_stride;
-        for (std::size_t i = 0; i < n_rows; ++i) {
-          copy[i * rows.n_features + f] = column[static_cast<std::ptrdiff_t>(i) * rows.row_stride];
-        }
-      }
-      task(first, n_rows, copy.data(), rows.n_features);
-    });
   }
 
   std::vector<TraversalNode> nodes_;

@@ -21,6 +21,7 @@ NB_MODULE(_native, m) {
   bind_significance(m);
   bind_ensemble(m);
   bind_engines(m);
+  bind_compiled(m);
   bind_learner(m);
   bind_losses(m);
 }

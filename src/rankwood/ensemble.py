@@ -371,6 +371,9 @@ class Ensemble:
         nodes = (self.feature, self.threshold, self.left, self.right, missing_left)
         return *nodes, self.leaf_value, self.node_offsets, self.n_features
 
+    def _weighted_arrays(self) -> tuple[Any, ...]:
+        return *self._tree_arrays(), self.tree_weights, self.base
+
     def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
         from rankwood.engines.registry import choose_engine, get_engine
 

@@ -11,6 +11,7 @@ import typer
 from rankwood.cli import datasets
 from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
+from rankwood.cli.compile import compile
 from rankwood.cli.console import fail
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
@@ -33,6 +34,7 @@ app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
+app.command("compile")(compile)
 app.add_typer(datasets.app, name="datasets")
 
 

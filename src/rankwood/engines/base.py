@@ -40,6 +40,7 @@ class Limits:
 
     max_leaves: int | None = None  # of a tree
     max_depth: int | None = None  # of a tree
+    max_nodes: int | None = None  # inner nodes of all trees
     needs_compiler: bool = False
 
 
@@ -66,6 +67,8 @@ class Engine:
             return f"a tree has {topology.max_leaves:,} leaves and engine {self.name!r} takes {limits.max_leaves:,}"
         if limits.max_depth is not None and topology.max_depth > limits.max_depth:
             return f"a tree is {topology.max_depth:,} deep and engine {self.name!r} takes {limits.max_depth:,}"
+        if limits.max_nodes is not None and topology.n_nodes > limits.max_nodes:
+            return f"there are {topology.n_nodes:,} inner nodes and engine {self.name!r} takes {limits.max_nodes:,}"
         return self.find_obstacle()
 
     def prepare(self, model: Ensemble) -> PreparedModel:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _make_kernel(model: Ensemble) -> Kernel:
-    return _native.Bitslice(*model._tree_arrays(), tree_weights=model.tree_weights, base=model.base)
+    return _native.Bitslice(*model._weighted_arrays())
 
 
 BITSLICE = Engine(

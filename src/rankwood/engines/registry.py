@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from rankwood.engines.base import Engine
 from rankwood.engines.bitslice import BITSLICE
+from rankwood.engines.ifelse import IFELSE
 from rankwood.engines.reference import REFERENCE
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
     from rankwood.ensemble import Ensemble
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE, BITSLICE)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE, BITSLICE, IFELSE)}
 
 
 def get_engine(name: str) -> Engine:
