@@ -62,13 +62,14 @@ class Engine:
 
     def obstacle(self, model: Ensemble) -> str | None:
         """Why this engine cannot score `model` here; None when it can."""
-        limits, topology = self.limits, model.topology()
-        if limits.max_leaves is not None and topology.max_leaves > limits.max_leaves:
-            return f"a tree has {topology.max_leaves:,} leaves and engine {self.name!r} takes {limits.max_leaves:,}"
-        if limits.max_depth is not None and topology.max_depth > limits.max_depth:
-            return f"a tree is {topology.max_depth:,} deep and engine {self.name!r} takes {limits.max_depth:,}"
-        if limits.max_nodes is not None and topology.n_nodes > limits.max_nodes:
-            return f"there are {topology.n_nodes:,} inner nodes and engine {self.name!r} takes {limits.max_nodes:,}"
+        limits, n_nodes = self.limits, model.n_nodes
+        most_leaves, depth = int(np.diff(model.leaf_offsets).max(initial=0)), int(model._depths.max(initial=0))
+        if limits.max_leaves is not None and most_leaves > limits.max_leaves:
+            return f"a tree has {most_leaves:,} leaves and engine {self.name!r} takes {limits.max_leaves:,}"
+        if limits.max_depth is not None and depth > limits.max_depth:
+            return f"a tree is {depth:,} deep and engine {self.name!r} takes {limits.max_depth:,}"
+        if limits.max_nodes is not None and n_nodes > limits.max_nodes:
+            return f"there are {n_nodes:,} inner nodes and engine {self.name!r} takes {limits.max_nodes:,}"
         return self.find_obstacle()
 
     def prepare(self, model: Ensemble) -> PreparedModel:
