@@ -3,14 +3,7 @@
 // Included by isa/table.inl, once per instruction set. bitslice.hpp says how trees are cut up.
 #include "score/bytes.inl"
 #include "score/kernels.hpp"
-
-#if defined(__clang__)
-#define RANKWOOD_UNROLL _Pragma("unroll")
-#elif defined(__GNUC__)
-#define RANKWOOD_UNROLL _Pragma("GCC unroll 16")
-#else
-#define RANKWOOD_UNROLL
-#endif
+#include "score/unroll.hpp"
 
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {

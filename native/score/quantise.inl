@@ -9,6 +9,7 @@
 #endif
 
 #include "score/kernels.hpp"
+#include "score/unroll.hpp"
 
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
@@ -68,24 +69,28 @@ inline std::int32_t count_below(const T* t, T x) {
 }
 #endif
 
-// Levels is the number of levels, 0: as the table says.
-template <int Levels, class T>
+// Levels is the number of levels, 0: as the table says. A missing value is below no threshold and gets code 0, unless
+// NanCode says that it may have another.
+template <int Levels, bool NanCode, class T>
 inline std::int32_t code_of(const SearchTable<T>& column, T x) {
   const int n_levels = Levels != 0 ? Levels : column.n_levels;
   std::int32_t code = 0;
   for (int level = 0; level < n_levels; ++level) {
     code = 16 * code + count_below(column.level[level] + 16 * static_cast<std::ptrdiff_t>(code), x);
   }
-  return x == x ? code : column.nan_code;
+  return NanCode && x != x ? column.nan_code : code;
 }
 
-template <int Offset, int Levels, class T, class Code>
-inline void quantise_column(const QuantiseTask<T>& task, const SearchTable<T>& column, Code* out) {
+template <int Offset, int Levels, bool NanCode, class T, class Code>
+inline void quantise_column(const QuantiseTask<T>& task, const SearchTable<T>& given, Code* out) {
+  const SearchTable<T> column = given;  // a copy that writing codes cannot change
   const T* x = task.rows + static_cast<std::ptrdiff_t>(column.feature) * task.feature_stride;
-  for (std::size_t row = 0; row < task.n_rows; ++row) {
-    *out = static_cast<Code>(code_of<Levels>(column, *x) + Offset);
-    x += task.row_stride;
-    out += task.code_row_stride;
+  const std::ptrdiff_t x_stride = task.row_stride;
+  const std::size_t n_rows = task.n_rows, out_stride = task.code_row_stride;
+  RANKWOOD_UNROLL_4 for (std::size_t row = 0; row < n_rows; ++row) {
+    *out = static_cast<Code>(code_of<Levels, NanCode>(column, *x) + Offset);
+    x += x_stride;
+    out += out_stride;
   }
 }
 
@@ -94,15 +99,17 @@ void quantise(const QuantiseTask<T>& task, Code* codes) {
   for (std::size_t c = 0; c < task.n_columns; ++c) {
     const SearchTable<T>& column = task.columns[c];
     Code* out = codes + c * task.code_column_stride;
-    switch (column.n_levels) {
-      case 1:
-        quantise_column<Offset, 1>(task, column, out);
-        break;
-      case 2:
-        quantise_column<Offset, 2>(task, column, out);
-        break;
-      default:
-        quantise_column<Offset, 0>(task, column, out);
+    const bool nan_code = column.nan_code != 0;
+    if (column.n_levels == 1 && !nan_code) {
+      quantise_column<Offset, 1, false>(task, column, out);
+    } else if (column.n_levels == 1) {
+      quantise_column<Offset, 1, true>(task, column, out);
+    } else if (column.n_levels == 2 && !nan_code) {
+      quantise_column<Offset, 2, false>(task, column, out);
+    } else if (column.n_levels == 2) {
+      quantise_column<Offset, 2, true>(task, column, out);
+    } else {
+      quantise_column<Offset, 0, true>(task, column, out);
     }
   }
 }
