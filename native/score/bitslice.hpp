@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "aligned.hpp"
@@ -47,8 +48,6 @@ class Bitslice {
 
   std::size_t n_features() const { return n_features_; }
   std::size_t n_trees() const { return n_trees_; }
-  const BitsliceTrees& trees() const { return trees_; }
-  const Quantiser& quantiser() const { return quantiser_; }
   std::size_t n_bytes() const {
     return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +
            bytes(trees_.cluster5) + bytes(trees_.cluster6) + bytes(trees_.upper) + bytes(trees_.joins) +

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "ensemble.hpp"
@@ -177,31 +177,20 @@ class BitsliceBuilder {
     operands_[static_cast<std::size_t>(at)] = join.slot;
   }
 
-  // The upper cluster whose highest node so far is `at`: `at` and the clusters of its children, if all that fits; else
-  // `at` and the larger of them; else `at` alone.
+  // The upper cluster whose highest node so far is `at`: `at` and the clusters of its children, as far as that fits.
   void grow_upper(std::int32_t at) {
     const std::int32_t left = model_.left[child(at)], right = model_.right[child(at)];
-    Upper all = {{at}, {}};
-    take(all, left);
-    take(all, right);
-    if (!fits(all)) {
-      const bool left_is_larger = nodes_of(left) >= nodes_of(right);
-      Upper one = {{at}, {}};
-      take(one, left_is_larger ? left : right);
-      leave(one, left_is_larger ? right : left);
-      all = one;
-      if (!fits(all)) {
-        all = {{at}, {}};
-        take(all, left_is_larger ? right : left);
-        leave(all, left_is_larger ? left : right);
-      }
-      if (!fits(all)) {
-        all = {{at}, {}};
-        leave(all, left);
-        leave(all, right);
-      }
+    const bool left_first = nodes_of(left) >= nodes_of(right);
+    const std::int32_t larger = left_first ? left : right, smaller = left_first ? right : left;
+    Upper grown;
+    for (const auto [take_larger, take_smaller] :
+         {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
+      grown = {{at}, {}};
+      take_larger ? take(grown, larger) : leave(grown, larger);
+      take_smaller ? take(grown, smaller) : leave(grown, smaller);
+      if (fits(grown)) break;
     }
-    upper_[static_cast<std::size_t>(at)] = all;
+    upper_[static_cast<std::size_t>(at)] = grown;
   }
 
   struct Upper {
