@@ -183,7 +183,7 @@ class BitsliceBuilder {
     const bool left_first = nodes_of(left) >= nodes_of(right);
     const std::int32_t larger = left_first ? left : right, smaller = left_first ? right : left;
     Upper grown;
-    for (const auto [take_larger, take_smaller] :
+    for (const auto& [take_larger, take_smaller] :
          {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
       grown = {{at}, {}};
       take_larger ? take(grown, larger) : leave(grown, larger);
