@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,6 +68,7 @@ def footnotes(rows: list[Row], plan: Plan) -> Iterator[str]:
         if row.left_out:
             yield f"{row.scorer} left out: {row.left_out}"
     yield from thread_warnings(rows)
+    yield from noise_warnings(rows)
 
 
 def thread_warnings(rows: list[Row]) -> Iterator[str]:
@@ -75,3 +77,11 @@ def thread_warnings(rows: list[Row]) -> Iterator[str]:
         busy = [cell.cpu_share for (threads, batch), cell in row.cells.items() if threads == 1 and batch >= 100]
         if busy and max(busy) > 1.2:
             yield f"{row.scorer}: told to use one thread, used {max(busy):.1f} CPUs"
+
+
+def noise_warnings(rows: list[Row]) -> Iterator[str]:
+    """One thread should have a processor to itself: CPU time tells that too."""
+    shares = [cell.cpu_share for row in rows for (threads, _), cell in row.cells.items() if threads == 1]
+    if shares and statistics.median(shares) < 0.95:
+        got = statistics.median(shares)
+        yield f"NOISY: one thread got {got:.0%} of a CPU; other work disturbed these figures, those of two threads most"
