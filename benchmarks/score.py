@@ -18,7 +18,7 @@ these trees. CatBoost cannot and gets as many oblivious trees of as many leaves:
 What is timed: calls from a float32 matrix in memory to scores, with whatever conversion and quantisation the tool does
 inside. Median of repeated calls after a warm-up, on different rows as long as there are any; a cell gets a fixed time.
 Where a call with the largest batch would take longer than five seconds it gets fewer documents, marked *. Each tool is
-told the number of threads in its own way, and CPU time is compared with wall-clock time to see that it obeyed. What a
+told the number of threads in its own way; the CPU time of the calling thread shows whether one thread was one. What a
 tool needs once per model is listed as "prepare", without reading our file and without our conversion into its format.
 
 Before a time counts, scores must agree with our reference engine to 1e-5 of their size; the largest deviation is in the

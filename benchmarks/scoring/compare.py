@@ -59,7 +59,7 @@ def run_shape(subject: Subject, peers: list[Peer], engines: list[str], plan: Pla
     able = [peer for peer in peers if (peer.takes_forests if subject.is_forest else peer.takes_boosted)]
     for scorer in [*rankwood_rows(subject, engines), *able]:
         ours = isinstance(scorer, Rankwood)
-        row = Row(subject.shape, scorer.name, isa if ours else None, scorer.note)
+        row = Row(subject.shape, scorer.name, isa if ours else None)
         print(f"{subject.shape}: {scorer.name}{f' [{isa}]' if ours else ''} ...", file=sys.stderr, flush=True)
         try:
             run_scorer(scorer, subject, X, checked, expected, plan, row)
@@ -83,7 +83,7 @@ def run_scorer(
     scorer: Peer, subject: Subject, X: Matrix, checked: Matrix, expected: NDArray[np.float64], plan: Plan, row: Row
 ) -> None:
     scorer.prepare(subject)
-    row.prepare_s = scorer.prepare_s
+    row.prepare_s, row.note = scorer.prepare_s, scorer.note
     scores = scorer.scores(checked)
     if scorer.same_model:
         row.deviation = deviation(scores, expected)

@@ -86,7 +86,9 @@ class Lleaves(Peer):
     def prepare(self, subject: Subject) -> None:
         model = self.convert(subject)
         self.worker = Worker()
-        key = compiled_key(model, json.dumps(self.worker.ask(do="versions")))
+        versions = self.worker.ask(do="versions")
+        self.note = f"{type(self).note} ({', '.join(f'{name} {version}' for name, version in versions.items())})"
+        key = compiled_key(model, json.dumps(versions))
         cache = str(cache_directory() / f"{self.name.replace(' ', '-')}-{subject.shape}-{key}")
         answer = self.worker.ask(do="compile", model=str(model), cache=cache, use_fp64=self.use_fp64)
         self.prepare_s = answer["prepare_s"]

@@ -72,11 +72,11 @@ def footnotes(rows: list[Row], plan: Plan) -> Iterator[str]:
 
 
 def thread_warnings(rows: list[Row]) -> Iterator[str]:
-    """One thread must be one: CPU time tells."""
+    """One thread must be one: the CPU time of the calling thread tells."""
     for row in rows:
-        busy = [cell.cpu_share for (threads, batch), cell in row.cells.items() if threads == 1 and batch >= 100]
-        if busy and max(busy) > 1.2:
-            yield f"{row.scorer}: told to use one thread, used {max(busy):.1f} CPUs"
+        shares = [cell.elsewhere for (threads, batch), cell in row.cells.items() if threads == 1 and batch >= 100]
+        if shares and max(shares) > 0.1:
+            yield f"{row.scorer}: told to use one thread, it spent up to {max(shares):.0%} of its CPU time in others"
 
 
 def noise_warnings(rows: list[Row]) -> Iterator[str]:

@@ -32,7 +32,8 @@ class Cell:
     spread: float  # 90th less 10th percentile, over the median
     n_docs: int  # per call
     n_calls: int
-    cpu_share: float  # CPU time of the process over wall-clock time: about the number of threads at work
+    cpu_share: float  # CPU time of the process over wall-clock time: below 1 for a thread that had to wait its turn
+    elsewhere: float  # share of that CPU time in other threads than the caller's
 
 
 def measure(score: Scorer, X: NDArray[np.float32], batch: int, budget: Budget) -> Cell:
@@ -43,15 +44,16 @@ def measure(score: Scorer, X: NDArray[np.float32], batch: int, budget: Budget) -
     blocks = [X[start : start + n_docs] for start in range(0, min(len(X) - n_docs + 1, 4096 * n_docs), n_docs)]
     warm_up(score, blocks, budget)
     times: list[float] = []
-    started, cpu = time.perf_counter(), time.process_time()
+    started, cpu, own = time.perf_counter(), time.process_time(), time.thread_time()
     elapsed = 0.0
     while elapsed < budget.seconds or (len(times) < budget.few and elapsed < budget.longest):
         times.append(one_call(score, blocks[len(times) % len(blocks)]))
         elapsed = time.perf_counter() - started
-    cpu = time.process_time() - cpu
+    cpu, own = time.process_time() - cpu, time.thread_time() - own
+    elsewhere = max(0.0, 1.0 - own / cpu) if cpu > 0 else 0.0
     median = statistics.median(times)
     low, high = np.quantile(times, [0.1, 0.9])
-    return Cell(1e6 * median / n_docs, float(high - low) / median, n_docs, len(times), cpu / elapsed)
+    return Cell(1e6 * median / n_docs, float(high - low) / median, n_docs, len(times), cpu / elapsed, elsewhere)
 
 
 def affordable(n_docs: int, seconds_per_doc: float, longest: float) -> int:
