@@ -15,6 +15,7 @@ from pathlib import Path
 
 import lightgbm
 import numpy as np
+from conversions import from_lightgbm
 
 import rankwood as rw
 
@@ -25,19 +26,6 @@ def train(n_trees: int, n_leaves: int, n_docs: int) -> tuple[lightgbm.Booster, n
     y = X[:, :20] @ rng.normal(size=20) + 2 * (X[:, 20] > 1) * X[:, 21] + rng.normal(size=n_docs)
     options = {"num_leaves": n_leaves, "learning_rate": 0.05, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 2}
     return lightgbm.train(options, lightgbm.Dataset(X, y), n_trees), X
-
-
-def convert(booster: lightgbm.Booster) -> rw.Ensemble:
-    """Trees of a booster without categories, trained on data without missing values (NaN then counts as 0)."""
-
-    def nested(node: dict) -> tuple | float:
-        if "leaf_value" in node:
-            return node["leaf_value"]
-        children = nested(node["left_child"]), nested(node["right_child"])
-        return node["split_feature"], node["threshold"], *children, node["threshold"] >= 0.0
-
-    trees = booster.dump_model()["tree_info"]
-    return rw.Ensemble.from_trees((nested(tree["tree_structure"]) for tree in trees), n_features=booster.num_feature())
 
 
 def best(run, repeat: int) -> float:
@@ -96,7 +84,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     booster, X = train(arguments.trees, arguments.leaves, arguments.docs)
-    model = convert(booster)
+    model = from_lightgbm(booster)
     scoring(booster, model, X, arguments.repeat)
     handling(model, X, arguments.repeat)
 
