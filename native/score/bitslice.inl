@@ -58,7 +58,7 @@ inline void run_clusters(const Cluster<E>* clusters, std::uint32_t n, const Bits
 template <std::size_t V>
 inline void run_upper(const UpperCluster* clusters, std::uint32_t n, const BitsliceBlock& block) {
   constexpr std::size_t bytes = V * kWidth;
-  constexpr int E = UpperCluster::kNodes;
+  constexpr int E = UpperCluster::kNodes, C = UpperCluster::kBelow;
   for (std::uint32_t c = 0; c < n; ++c) {
     const UpperCluster& cluster = clusters[c];
     const std::int8_t* codes[E];
@@ -68,18 +68,18 @@ inline void run_upper(const UpperCluster* clusters, std::uint32_t n, const Bitsl
       cut[e] = repeat(cluster.cut[e]);
     }
     const Bytes index = table16(cluster.index), child = table16(cluster.child);
-    const std::uint8_t *first = block.slots + cluster.below[0] * bytes,
-                       *second = block.slots + cluster.below[1] * bytes,
-                       *third = block.slots + cluster.below[2] * bytes;
+    const std::uint8_t* below[C];
+    for (int i = 0; i < C; ++i) below[i] = block.slots + cluster.below[i] * bytes;
     std::uint8_t* out = block.slots + cluster.slot * bytes;
     RANKWOOD_UNROLL for (std::size_t at = 0; at < bytes; at += kWidth) {
       const Bytes decisions = decide<E>(cut, codes, at);
       Bytes which = lookup16(child, decisions);
-      Bytes found = select_by_sign(which, load(first + at), lookup16(index, decisions));
-      which += which;
-      found = select_by_sign(which, load(second + at), found);
-      which += which;
-      store(out + at, select_by_sign(which, load(third + at), found));
+      Bytes found = lookup16(index, decisions);
+      for (int i = 0; i < C; ++i) {
+        if (i > 0) which += which;  // the next bit becomes the sign
+        found = select_by_sign(which, load(below[i] + at), found);
+      }
+      store(out + at, found);
     }
   }
 }

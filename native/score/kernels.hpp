@@ -43,10 +43,10 @@ struct Cluster {
   std::uint8_t index[E == 1 ? 2 : E <= 4 ? 16 : 1 << E];
 };
 
-// Connected nodes above clusters, with what lies below: leaves, and up to three results that exist already.
-// index[d] is the leaf reached; where child[d] has bit 7, 6 or 5, it is the result in below[0], below[1] or below[2].
+// Connected nodes above clusters, with what lies below: leaves, and up to four results that exist already.
+// index[d] is the leaf reached; where child[d] has bit 7, 6, 5 or 4, it is the result in below[0], [1], [2] or [3].
 struct UpperCluster {
-  static constexpr int kNodes = 4, kBelow = 3;
+  static constexpr int kNodes = 4, kBelow = 4;
   std::uint16_t column[kNodes];
   std::int8_t cut[kNodes];
   std::uint16_t below[kBelow];
