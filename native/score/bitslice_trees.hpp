@@ -145,27 +145,42 @@ class BitsliceBuilder {
   // All nodes of the unit, children before parents. Returns where the root's result is.
   std::uint16_t add_nodes() {
     operands_.assign(spans_.size(), 0);
-    upper_.assign(spans_.size(), {});
-    for (std::size_t i = order_.size(); i-- > 0;) {
-      const std::int32_t at = order_[i];
-      if (size_of(at) <= cluster_nodes_) continue;
-      if (has_lookup_) {
-        grow_upper(at);
-      } else {
-        add_join(at);
+    if (has_lookup_) {
+      add_uppers();
+    } else {
+      for (std::size_t i = order_.size(); i-- > 0;) {
+        if (is_upper(order_[i])) operands_[static_cast<std::size_t>(order_[i])] = add_join(order_[i]);
       }
     }
     return operand(0);
   }
 
+  void add_uppers() {
+    upper_.assign(spans_.size(), {});
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      if (is_upper(order_[i])) grow_upper(order_[i]);
+    }
+    std::vector<bool> is_root(spans_.size(), false);  // those that no cluster above has taken
+    is_root[0] = is_upper(0);
+    for (const std::int32_t at : order_) {
+      if (!is_root[static_cast<std::size_t>(at)]) continue;
+      for (const std::int32_t below : upper_[static_cast<std::size_t>(at)].below) {
+        is_root[static_cast<std::size_t>(below)] = is_upper(below);
+      }
+    }
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      const std::size_t at = static_cast<std::size_t>(order_[i]);
+      if (is_root[at]) operands_[at] = add_upper(order_[i]);
+    }
+  }
+
   // Where the result of a child, or of the root, is. A cluster is made when it is first asked for, which is once.
   std::uint16_t operand(std::int32_t at) {
     if (!is_inner(at)) return static_cast<std::uint16_t>(kConstant | index_of(at));
-    if (size_of(at) <= cluster_nodes_) return add_cluster(at);
-    return has_lookup_ ? add_upper(at) : operands_[static_cast<std::size_t>(at)];
+    return is_upper(at) ? operands_[static_cast<std::size_t>(at)] : add_cluster(at);
   }
 
-  void add_join(std::int32_t at) {
+  std::uint16_t add_join(std::int32_t at) {
     const std::size_t node = child(at);
     Join join = {};
     join.column = column_of(node);
@@ -174,7 +189,7 @@ class BitsliceBuilder {
     join.right = operand(model_.right[node]);
     join.slot = (join.left & kConstant) == 0 ? join.left : join.right;
     trees.joins.push_back(join);
-    operands_[static_cast<std::size_t>(at)] = join.slot;
+    return join.slot;
   }
 
   // The upper cluster whose highest node so far is `at`: `at` and the clusters of its children, as far as that fits.
