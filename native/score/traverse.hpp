@@ -61,17 +61,8 @@ class TraverseWith {
 
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
-    std::fill_n(scores, rows.n_rows, base_);
     for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, const Code* codes) {
-      if (!single) {
-        for_each_tile(codes, n, values64_.data(),
-                      [&](const Tile& tile, std::size_t row) { sum_doubles(tile, scores + first + row); });
-        return;
-      }
-      const std::unique_ptr<float[]> sums(new float[n]());
-      for_each_tile(codes, n, values32_.data(), [&](const Tile& tile, std::size_t row) {
-        sum_singles(tile, sums.get() + row, scores + first + row);
-      });
+      score_block(codes, n, scores + first, single);
     });
   }
 
@@ -79,12 +70,7 @@ class TraverseWith {
   template <class T, class Leaf>
   void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {
     for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, const Code* codes) {
-      for_each_tile(codes, n, values32_.data(), [&](const Tile& tile, std::size_t row) {
-        for (std::size_t tree = tile.first_tree; tree < end_of(tile); ++tree) {
-          Leaf* out = leaves + (first + row) * n_trees_ + tree;
-          for (std::size_t i = 0; i < tile.n_rows; ++i) out[i * n_trees_] = static_cast<Leaf>(leaf_of(tile, tree, i));
-        }
-      });
+      leaves_of_block(codes, n, leaves + first * n_trees_);
     });
   }
 
@@ -112,6 +98,28 @@ class TraverseWith {
       codes[0] = 0;  // a model without thresholds: what leaves look at
       quantiser_.quantise(rows, first, end - first, codes.get(), 1, stride);
       task(first, end - first, codes.get());
+    });
+  }
+
+  void score_block(const Code* codes, std::size_t n_rows, double* scores, bool single) const {
+    std::fill_n(scores, n_rows, base_);
+    if (!single) {
+      for_each_tile(codes, n_rows, values64_.data(),
+                    [&](const Tile& tile, std::size_t row) { sum_doubles(tile, scores + row); });
+      return;
+    }
+    const std::unique_ptr<float[]> sums(new float[n_rows]());
+    for_each_tile(codes, n_rows, values32_.data(),
+                  [&](const Tile& tile, std::size_t row) { sum_singles(tile, sums.get() + row, scores + row); });
+  }
+
+  template <class Leaf>
+  void leaves_of_block(const Code* codes, std::size_t n_rows, Leaf* leaves) const {
+    for_each_tile(codes, n_rows, values32_.data(), [&](const Tile& tile, std::size_t row) {
+      for (std::size_t tree = tile.first_tree; tree < end_of(tile); ++tree) {
+        Leaf* out = leaves + row * n_trees_ + tree;
+        for (std::size_t i = 0; i < tile.n_rows; ++i) out[i * n_trees_] = static_cast<Leaf>(leaf_of(tile, tree, i));
+      }
     });
   }
 

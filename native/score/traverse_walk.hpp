@@ -38,8 +38,8 @@ struct TraverseTile {
   static constexpr std::size_t kMaxPaths = 1024;
   struct Path {
     std::uint32_t at;    // node
-    std::uint32_t slot;  // where its leaf is to be written
-    std::uint32_t row;   // where its codes start
+    std::uint16_t slot;  // where its leaf is noted
+    std::uint16_t row;
   };
 
   const TraverseTrees<Field>* trees;
@@ -70,9 +70,10 @@ struct TraverseTile {
   }
 
   // Note where a path is, and keep it if that is no leaf.
-  void note(const Node* nodes, std::size_t at, std::uint32_t slot, std::uint32_t row, std::size_t& n_paths) {
+  void note(const Node* nodes, std::size_t at, std::size_t slot, std::size_t row, std::size_t& n_paths) {
     leaf[slot] = nodes[at].leaf;
-    paths[n_paths] = {static_cast<std::uint32_t>(at), slot, row};
+    paths[n_paths] = {static_cast<std::uint32_t>(at), static_cast<std::uint16_t>(slot),
+                      static_cast<std::uint16_t>(row)};
     n_paths += static_cast<std::size_t>(nodes[at].step != 0);
   }
 
@@ -93,9 +94,7 @@ struct TraverseTile {
         do {
           ((at[I] = next(nodes, row_codes, at[I])), ...);
         } while (--n_steps > 0);
-        (note(nodes, at[I], static_cast<std::uint32_t>((tree + I) * n_rows + row),
-              static_cast<std::uint32_t>(row * stride), n_paths),
-         ...);
+        (note(nodes, at[I], (tree + I) * n_rows + row, row, n_paths), ...);
       }
     }
     return n_paths;
@@ -110,7 +109,7 @@ struct TraverseTile {
     std::size_t n_left = 0;
     for (std::size_t i = 0; i < n_paths; i += kPaths) {
       const Path path[kPaths] = {paths[i + I]...};
-      const Code* const row_codes[kPaths] = {codes + path[I].row...};
+      const Code* const row_codes[kPaths] = {codes + path[I].row * stride...};
       std::size_t at[kPaths] = {path[I].at...};
       int n_steps = more_steps;
       do {
