@@ -62,7 +62,7 @@ class TraverseBuilder {
     const auto idle = static_cast<std::uint32_t>(new_lines(1));
     trees.nodes[idle] = leaf_node(0);
     trees.root.resize(model.n_trees + 2 * kPaths, idle);
-    trees.first_leaf.resize(model.n_trees + 2 * kPaths, 0);
+    trees.first_leaf.resize(model.n_trees + 2 * kPaths, model.n_leaves);
     if (model.n_trees > 0) trees.usual_depth = depths / static_cast<double>(model.n_trees);
   }
 
