@@ -23,6 +23,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.learners import ordinal
 from rankwood.learners.boosting import Boosted, boost
 from rankwood.learners.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
 from rankwood.learners.checkpoint import Checkpoint
@@ -251,7 +252,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         }
         notes = {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
         if start is not None:
-            notes["init_model"] = start.metadata
+            notes["init_model"] = {name: note for name, note in start.metadata.items() if name != ordinal.NOTE}
         self.ensemble_: Ensemble = result.ensemble.with_metadata(**notes)
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score

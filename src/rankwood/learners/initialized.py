@@ -11,7 +11,9 @@ from typing import Any
 
 from sklearn.base import clone
 
+from rankwood.atomic import check_writable
 from rankwood.data.binning import BinnedDataset
+from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.learners.checkpoint import Checkpoint, check_identity, identify
@@ -25,8 +27,8 @@ from rankwood.learners.tasks import Task
 class InitializedMART(MART):
     """iGBRT: trees boosted from where a forest ends (Mohan et al. 2011, algorithm 3); forest and trees are one model.
 
-    forest    what to start from: an Ensemble, of rankwood or imported; a fitted ranker; or an estimator, of which a copy
-              is first fitted to the same data with the same task. None: a RandomForest as in the paper
+    forest    what to start from: an Ensemble, of rankwood or imported; a fitted ranker; or an estimator, of which a
+              copy is first fitted to the same data with the same task. None: a RandomForest as in the paper
 
     The other parameters are MART's; trees have depth 4 at most, as in the paper. With task="ordinal" every binary
     problem has a forest of its own to start from. scikit-learn's `clone`, and so its cross-validation, forgets what a
@@ -84,11 +86,16 @@ def paper_forest(n_trees: int = 1000, **parameters: Any) -> Any:
 def fit_forest(forest: Any, task: Task, train: BinnedDataset) -> Ensemble:
     """A copy of an estimator, fitted to the data for the task; one for every problem when it knows of no tasks."""
     if "task" in forest.get_params(deep=False):
-        return ensemble_of(clone(forest).set_params(task=task.name).fit(train.data), "forest")
+        return _fitted(clone(forest).set_params(task=task.name), train.data)
     targets = task.targets(train.data.y)
-    return task.combine(
-        [ensemble_of(clone(forest).fit(relabelled(train.data, target)), "forest") for target in targets]
-    )
+    return task.combine([_fitted(clone(forest), relabelled(train.data, target)) for target in targets])
+
+
+def _fitted(forest: Any, data: Dataset) -> Ensemble:
+    model = getattr(forest.fit(data), "ensemble_", None)
+    if not isinstance(model, Ensemble):
+        raise RankwoodError(f"forest must be a ranker that has an ensemble_ when fitted, got {type(forest).__name__}")
+    return model
 
 
 def _fit_or_load(forest: Any, task: Task, train: BinnedDataset, checkpoint: Checkpoint | None) -> Ensemble:
@@ -99,6 +106,7 @@ def _fit_or_load(forest: Any, task: Task, train: BinnedDataset, checkpoint: Chec
     parameters = {name: value for name, value in forest.get_params().items() if name != "n_jobs"}
     nothing = Ensemble.from_trees([], n_features=train.data.n_features)
     identity = identify(train, {}, nothing, {"forest": (type(forest).__name__, parameters), "task": task})
+    check_writable(path)
     if Path(path).exists():
         model = Ensemble.load(path)
         check_identity(path, model, identity)

@@ -99,7 +99,7 @@ def training_data(learner: Any, rows: Rows) -> BinnedDataset:
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
         if weights is not None and not weights.any():
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
-    if learner.missing == "zero":
+    if _missing_as_zero(learner):
         data = zero_filled(data)
     if not isinstance(rows.X, BinnedDataset):
         return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
@@ -140,7 +140,7 @@ def evaluation_data(
         qid, group = (None if values is None or place < 0 else values[place] for values in (eval_qid, eval_group))
         try:
             rows = Rows(X, y, qid, group)
-            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner), learner.missing == "zero")
+            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner), _missing_as_zero(learner))
         except ValueError as error:
             raise DataError(f"data set {name!r}: {error}") from error
     return watched
@@ -164,6 +164,10 @@ def _in_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset | Binn
     if missing_as_zero and (filled := zero_filled(data)) is not data:
         return filled
     return rows.X if isinstance(rows.X, BinnedDataset) else data
+
+
+def _missing_as_zero(learner: Any) -> bool:
+    return getattr(learner, "missing", "native") == "zero"
 
 
 def _behind(X: Any) -> Any:

@@ -68,10 +68,10 @@ def n_problems(model: Ensemble) -> int:
 def grade_probabilities(model: Ensemble, X: Any, *, n_threads: int | None = None) -> FloatArray:
     """Probability of every grade 0, 1, ..., C for every row of `X`, by a model that was trained with task="ordinal".
 
-    T_1, ..., T_C ought to rise from 0 to 1 but are learnt apart, and boosted trees may overshoot. Rows where they do not
-    are given the nearest that do, in least squares: isotonic regression, then clipping to [0, 1]. The first keeps their
-    sum, so the expected grade is the model's score unless something was clipped. P(grade = r) = T_{r+1} - T_r, with
-    T_0 = 0 and T_{C+1} = 1, is then never negative and sums to 1.
+    T_1, ..., T_C ought to rise from 0 to 1 but are learnt apart, and boosted trees may overshoot. Rows where they do
+    not are given the nearest that do, in least squares: isotonic regression, then clipping to [0, 1]. The first keeps
+    their sum, so the expected grade is the model's score unless something was clipped. P(grade = r) = T_{r+1} - T_r,
+    with T_0 = 0 and T_{C+1} = 1, is then never negative and sums to 1.
 
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=30, docs_per_query=20, n_features=5)
@@ -88,13 +88,13 @@ def grade_probabilities(model: Ensemble, X: Any, *, n_threads: int | None = None
 def nearest_distribution(below: FloatArray) -> FloatArray:
     """For every row the nearest values, in least squares, that rise and lie in [0, 1].
 
-    Isotonic regression by its min-max formula: entry c is the largest, over a <= c, of the smallest, over b >= c, of the
-    mean of entries a..b.
+    Isotonic regression by its min-max formula: entry c is the largest, over a <= c, of the smallest, over b >= c, of
+    the mean of entries a..b.
 
     >>> nearest_distribution(np.array([[0.2, 0.6, 0.4], [0.1, 0.5, 1.2]])).round(6).tolist()
     [[0.2, 0.5, 0.5], [0.1, 0.5, 1.0]]
     """
-    rising = below.copy()
+    rising: FloatArray = below.copy()
     wrong = np.flatnonzero((np.diff(below, axis=1) < 0.0).any(axis=1))
     if len(wrong):
         values = below[wrong]
@@ -104,7 +104,8 @@ def nearest_distribution(below: FloatArray) -> FloatArray:
             smallest = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
             np.maximum(fitted[:, a:], smallest, out=fitted[:, a:])
         rising[wrong] = np.maximum.accumulate(fitted, axis=1)  # rounding may have left a step down
-    return rising.clip(0.0, 1.0)
+    np.clip(rising, 0.0, 1.0, out=rising)
+    return rising
 
 
 class GradesMixin:

@@ -26,8 +26,8 @@ class LambdaMART(BoostedRanker):
     query_fraction, feature_fraction    share of the queries and features that a tree may see, drawn anew for each
     feature_sampling           whether features are drawn per "tree" or per "split"
     max_bins                   number of values that a feature is reduced to; data that comes in bins keeps its own
-    missing                    where missing values go: "native", learnt for each split; "zero", where 0 goes, as if they
-                               were 0 in training and scoring
+    missing                    where missing values go: "native", learnt for each split; "zero", where 0 goes, as if
+                               they were 0 in training and in scoring
     measure, convention        what is watched on validation data; the first measure is also what `score` returns
     early_stopping_rounds      stop when the first measure has not improved for so many trees, and restore the best size
     objective                  a function of your own instead of the learner's loss; see CustomLoss
