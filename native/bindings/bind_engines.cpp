@@ -1,5 +1,6 @@
 #include "bindings/trees.hpp"
 #include "score/bitslice.hpp"
+#include "score/traverse.hpp"
 
 namespace rankwood {
 namespace {
@@ -59,6 +60,9 @@ void bind_engine(nb::module_& m, const char* name, const char* doc) {
 
 }  // namespace
 
-void bind_engines(nb::module_& m) { bind_engine<Bitslice>(m, "Bitslice", "A model prepared for engine bitslice."); }
+void bind_engines(nb::module_& m) {
+  bind_engine<Bitslice>(m, "Bitslice", "A model prepared for engine bitslice.");
+  bind_engine<Traverse>(m, "Traverse", "A model prepared for engine traverse.");
+}
 
 }  // namespace rankwood

@@ -28,6 +28,8 @@ const Kernels table = {
         scoring::quantise<-128>,
         scoring::quantise<0>,
         scoring::quantise<0>,
+        scoring::quantise<0>,
+        scoring::quantise<0>,
         scoring::find_leaves,
         scoring::add_f32,
         scoring::add_f64,

@@ -85,9 +85,11 @@ struct ScoringKernels {
   std::size_t vector_bytes;  // documents side by side
   bool has_lookup;  // whether clusters may have more than one node; if not there are joins, else upper clusters
 
-  // quantise.inl; 8-bit codes are offset by -128
+  // quantise.inl; signed codes are offset by -128
   void (*quantise_f32_i8)(const QuantiseTask<float>& task, std::int8_t* codes);
   void (*quantise_f64_i8)(const QuantiseTask<double>& task, std::int8_t* codes);
+  void (*quantise_f32_u8)(const QuantiseTask<float>& task, std::uint8_t* codes);
+  void (*quantise_f64_u8)(const QuantiseTask<double>& task, std::uint8_t* codes);
   void (*quantise_f32_u16)(const QuantiseTask<float>& task, std::uint16_t* codes);
   void (*quantise_f64_u16)(const QuantiseTask<double>& task, std::uint16_t* codes);
 

@@ -80,7 +80,8 @@ class Quantiser {
     node_code_ = {};
   }
 
-  // Codes of the rows [first, first + n): codes[column * column_stride + row * row_stride]. Bytes are offset by -128.
+  // Codes of the rows [first, first + n): codes[column * column_stride + row * row_stride]. Signed ones are offset by
+  // -128.
   template <class T, class Code>
   void quantise(const Rows<T>& rows, std::size_t first, std::size_t n, Code* codes, std::size_t column_stride,
                 std::size_t row_stride) const {
@@ -107,6 +108,8 @@ class Quantiser {
   const std::vector<SearchTable<double>>& tables(double) const { return double_tables_; }
   static void run(const ScoringKernels& k, const QuantiseTask<float>& t, std::int8_t* c) { k.quantise_f32_i8(t, c); }
   static void run(const ScoringKernels& k, const QuantiseTask<double>& t, std::int8_t* c) { k.quantise_f64_i8(t, c); }
+  static void run(const ScoringKernels& k, const QuantiseTask<float>& t, std::uint8_t* c) { k.quantise_f32_u8(t, c); }
+  static void run(const ScoringKernels& k, const QuantiseTask<double>& t, std::uint8_t* c) { k.quantise_f64_u8(t, c); }
   static void run(const ScoringKernels& k, const QuantiseTask<float>& t, std::uint16_t* c) { k.quantise_f32_u16(t, c); }
   static void run(const ScoringKernels& k, const QuantiseTask<double>& t, std::uint16_t* c) {
     k.quantise_f64_u16(t, c);

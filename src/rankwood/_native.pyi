@@ -71,6 +71,25 @@ class CompiledTrees:
     def score(self, X: AnyArray, scores: FloatArray, single: bool, n_threads: int) -> None: ...
     def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
 
+class Traverse:
+    def __init__(
+        self,
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+        node_offsets: AnyArray,
+        n_features: int,
+        tree_weights: AnyArray,
+        base: float,
+    ) -> None: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def score(self, X: AnyArray, scores: AnyArray, single: bool, n_threads: int) -> None: ...
+    def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
+
 # bind_measures.cpp
 class MeasureKind(enum.Enum):
     NDCG = ...

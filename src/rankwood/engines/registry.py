@@ -8,12 +8,13 @@ from rankwood.engines.base import Engine
 from rankwood.engines.bitslice import BITSLICE
 from rankwood.engines.ifelse import IFELSE
 from rankwood.engines.reference import REFERENCE
+from rankwood.engines.traverse import TRAVERSE
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
     from rankwood.ensemble import Ensemble
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE, BITSLICE, IFELSE)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE, BITSLICE, TRAVERSE, IFELSE)}
 
 
 def get_engine(name: str) -> Engine:
