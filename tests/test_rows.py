@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rankwood import DataError, Dataset, Ensemble
-from rankwood.rows import row_blocks
+from rankwood.rows import is_plain, row_blocks
 from strategies.ensembles import big_ensemble
 
 pytestmark = pytest.mark.native
@@ -43,6 +43,25 @@ def test_floats_are_taken_as_they_are(X):
         ((rows, block),) = blocks
         assert block is same
         assert (rows.start, rows.stop) == (0, n_rows)
+
+
+def test_what_is_scored_without_a_second_look_scores_alike(model, X):
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for plain in (X, X.astype(np.float64), X[3:4], X[3:9], read_only):
+        assert is_plain(plain, 8)
+    record = np.zeros(len(X), dtype=np.dtype([("tag", "u1"), ("x", "f4", (8,))]))
+    record["x"] = X
+    unaligned = np.frombuffer(b" " + X.tobytes(), dtype=np.uint8)[1:].view(np.float32).reshape(X.shape)
+    subclass = X.view(type("Rows", (np.ndarray,), {}))
+    big_endian = X.astype(X.dtype.newbyteorder(">"))
+    expected = model.score(X)
+    for other in (np.asfortranarray(X), X[::-1][::-1], unaligned, subclass, big_endian, record["x"], X.astype(object)):
+        assert other is not X
+        assert_array_equal(model.score(other), expected)
+    for other in (np.asfortranarray(X), X[:, ::-1], X[::2], unaligned, subclass, big_endian, X[0], X[:0], X.tolist()):
+        assert not is_plain(other, 8)
+    assert not is_plain(X, 7)
 
 
 def test_pandas(model, X):

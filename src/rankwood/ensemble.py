@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from rankwood.model_arrays import (
     runs,
     to_json,
 )
-from rankwood.rows import row_blocks
+from rankwood.rows import is_plain, row_blocks
 from rankwood.threads import resolve_threads
 from rankwood.tree import Tree
 
@@ -215,6 +216,8 @@ class Ensemble:
         `rankwood.available_engines` lists the engines; "auto" takes the one that is fastest for so many rows.
         """
         threads = resolve_threads(n_threads)
+        if is_plain(X, self.n_features):
+            return self._prepare(engine, len(X)).score_plain(X, precision, threads)
         n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
         return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
 
@@ -379,12 +382,10 @@ class Ensemble:
         return *self._tree_arrays(), self.tree_weights, self.base
 
     def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
-        from rankwood.engines.registry import choose_engine, get_engine
-
-        name = choose_engine(self, n_rows) if engine == "auto" else engine
+        name = _registry().choose_engine(self, n_rows) if engine == "auto" else engine
         prepared = self._prepared.get(name)
         if prepared is None:
-            prepared = self._prepared[name] = get_engine(name).prepare(self)
+            prepared = self._prepared[name] = _registry().get_engine(name).prepare(self)
         return prepared
 
     def _reference(self) -> _native.ReferenceTraversal:
@@ -393,6 +394,14 @@ class Ensemble:
         if traversal is None:
             traversal = self._packed["reference"] = _native.ReferenceTraversal(*self._tree_arrays())
         return traversal
+
+
+@cache
+def _registry() -> Any:
+    """The engines, imported when something is first scored; an import statement on every call would cost more."""
+    from rankwood.engines import registry
+
+    return registry
 
 
 SCORING_ARRAYS = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "node_offsets", "tree_weights")

@@ -13,6 +13,7 @@ from rankwood.dtypes import AnyArray
 from rankwood.errors import DataError
 from rankwood.matrix import as_array, column_names, feature_names_of
 
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 BLOCK_BYTES = 16 << 20  # what must be converted is converted in pieces of about this size
 
 
@@ -38,6 +39,19 @@ def row_blocks(
     step = max(1, block_bytes // (8 * max(1, n_features)))
     slices = (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
     return n_rows, ((rows, _as_floats(take(rows))) for rows in slices)
+
+
+def is_plain(X: Any, n_features: int) -> bool:
+    """Whether it shows at a glance that `X` needs no `row_blocks`: rows to score as they are, nothing to convert and
+    nothing to complain about. A call for one document must not look at it for longer than it scores it.
+
+    >>> is_plain(np.zeros((1, 2)), 2), is_plain(np.zeros((2, 2), order="F"), 2), is_plain([[0.0, 0.0]], 2)
+    (True, False, False)
+    """
+    if type(X) is not np.ndarray or (X.dtype is not FLOAT32 and X.dtype is not FLOAT64):
+        return False
+    shape, flags = X.shape, X.flags
+    return len(shape) == 2 and shape[1] == n_features and shape[0] > 0 and flags.c_contiguous and flags.aligned
 
 
 def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callable[[slice], AnyArray]]:

@@ -13,6 +13,8 @@ def resolve_threads(n_threads: int | None) -> int:
     >>> resolve_threads(3)
     3
     """
+    if type(n_threads) is int and n_threads >= 1:  # nearly always; a call for one document must cost little
+        return n_threads
     if n_threads is None:
         if hasattr(os, "sched_getaffinity"):  # respects taskset and container limits
             return max(1, len(os.sched_getaffinity(0)))

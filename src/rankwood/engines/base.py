@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwood.dtypes import SCORE, AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError
-from rankwood.rows import row_blocks
+from rankwood.rows import is_plain, row_blocks
 from rankwood.threads import resolve_threads
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class PreparedModel:
         added up in float64. Models whose values float32 cannot hold are summed in double all the same.
         """
         threads = resolve_threads(n_threads)
+        if is_plain(X, self.n_features):
+            return self.score_plain(X, precision, threads)
         return self.score_blocks(*row_blocks(X, self.n_features, self.feature_names), precision, threads)
 
     def leaves(self, X: Any, *, n_threads: int | None = 1) -> AnyArray:
@@ -118,11 +120,15 @@ class PreparedModel:
         threads = resolve_threads(n_threads)
         return self.leaves_of_blocks(*row_blocks(X, self.n_features, self.feature_names), threads)
 
+    def score_plain(self, X: AnyArray, precision: Precision, threads: int) -> FloatArray:
+        """`score` for rows that are `is_plain`."""
+        scores = np.empty(len(X), SCORE)
+        self._kernel.score(X, scores, self._sums_in_single(precision), threads)
+        return scores
+
     def score_blocks(self, n_rows: int, blocks: Blocks, precision: Precision, threads: int) -> FloatArray:
         """`score` for rows that `row_blocks` gave."""
-        if precision not in ("single", "double"):
-            raise RankwoodError(f"precision must be 'single' or 'double', got {precision!r}")
-        single = precision == "single" and self._fits_single
+        single = self._sums_in_single(precision)
         scores = np.empty(n_rows, dtype=SCORE)
         for rows, block in blocks:
             self._kernel.score(block, scores[rows], single, threads)
@@ -134,6 +140,11 @@ class PreparedModel:
         for rows, block in blocks:
             self._kernel.leaves(block, leaves[rows], threads)
         return leaves
+
+    def _sums_in_single(self, precision: Precision) -> bool:
+        if precision not in ("single", "double"):
+            raise RankwoodError(f"precision must be 'single' or 'double', got {precision!r}")
+        return precision == "single" and self._fits_single
 
     def __repr__(self) -> str:
         return f"PreparedModel({self.engine!r}, {self.n_trees} trees, {self.n_bytes:,} bytes)"

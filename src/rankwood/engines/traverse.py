@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _make_kernel(model: Ensemble) -> Kernel:
-    return _native.Traverse(*model._tree_arrays(), model.tree_weights, model.base)
+    return _native.Traverse(*model._weighted_arrays())
 
 
 TRAVERSE = Engine(
