@@ -474,3 +474,12 @@ def test_metadata_is_what_json_can_hold():
 def test_only_models_are_joined(other):
     with pytest.raises(ModelError, match=f"got {type(other).__name__}"):
         Ensemble(**ARRAYS).concat(other)
+
+
+def test_replacing_arguments_makes_a_checked_model():
+    model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], metadata={"a": 1})
+    other = model.replace(base=3.0, missing_left=[True])
+    assert other.score([[0.0], [np.nan]]).tolist() == [4.0, 4.0]
+    assert (model.base, other.metadata) == (0.0, {"a": 1})
+    with pytest.raises(ModelError):
+        model.replace(threshold=[np.nan])

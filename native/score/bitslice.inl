@@ -76,7 +76,7 @@ inline void run_upper(const UpperCluster* clusters, std::uint32_t n, const Bitsl
       Bytes which = lookup16(child, decisions);
       Bytes found = lookup16(index, decisions);
       for (int i = 0; i < C; ++i) {
-        if (i > 0) which += which;  // the next bit becomes the sign
+        if (i > 0) which = twice(which);  // the next bit becomes the sign
         found = select_by_sign(which, load(below[i] + at), found);
       }
       store(out + at, found);

@@ -12,14 +12,17 @@ namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
 
 #if !defined(__GNUC__)
-typedef std::int8_t Bytes;  // one document at a time
+#define RANKWOOD_BYTES  // one document at a time
 #elif defined(__AVX512BW__)
-typedef std::int8_t Bytes __attribute__((vector_size(64)));
+#define RANKWOOD_BYTES __attribute__((vector_size(64)))
 #elif defined(__AVX2__)
-typedef std::int8_t Bytes __attribute__((vector_size(32)));
+#define RANKWOOD_BYTES __attribute__((vector_size(32)))
 #else
-typedef std::int8_t Bytes __attribute__((vector_size(16)));
+#define RANKWOOD_BYTES __attribute__((vector_size(16)))
 #endif
+typedef std::int8_t Bytes RANKWOOD_BYTES;
+typedef std::uint8_t UnsignedBytes RANKWOOD_BYTES;
+#undef RANKWOOD_BYTES
 constexpr std::size_t kWidth = sizeof(Bytes);
 
 inline Bytes load(const void* from) {
@@ -36,6 +39,12 @@ inline Bytes greater(Bytes a, Bytes b) { return a > b; }  // -1 where it is, els
 inline Bytes repeat(std::int8_t value) { return value; }
 inline Bytes greater(Bytes a, Bytes b) { return static_cast<Bytes>(a > b ? -1 : 0); }
 #endif
+
+// Every byte moved up by one bit.
+inline Bytes twice(Bytes v) {
+  const UnsignedBytes bits = (UnsignedBytes)v;  // where overflow is defined
+  return (Bytes)(bits + bits);
+}
 
 // a where the mask is -1, b where it is 0.
 inline Bytes select(Bytes mask, Bytes a, Bytes b) {

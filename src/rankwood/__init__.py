@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from rankwood.learners.callbacks import record_evaluation as record_evaluation
     from rankwood.learners.callbacks import reset_parameter as reset_parameter
     from rankwood.learners.checkpoint import Checkpoint as Checkpoint
+    from rankwood.learners.initialized import InitializedMART as InitializedMART
+    from rankwood.learners.ordinal import grade_probabilities as grade_probabilities
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.model_file import load_model as load_model
@@ -73,6 +75,8 @@ _HOME_OF = {
     "BinnedDataset": "rankwood.data.binning",
     "MART": "rankwood.learners.presets",
     "LambdaMART": "rankwood.learners.presets",
+    "InitializedMART": "rankwood.learners.initialized",
+    "grade_probabilities": "rankwood.learners.ordinal",
     "Checkpoint": "rankwood.learners.checkpoint",
     "early_stopping": "rankwood.learners.callbacks",
     "log_evaluation": "rankwood.learners.callbacks",

@@ -281,6 +281,10 @@ class Ensemble:
         """The same model with some entries of its metadata added or replaced."""
         return self._with(_metadata=to_json(self.metadata | entries))
 
+    def replace(self, **changes: Any) -> Ensemble:
+        """The model with some arguments of `Ensemble(...)` replaced, checked like any new one."""
+        return Ensemble(**{name: getattr(self, name) for name in ARGUMENTS} | changes)
+
     def topology(self) -> Topology:
         """Size and shape of the trees, and which features they use."""
         from rankwood.topology import describe

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.cli import training
@@ -48,6 +50,79 @@ def test_the_model_is_what_python_trains(rankwood, parts, tmp_path, name, learne
         r"trained 6 trees with nDCG@10 0\.\d{4} on train in \d s; wrote .*m\.rw\n",
         outcome.err,
     )
+
+
+def test_grades_are_learnt_side_by_side(rankwood, parts, tmp_path):
+    sets, files = parts
+    ordinal = ("train", "mart", "--task", "ordinal", "--train", files["train"], *SMALL)
+    outcome = rankwood(*ordinal, "--valid", files["valid"], "-p", "n_trees=60",
+                       "-p", "early_stopping_rounds=4", "-o", tmp_path / "m.rw")  # fmt: skip
+    assert outcome.status == 0
+    ranker = rw.MART(n_trees=60, n_leaves=4, min_docs_per_leaf=5, task="ordinal", early_stopping_rounds=4)
+    ranker.fit(sets["train"], valid=sets["valid"])
+    model = rw.load_model(tmp_path / "m.rw")
+    assert model == ranker.ensemble_
+    assert_array_equal(rw.grade_probabilities(model, sets["test"].X), ranker.predict_proba(sets["test"]))
+    n_trees, n_grown = ranker.n_trees_, 4 * len(ranker.evals_result_["valid"]["nDCG@10"])
+    assert f"trained {n_trees} trees, the best of {n_grown}, with nDCG@10 " in outcome.err
+    shown = rankwood(
+        "train", "mart", "--task", "ordinal", "--train", files["train"], *SMALL, "-o", tmp_path / "n.rw"
+    ).err
+    assert re.match(r"24 of 24 trees: nDCG@10 train 0\.\d{4}, 0 s left\ntrained 24 trees with ", shown)
+
+
+def test_boosting_from_a_forest(rankwood, parts, tmp_path, monkeypatch):
+    sets, files = parts
+    for task in ("regression", "ordinal"):
+        forest = rw.MART(n_trees=3, n_leaves=8, learning_rate=0.5, task=task).fit(sets["train"]).ensemble_
+        forest.save(tmp_path / "forest.rw")
+        arguments = ("train", "igbrt", "--task", task, "--forest", tmp_path / "forest.rw", "--train", files["train"],
+                     *SMALL, "--checkpoint", tmp_path / f"{task}.rw", "-o", tmp_path / "m.rw")  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(training, "training_progress", press_at(3))
+            assert rankwood(*arguments).status == 130
+        assert rankwood(*arguments).status == 0
+        ranker = rw.InitializedMART(n_trees=6, n_leaves=4, min_docs_per_leaf=5, forest=forest, task=task)
+        model = rw.load_model(tmp_path / "m.rw")
+        assert model == ranker.fit(sets["train"]).ensemble_
+        assert model.metadata["parameters"]["task"] == task
+
+
+@pytest.mark.skipif(find_spec("rankwood.learners.forest") is None, reason="RandomForest is not there yet")
+@pytest.mark.parametrize("task", ["regression", "ordinal"])
+def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
+    from rankwood.learners.initialized import paper_forest
+
+    sets, files = parts
+    outcome = rankwood("train", "igbrt", "--task", task, "--initial-trees", 10, "--train", files["train"], *SMALL,
+                       "--seed", 3, "-o", tmp_path / "m.rw")  # fmt: skip
+    assert outcome.status == 0
+    assert outcome.err.startswith("growing a forest of 10 trees to start from\n")
+    small = {"n_trees": 6, "n_leaves": 4, "min_docs_per_leaf": 5, "random_state": 3, "task": task}
+    ranker = rw.InitializedMART(**small, forest=paper_forest(10, random_state=3)).fit(sets["train"])
+    assert rw.load_model(tmp_path / "m.rw") == ranker.ensemble_
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("lambdamart", "--task", "ordinal"),
+            "--task is for mart and igbrt: lambdamart learns from pairs",
+        ),
+        (("mart", "--forest", "f.rw"), "--forest is for igbrt, not mart"),
+        (("mart", "--initial-trees", 5), "--initial-trees is for igbrt, not mart"),
+        (("mart", "-p", "task=ordinal"), "task has an option of its own: --task"),
+        (("igbrt", "-p", "forest=f.rw"), "forest has an option of its own: --forest"),
+        (("igbrt", "--forest", "f.rw", "--initial-trees", 5), "--forest one that is grown: give one of them"),
+        (("igbrt", "--forest", "missing.rw"), "missing.rw"),
+    ],
+)
+def test_options_of_one_learner(rankwood, parts, tmp_path, arguments, message):
+    outcome = rankwood("train", *arguments, "--train", parts[1]["train"], "-o", tmp_path / "m.rw")
+    assert outcome.status == 2
+    assert message in outcome.err
+    assert not (tmp_path / "m.rw").exists()
 
 
 def test_the_model_notes_how_it_was_made(rankwood, parts, tmp_path):

@@ -40,11 +40,16 @@ EXPECTED_TO_FAIL: dict[type, dict[str, str]] = {
         "check_sample_weight_equivalence_on_sparse_data": COPIES,
     },
 }
-PARAMETERS = {"n_trees": 10, "min_docs_per_leaf": 1}  # the checks have few rows
+PARAMETERS: dict[str, Any] = {"n_trees": 10, "min_docs_per_leaf": 1}  # the checks have few rows
+EXPECTED_TO_FAIL[rw.InitializedMART] = EXPECTED_TO_FAIL[rw.MART]
 
 
 @parametrize_with_checks(
-    [rw.MART(**PARAMETERS), LambdaMARTOfOneQuery(**PARAMETERS)],
+    [
+        rw.MART(**PARAMETERS),
+        LambdaMARTOfOneQuery(**PARAMETERS),
+        rw.InitializedMART(**PARAMETERS, forest=rw.MART(n_trees=2, min_docs_per_leaf=1)),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_TO_FAIL[type(estimator)],
 )
 def test_estimator_checks(estimator, check):

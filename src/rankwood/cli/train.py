@@ -23,6 +23,14 @@ class Learner(str, Enum):
 
     mart = "mart"
     lambdamart = "lambdamart"
+    igbrt = "igbrt"
+
+
+class LearnAs(str, Enum):
+    """What labels are learnt as."""
+
+    regression = "regression"
+    ordinal = "ordinal"
 
 
 # Parameters that have an option of their own.
@@ -31,6 +39,8 @@ OPTION_OF = {
     "n_jobs": "--threads",
     "measure": "--measure",
     "on_interrupt": "--keep-on-interrupt",
+    "task": "--task",
+    "forest": "--forest",
 }
 
 
@@ -45,6 +55,16 @@ def train(
     parameter: Annotated[
         list[str] | None,
         typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the learner, e.g. n_trees=500."),
+    ] = None,
+    task: Annotated[
+        LearnAs | None,
+        typer.Option(help="mart, igbrt: learn labels by regression, or the probability of every grade (ordinal)."),
+    ] = None,
+    forest: Annotated[
+        Path | None, typer.Option(help="igbrt: model to start from, of any format; else a random forest is grown.")
+    ] = None,
+    initial_trees: Annotated[
+        int | None, typer.Option(min=1, help="igbrt: trees of the forest that is grown; 1,000 unless given.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
     threads: Threads = None,
@@ -80,12 +100,16 @@ def train(
             raise RankwoodError("--checkpoint and --output name the same file: give two")
     if every is not None and checkpoint is None:
         raise RankwoodError("--every says how often a checkpoint is saved: give --checkpoint, too")
-    ranker = _learner(learner, parameter or []).set_params(
+    if learner is not Learner.igbrt and (forest is not None or initial_trees is not None):
+        raise RankwoodError(f"{'--initial-trees' if forest is None else '--forest'} is for igbrt, not {learner.value}")
+    ranker = _learner(learner, task, parameter or []).set_params(
         random_state=seed,
         n_jobs=threads,
         measure=measure or ["nDCG@10"],
         on_interrupt="keep" if keep_on_interrupt else "raise",
     )
+    if learner is Learner.igbrt:
+        ranker.set_params(forest=_forest(forest, initial_trees, seed, threads))
     if ranker.early_stopping_rounds is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
@@ -93,6 +117,8 @@ def train(
     data = load_data(train, n_features=features, **reading)
     watched, held_out = (_load_more(paths, data.n_features, reading) for paths in (valid, test))
     start = time.monotonic()
+    if learner is Learner.igbrt and forest is None and not as_json:
+        tell(f"growing a forest of {ranker.forest.n_trees:,} trees to start from")
     try:
         with training_progress(learner.value, quiet=as_json) as callbacks, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -128,13 +154,33 @@ def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any
         raise DataError(str(error).replace("of n_features", "of --train: give --features")) from None
 
 
-def _learner(learner: Learner, parameters: list[str]) -> Any:
+def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | None) -> Any:
+    """What igbrt starts from: a model, or a random forest to be grown."""
+    from rankwood.learners.initialized import paper_forest
+    from rankwood.model_file import load_model
+
+    if path is None:
+        size = {} if n_trees is None else {"n_trees": n_trees}
+        return paper_forest(**size, random_state=seed, n_jobs=n_threads)
+    if n_trees is not None:
+        raise RankwoodError(
+            "--initial-trees is the size of a forest to grow, --forest one that is grown: give one of them"
+        )
+    return load_model(path)
+
+
+def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:
     """The estimator, with the parameters that were given as text."""
+    from rankwood.learners.initialized import InitializedMART
     from rankwood.learners.parameters import read_parameter
     from rankwood.learners.presets import MART, LambdaMART
 
-    kind = {Learner.mart: MART, Learner.lambdamart: LambdaMART}[learner]
-    given = {}
+    kind = {Learner.mart: MART, Learner.lambdamart: LambdaMART, Learner.igbrt: InitializedMART}[learner]
+    given: dict[str, Any] = {}
+    if task is not None:
+        if not issubclass(kind, MART):
+            raise RankwoodError(f"--task is for mart and igbrt: {learner.value} learns from pairs of documents")
+        given["task"] = task.value
     for text in parameters:
         name = text.partition("=")[0].strip()
         if name in OPTION_OF:
@@ -145,8 +191,10 @@ def _learner(learner: Learner, parameters: list[str]) -> Any:
 
 def _summary(ranker: Any) -> str:
     """How the training ended, in a few words."""
-    n_grown = len(next(iter(next(iter(ranker.evals_result_.values())).values())))
-    trees = f"{ranker.n_trees_:,} trees" + (f", the best of {n_grown:,}," if n_grown > ranker.best_iteration_ else "")
+    n_rounds = len(next(iter(next(iter(ranker.evals_result_.values())).values())))
+    n_dropped = (n_rounds - ranker.best_iteration_) * (len(getattr(ranker, "classes_", (0, 1))) - 1)
+    n_kept = ranker.n_trees_
+    trees = f"{n_kept:,} trees" + (f", the best of {n_kept + n_dropped:,}," if n_dropped else "")
     values = [
         f"{measure} {value:.4f} on {name}"
         for name, by_measure in ranker.best_score_.items()

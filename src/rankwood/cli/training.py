@@ -38,7 +38,8 @@ class Watcher:
         self.best: tuple[float, int] | None = None
 
     def __call__(self, env: CallbackEnv) -> None:
-        now, done = time.monotonic(), env.iteration + 1
+        per_round = 1 if env.model is None else env.model.task.n_problems
+        now, done, total = time.monotonic(), per_round * (env.iteration + 1), per_round * env.end_iteration
         results = env.evaluation_result_list
         watched = [result for result in results if result.dataset_name != env.train_name]
         if watched:
@@ -47,10 +48,10 @@ class Watcher:
                 self.best = (value, done)
         if env.replayed:
             self.first, self.started = done, now
-        elif now - self.shown >= self.every or (self.every and done == env.end_iteration):
+        elif now - self.shown >= self.every or (self.every and done == total):
             self.shown = now
-            left = (now - self.started) / (done - self.first) * (env.end_iteration - done)
-            self.show(done, env.end_iteration, self._measures(env), f"{in_words(left)} left")
+            left = (now - self.started) / (done - self.first) * (total - done)
+            self.show(done, total, self._measures(env), f"{in_words(left)} left")
 
     def _measures(self, env: CallbackEnv) -> str:
         """The first measure on every data set, and the best so far of the first that is not the training data."""

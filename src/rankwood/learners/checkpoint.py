@@ -28,7 +28,8 @@ class Checkpoint:
     """Save the boosted trees to `path` every `every` trees, and go on from there when the file exists.
 
     The file is a model file. It says what it was trained on and how; going on with other data or parameters is an
-    error. The number of trees may be larger than before: so a finished training is prolonged.
+    error. The number of trees may be larger than before: so a finished training is prolonged. With task="ordinal" it
+    is every `every` rounds of trees.
 
     >>> import rankwood as rw, tempfile, os
     >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=4)
@@ -45,25 +46,17 @@ class Checkpoint:
         if isinstance(self.every, bool) or not hasattr(self.every, "__index__") or self.every < 1:
             raise RankwoodError(f"a checkpoint is made every 1 or more trees, got every={self.every!r}")
 
-    def load(self, start: Ensemble, identity: Identity) -> GrowingEnsemble:
-        """`start` and the trees saved, with what was noted of each; `start` alone when there is no checkpoint yet."""
+    def load(self, fresh: GrowingEnsemble, identity: Identity) -> GrowingEnsemble:
+        """`fresh` and the trees saved, with what was noted of each; `fresh` itself when there is no checkpoint yet."""
         path = os.fspath(self.path)
         check_writable(path)  # now, not after the first `every` trees
         if not Path(path).exists():
-            return GrowingEnsemble(start)
+            return fresh
         model = Ensemble.load(path)
-        saved = model.metadata.get("checkpoint")
-        if not isinstance(saved, dict):
-            raise RankwoodError(f"{path} is a finished model, not a checkpoint: choose another file")
-        made_with = saved["identity"]
-        other = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
-        if other:
-            raise RankwoodError(
-                f"the checkpoint {path} was made with other {', other '.join(other)}: "
-                "delete it to start anew, or choose another file"
-            )
+        saved = check_identity(path, model, identity)
         return GrowingEnsemble(
-            start,
+            fresh.start,
+            fresh.task,
             trees=[model.tree(t) for t in range(model.n_trees)],
             weights=model.tree_weights.tolist(),
             learning_rates=saved["learning_rates"],
@@ -74,6 +67,21 @@ class Checkpoint:
         """Write the trees so far; a kill while writing leaves the checkpoint before it."""
         notes = {"identity": identity, "learning_rates": growing.learning_rates, "history": growing.history}
         growing.boosted().with_metadata(checkpoint=notes).save(self.path)
+
+
+def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, Any]:
+    """What a checkpoint's notes say, when it was made with what `identity` says; else an error."""
+    saved = model.metadata.get("checkpoint")
+    if not isinstance(saved, dict):
+        raise RankwoodError(f"{path} is a finished model, not a checkpoint: choose another file")
+    made_with = saved["identity"]
+    other = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
+    if other:
+        raise RankwoodError(
+            f"the checkpoint {path} was made with other {', other '.join(other)}: "
+            "delete it to start anew, or choose another file"
+        )
+    return saved
 
 
 def identify(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankwood._version import __version__
 from rankwood.data.binning import MAX_BINS, BinnedDataset
@@ -23,11 +23,13 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.learners import ordinal
 from rankwood.learners.boosting import Boosted, boost
 from rankwood.learners.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
 from rankwood.learners.checkpoint import Checkpoint
-from rankwood.learners.inputs import ACCEPTED, Rows, evaluation_data, split_qid, training_data
+from rankwood.learners.inputs import Rows, evaluation_data, scoring_matrix, training_data
 from rankwood.learners.parameters import checked_parameters
+from rankwood.learners.tasks import Regression, Task
 from rankwood.learners.updates import Plain
 from rankwood.learners.watch import Measures
 from rankwood.losses import Loss
@@ -60,6 +62,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
     feature_fraction: float = 1.0
     feature_sampling: Literal["tree", "split"] = "tree"
     max_bins: int = MAX_BINS
+    missing: Literal["native", "zero"] = "native"
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
     convention: str | Convention = "rankwood"
     early_stopping_rounds: int | None = None
@@ -74,6 +77,22 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
     def _loss(self, p: SimpleNamespace) -> Loss:
         """The loss that the parameters `p` mean."""
         raise NotImplementedError
+
+    def _task(self, p: SimpleNamespace, y: FloatArray) -> Task:
+        """What the labels are learnt as."""
+        return Regression()
+
+    def _start(
+        self,
+        p: SimpleNamespace,
+        init_model: Any,
+        task: Task,
+        train: BinnedDataset,
+        seed: int,
+        checkpoint: Checkpoint | None,
+    ) -> Ensemble | None:
+        """The model to boost from, if any."""
+        return ensemble_of(init_model, "init_model")
 
     def fit(
         self,
@@ -121,13 +140,17 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         measures = Measures(_as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
         stopping = [] if p.early_stopping_rounds is None else [early_stopping(p.early_stopping_rounds, True)]
         checkpoint = self._checkpoint(checkpoint)
-        start = _ensemble_of(init_model)
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         train = training_data(self, rows)
         self._fitted_on_dataset = rows.is_dataset
         watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
         if stopping and all(data is train for data in watched.values()):
             raise RankwoodError(NO_VALIDATION_DATA)
+        task = self._task(p, train.data.y)
+        start = self._start(p, init_model, task, train, seed, checkpoint)
+        if start is not None and p.missing == "zero":
+            start = start.replace(missing_left=start.threshold >= 0.0)
+        task = task.covering(start)
         history: dict[str, dict[str, list[float]]] = {}
         result = boost(
             train,
@@ -135,6 +158,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
             rules,
             update,
             n_trees=p.n_trees,
+            task=task,
             start=start,
             valid=watched,
             measures=measures,
@@ -151,13 +175,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> FloatArray:
         """Score of every row: the higher, the further up. X as in `fit`; a column `qid` is not looked at."""
         check_is_fitted(self, "ensemble_")
-        if isinstance(X, (Dataset, BinnedDataset)):
-            features: Any = Rows(X).dataset(self).X
-        else:
-            features, _ = split_qid(X)
-            if not self._fitted_on_dataset:  # whose names a matrix cannot have: no warning for that
-                features = validate_data(self, features, reset=False, **ACCEPTED)
-        return self.ensemble_.score(features, n_threads=self._n_threads())
+        return self.ensemble_.score(scoring_matrix(self, X), n_threads=self._n_threads())
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Mean over queries of the first of `measure` (nDCG@10 unless told otherwise), on a Dataset or on X and y.
@@ -227,10 +245,14 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         unimportant = ("n_jobs", "random_state", "importance_type", "on_interrupt")
-        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in unimportant}
+        parameters = {
+            name: _plain(value)
+            for name, value in self.get_params().items()
+            if name not in unimportant and not name.endswith("__n_jobs")
+        }
         notes = {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
         if start is not None:
-            notes["init_model"] = start.metadata
+            notes["init_model"] = {name: note for name, note in start.metadata.items() if name != ordinal.NOTE}
         self.ensemble_: Ensemble = result.ensemble.with_metadata(**notes)
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score
@@ -242,10 +264,11 @@ def _as_list(measures: Any) -> list[Any]:
     return [measures] if isinstance(measures, (str, Measure)) or callable(measures) else list(measures)
 
 
-def _ensemble_of(model: Any) -> Ensemble | None:
+def ensemble_of(model: Any, name: str) -> Ensemble | None:
+    """The Ensemble of a fitted ranker, or the one given; `name` is that of the argument."""
     ensemble = getattr(model, "ensemble_", model)
     if ensemble is not None and not isinstance(ensemble, Ensemble):
-        raise RankwoodError(f"init_model must be an Ensemble or a fitted ranker, got {type(model).__name__}")
+        raise RankwoodError(f"{name} must be an Ensemble or a fitted ranker, got {type(model).__name__}")
     return ensemble
 
 
@@ -259,6 +282,8 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, Convention):
         return value.name
+    if isinstance(value, BaseEstimator):
+        return type(value).__name__
     return getattr(value, "__name__", None) or str(value)
 
 
@@ -277,4 +302,4 @@ def _tree_rules(p: SimpleNamespace) -> TreeRules:
         gain=p.gain,
     )
     sampling = Sampling(p.query_fraction, p.feature_fraction, per_split=p.feature_sampling == "split")
-    return TreeRules(growth, sampling, p.balance)
+    return TreeRules(growth, sampling, p.balance, missing_as_zero=p.missing == "zero")

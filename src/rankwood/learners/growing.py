@@ -10,12 +10,14 @@ import numpy as np
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.learners.callbacks import Result
+from rankwood.learners.tasks import Regression, Task
 from rankwood.tree import Tree
 
 
 @dataclass
 class GrowingEnsemble:
-    """The ensemble to start from; and the trees boosted so far, with the learning rate of and the measures after each.
+    """The ensemble to start from; and the trees boosted so far, with the learning rate of and the measures after each
+    round. A round is a tree for every problem of the task: one tree, but for task="ordinal".
 
     The weights are what the update rule made of the learning rates.
     """
@@ -24,15 +26,20 @@ class GrowingEnsemble:
     boosters: ClassVar[tuple[Any, ...]] = ()
 
     start: Ensemble
+    task: Task = field(default_factory=Regression)
     trees: list[Tree] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     learning_rates: list[float] = field(default_factory=list)
     history: list[list[Result]] = field(default_factory=list)
 
-    def append(self, tree: Tree, weight: float, learning_rate: float, results: list[Result]) -> None:
-        """One more tree, and the measures after it."""
-        self.trees.append(tree)
-        self.weights.append(weight)
+    @property
+    def n_rounds(self) -> int:
+        return len(self.history)
+
+    def append(self, trees: list[Tree], weight: float, learning_rate: float, results: list[Result]) -> None:
+        """One more round of trees, and the measures after it."""
+        self.trees += trees
+        self.weights += [weight] * len(trees)
         self.learning_rates.append(learning_rate)
         self.history.append(results)
 
@@ -44,8 +51,9 @@ class GrowingEnsemble:
                 f"now it is {learning_rate}: delete it to start anew, or choose another file"
             )
 
-    def boosted(self, n_trees: int | None = None) -> Ensemble:
-        """The first `n_trees` boosted trees alone; all unless told otherwise."""
+    def boosted(self, n_rounds: int | None = None) -> Ensemble:
+        """The boosted trees of the first `n_rounds` alone; of all unless told otherwise."""
+        n_trees = None if n_rounds is None else n_rounds * self.task.n_problems
         return Ensemble.from_trees(
             self.trees[:n_trees],
             tree_weights=np.array(self.weights[:n_trees], dtype=np.float64),
@@ -53,6 +61,6 @@ class GrowingEnsemble:
             feature_names=self.start.feature_names,
         )
 
-    def whole(self, n_trees: int | None = None) -> Ensemble:
-        """The starting ensemble and the first `n_trees` boosted trees."""
-        return self.start.concat(self.boosted(n_trees))
+    def whole(self, n_rounds: int | None = None) -> Ensemble:
+        """The starting ensemble and the boosted trees of the first `n_rounds`."""
+        return self.task.extend(self.start, self.boosted(n_rounds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FEATURE
+from rankwood.dtypes import FEATURE, FloatArray
 from rankwood.errors import DataError
 from rankwood.matrix import column_names, drop_column
 from rankwood.rows import column_order
@@ -98,9 +99,13 @@ def training_data(learner: Any, rows: Rows) -> BinnedDataset:
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
         if weights is not None and not weights.any():
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
-    if isinstance(rows.X, BinnedDataset):
-        return rows.X
-    return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
+    if _missing_as_zero(learner):
+        data = zero_filled(data)
+    if not isinstance(rows.X, BinnedDataset):
+        return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
+    if data is not rows.X.data:
+        return BinnedDataset.encode(data, rows.X.edges, n_threads=learner._n_threads())
+    return rows.X
 
 
 def evaluation_data(
@@ -123,7 +128,7 @@ def evaluation_data(
     watched: dict[str, Dataset | BinnedDataset] = {}
     for place, one in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
         X, y = one
-        is_train = given.has_queries and (X is given.X or X is train.data) and y is given.y
+        is_train = given.has_queries and (X is given.X or X is _behind(given.X) or X is train.data) and y is given.y
         if place >= 0 and eval_names is not None:
             name = str(eval_names[place])
         else:
@@ -135,7 +140,7 @@ def evaluation_data(
         qid, group = (None if values is None or place < 0 else values[place] for values in (eval_qid, eval_group))
         try:
             rows = Rows(X, y, qid, group)
-            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner))
+            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner), _missing_as_zero(learner))
         except ValueError as error:
             raise DataError(f"data set {name!r}: {error}") from error
     return watched
@@ -154,9 +159,47 @@ def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
     return sets
 
 
-def _in_bins(rows: Rows, data: Dataset) -> Dataset | BinnedDataset:
+def _in_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset | BinnedDataset:
     """The bins that the data came in, which may be those of the training data."""
+    if missing_as_zero and (filled := zero_filled(data)) is not data:
+        return filled
     return rows.X if isinstance(rows.X, BinnedDataset) else data
+
+
+def _missing_as_zero(learner: Any) -> bool:
+    return getattr(learner, "missing", "native") == "zero"
+
+
+def _behind(X: Any) -> Any:
+    """The data set behind bins."""
+    return X.data if isinstance(X, BinnedDataset) else X
+
+
+def zero_filled(data: Dataset) -> Dataset:
+    """The data set with 0 for missing values; itself when none is missing."""
+    missing = np.isnan(data.X)
+    if not missing.any():
+        return data
+    filled = copy(data)
+    filled.X = np.where(missing, FEATURE(0), data.X)
+    return filled
+
+
+def relabelled(data: Dataset, y: FloatArray) -> Dataset:
+    """The data set with other labels."""
+    other = copy(data)
+    other._y = y
+    return other
+
+
+def scoring_matrix(learner: Any, X: Any) -> Any:
+    """The features of X, which may be all that `fit` takes, as a fitted learner's ensemble scores them."""
+    if isinstance(X, (Dataset, BinnedDataset)):
+        return Rows(X).dataset(learner).X
+    features, _ = split_qid(X)
+    if learner._fitted_on_dataset:  # whose names a matrix cannot have: no warning for that
+        return features
+    return validate_data(learner, features, reset=False, **ACCEPTED)
 
 
 def split_qid(X: Any) -> tuple[Any, Any]:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar, Literal
 
+from rankwood.dtypes import FloatArray
+from rankwood.errors import RankwoodError
 from rankwood.learners.estimator import BoostedRanker
+from rankwood.learners.ordinal import GradesMixin
+from rankwood.learners.tasks import Ordinal, Regression, Task
 from rankwood.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 
 
@@ -22,6 +26,8 @@ class LambdaMART(BoostedRanker):
     query_fraction, feature_fraction    share of the queries and features that a tree may see, drawn anew for each
     feature_sampling           whether features are drawn per "tree" or per "split"
     max_bins                   number of values that a feature is reduced to; data that comes in bins keeps its own
+    missing                    where missing values go: "native", learnt for each split; "zero", where 0 goes, as if
+                               they were 0 in training and in scoring
     measure, convention        what is watched on validation data; the first measure is also what `score` returns
     early_stopping_rounds      stop when the first measure has not improved for so many trees, and restore the best size
     objective                  a function of your own instead of the learner's loss; see CustomLoss
@@ -56,19 +62,37 @@ class LambdaMART(BoostedRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MART(BoostedRanker):
+class MART(GradesMixin, BoostedRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
-    Parameters are those of LambdaMART but for its loss. Queries are needed only to measure, and to sample them; without
-    any, every row is a query of its own.
+    Parameters are those of LambdaMART but for its loss, and
+
+    task      "regression" on the labels; or "ordinal", the classification setting (section 6 of the paper): for every
+              grade c above 0 a tree of each round learns whether the label is below c, and the score is the expected
+              grade. The model has `n_trees` trees per grade, and stopping early goes by its ranking
+
+    Queries are needed only to measure, and to sample them; without any, every row is a query of its own.
+    Fitted with task="ordinal" it also has `classes_`, the grades, and `predict_proba`.
 
     >>> import rankwood as rw
     >>> ranker = rw.MART(n_trees=5, n_leaves=4, min_docs_per_leaf=1, learning_rate=1.0)
     >>> ranker.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3]).predict([[0.0], [3.0]])
     array([0., 3.])
+    >>> _ = ranker.set_params(task="ordinal").fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 2])
+    >>> ranker.classes_, ranker.predict_proba([[1.0]]), ranker.n_trees_
+    (array([0, 1, 2]), array([[0., 1., 0.]]), 10)
     """
+
+    task: Literal["regression", "ordinal"] = "regression"
 
     _needs_queries: ClassVar[bool] = False
 
     def _loss(self, p: SimpleNamespace) -> Loss:
         return SquaredLoss() if p.objective is None else CustomLoss(p.objective)
+
+    def _task(self, p: SimpleNamespace, y: FloatArray) -> Task:
+        if p.task == "regression":
+            return Regression()
+        if p.objective is not None:
+            raise RankwoodError("task='ordinal' learns probabilities by squared error: leave objective out")
+        return Ordinal.of(y)
