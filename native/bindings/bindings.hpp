@@ -36,5 +36,6 @@ void bind_significance(nb::module_& m);
 void bind_ensemble(nb::module_& m);
 void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
+void bind_forest(nb::module_& m);
 
 }  // namespace rankwood

@@ -22,4 +22,5 @@ NB_MODULE(_native, m) {
   bind_ensemble(m);
   bind_learner(m);
   bind_losses(m);
+  bind_forest(m);
 }
