@@ -3,13 +3,16 @@
 // threshold can lie midway between the values that a split really separates.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "binning.hpp"
 #include "isa/kernels.hpp"
+#include "radix_sort.hpp"
 
 namespace rankwood {
 
@@ -35,5 +38,33 @@ struct CodedView {
     return std::isfinite(middle) ? middle : edge_between(below, above);
   }
 };
+
+// Give every distinct value of a column its rank as code, and a missing value the code after the last. Returns the
+// values in ascending order; -0 and 0 are one.
+//   IN column   n values, at most kMaxValueCodes, `stride` floats apart      OUT codes  n of them, `code_stride` apart
+inline std::vector<float> code_exactly(const float* column, std::size_t stride, std::size_t n, std::uint16_t* codes,
+                                       std::size_t code_stride) {
+  std::vector<std::uint64_t> keys, buffer;  // bits of the value, in an order that integers have, and the row
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = column[i * stride] + 0.0f;
+    if (std::isnan(value)) continue;
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    keys.push_back(static_cast<std::uint64_t>(bits >> 31 ? ~bits : bits | 0x80000000u) << 32 | i);
+  }
+  buffer.resize(keys.size());
+  std::uint64_t* key = radix_sort(keys.data(), buffer.data(), keys.size(), 32, 16);
+  key = radix_sort(key, key == keys.data() ? buffer.data() : keys.data(), keys.size(), 48, 16);
+  std::vector<float> values;
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const auto row = static_cast<std::size_t>(key[k] & 0xffffffffu);
+    if (k == 0 || key[k] >> 32 != key[k - 1] >> 32) values.push_back(column[row * stride] + 0.0f);
+    codes[row * code_stride] = static_cast<std::uint16_t>(values.size() - 1);
+  }
+  if (values.empty()) values.push_back(0.0f);  // no value at all: nothing to split
+  for (std::size_t i = 0; i < n; ++i) {
+    if (std::isnan(column[i * stride])) codes[i * code_stride] = static_cast<std::uint16_t>(values.size());
+  }
+  return values;
+}
 
 }  // namespace rankwood

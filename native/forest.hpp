@@ -27,11 +27,6 @@ struct TreeStreams {
       : documents(stream_key(stream_key(seed, tree), 0)), features(stream_key(stream_key(seed, tree), 1)) {}
 };
 
-struct ForestTree {
-  FullDepthTree tree;
-  std::vector<std::uint32_t> rows;  // that it was grown on, ascending; kept when asked for
-};
-
 template <class Code>
 class Forest {
  public:
@@ -47,14 +42,15 @@ class Forest {
   Sampler sampler() const { return Sampler(offsets_, n_queries_); }
 
   // Grow the trees number first ... first + n_trees - 1. When interrupted, those before the first unfinished one.
-  std::vector<ForestTree> grow(std::uint64_t seed, std::uint64_t first, std::size_t n_trees, const SampleRules& sampling,
-                               const FullDepthRules& rules, bool keep_rows, int n_threads, Interruption& interruption) {
-    std::vector<ForestTree> trees(n_trees);
+  std::vector<FullDepthTree> grow(std::uint64_t seed, std::uint64_t first, std::size_t n_trees,
+                                  const SampleRules& sampling, const FullDepthRules& rules, int n_threads,
+                                  Interruption& interruption) {
+    std::vector<FullDepthTree> trees(n_trees);
     std::vector<std::uint8_t> finished(n_trees, 0);
     parallel_for(n_trees, n_threads, [&](std::size_t t) {
       if (interruption.check()) return;
       std::unique_ptr<Worker> worker = take_worker();
-      finished[t] = worker->grow(TreeStreams(seed, first + t), sampling, rules, keep_rows, interruption, trees[t]);
+      finished[t] = worker->grow(TreeStreams(seed, first + t), sampling, rules, interruption, trees[t]);
       give_back(std::move(worker));
     });
     trees.resize(static_cast<std::size_t>(std::find(finished.begin(), finished.end(), 0) - finished.begin()));
@@ -68,18 +64,17 @@ class Forest {
     Worker(const CodedView<Code>& data, const ForestTarget& target, const LogTable& logs, Sampler sampler)
         : data_(data), target_(target), logs_(logs), sampler_(std::move(sampler)) {}
 
-    bool grow(const TreeStreams& streams, const SampleRules& sampling, const FullDepthRules& rules, bool keep_rows,
-              Interruption& interruption, ForestTree& tree) {
+    bool grow(const TreeStreams& streams, const SampleRules& sampling, const FullDepthRules& rules,
+              Interruption& interruption, FullDepthTree& tree) {
       sampler_.draw(sampling, streams.documents, sample_);
       const bool packed = weigh();
-      if (keep_rows) tree.rows = sample_.rows;
       if (docs_.empty()) {  // all were of weight 0
-        tree.tree.leaf_value.assign(1, target_.mean());
+        tree.leaf_value.assign(1, target_.mean());
         return true;
       }
       const auto with = [&](auto& grower) {
         if (!grower) grower.emplace(data_, target_, logs_);
-        return grower->grow(docs_, rules, streams.features, interruption, tree.tree);
+        return grower->grow(docs_, rules, streams.features, interruption, tree);
       };
       if (target_.entropy()) return packed ? with(packed_entropy_) : with(running_entropy_);
       return packed ? with(packed_variance_) : with(running_variance_);
@@ -144,24 +139,45 @@ class Forest {
   std::vector<std::unique_ptr<Worker>> idle_;
 };
 
-// Add, for every tree and every document that it was not grown on, the leaf's value to the document's sum. Trees are added
-// in their order, whatever the number of threads.
+// Some trees of a forest, one after another: tree t has the inner nodes from offsets[t] to offsets[t + 1], and one leaf
+// more than these.
+struct ForestView {
+  const std::int64_t* offsets;
+  std::size_t n_trees;
+  const std::int32_t *feature, *left, *right;
+  const double *threshold, *leaf_value;
+  const std::uint8_t* missing_left;
+
+  TreeWalk walk(std::size_t t) const {
+    const auto at = static_cast<std::size_t>(offsets[t] - offsets[0]);
+    return TreeWalk(feature + at, threshold + at, left + at, right + at, missing_left + at,
+                    static_cast<std::size_t>(offsets[t + 1] - offsets[t]));
+  }
+  const double* leaves(std::size_t t) const {
+    return leaf_value + (offsets[t] - offsets[0]) + static_cast<std::int64_t>(t);
+  }
+};
+
+// Add, for every tree and every document that it was not grown on, the leaf's value to the document's sum. Trees are
+// added in their order, whatever the number of threads. Samples are drawn anew: tree t is number first + t of its
+// forest.
 //   IN X  n_rows x n_features      IN/OUT sums, counts  one per row
-inline void add_out_of_bag(const std::vector<ForestTree>& trees, const float* X, std::size_t n_rows,
+inline void add_out_of_bag(const ForestView& trees, const Sampler& sampler, const SampleRules& sampling,
+                           std::uint64_t seed, std::uint64_t first, const float* X, std::size_t n_rows,
                            std::size_t n_features, double* sums, std::uint32_t* counts, int n_threads) {
   constexpr std::size_t kBlock = 1024;
-  std::vector<TreeWalk> walks;
-  for (const ForestTree& one : trees) {
-    const FullDepthTree& tree = one.tree;
-    walks.emplace_back(tree.feature.data(), tree.threshold.data(), tree.left.data(), tree.right.data(),
-                       tree.missing_left.data(), tree.feature.size());
-  }
+  std::vector<std::optional<TreeWalk>> walks(trees.n_trees);
+  std::vector<Sample> samples(trees.n_trees);
+  parallel_for(trees.n_trees, n_threads, [&](std::size_t t) {
+    walks[t].emplace(trees.walk(t));
+    Sampler(sampler).draw(sampling, TreeStreams(seed, first + t).documents, samples[t]);
+  });
   parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
     const auto begin = static_cast<std::uint32_t>(block * kBlock);
     const auto end = static_cast<std::uint32_t>(std::min(n_rows, (block + 1) * kBlock));
     std::uint32_t out[kBlock];
-    for (std::size_t t = 0; t < trees.size(); ++t) {
-      const std::vector<std::uint32_t>& seen = trees[t].rows;
+    for (std::size_t t = 0; t < trees.n_trees; ++t) {
+      const std::vector<std::uint32_t>& seen = samples[t].rows;
       auto next = std::lower_bound(seen.begin(), seen.end(), begin);
       std::size_t n = 0;
       for (std::uint32_t row = begin; row < end; ++row) {
@@ -170,8 +186,8 @@ inline void add_out_of_bag(const std::vector<ForestTree>& trees, const float* X,
         n += !in_bag;
         next += in_bag;
       }
-      const std::vector<double>& value = trees[t].tree.leaf_value;
-      walks[t].run(X, n_features, out, n, [&](std::size_t k, std::size_t leaf) {
+      const double* value = trees.leaves(t);
+      walks[t]->run(X, n_features, out, n, [&](std::size_t k, std::size_t leaf) {
         sums[out[k]] += value[leaf];
         ++counts[out[k]];
       });

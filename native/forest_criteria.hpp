@@ -31,7 +31,7 @@ class PackedCriterion {
     return static_cast<std::uint16_t>(weight << 8 | target_.grade_of(doc.row));
   }
   // A part of the documents gets new places: nothing to do, they carry what is needed with them.
-  void move(const Item*, std::size_t) {}
+  void move(const Docs&) {}
   void move_back() {}
 
  protected:
@@ -43,18 +43,19 @@ class PackedVariance : public PackedCriterion {
  public:
   PackedVariance(const ForestTarget& target, const LogTable&) : PackedCriterion(target) {}
 
-  void enter(const Item* items, std::size_t n) {
+  void enter(const Docs& docs) {
     weight_ = sum_ = 0;
-    std::uint32_t differing = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t weight = items[i].payload >> 8, grade = items[i].payload & 0xffu;
+    lowest_ = 255;
+    highest_ = 0;
+    for (std::size_t i = 0; i < docs.n; ++i) {
+      const std::uint32_t weight = docs.payload[i] >> 8, grade = docs.payload[i] & 0xffu;
       weight_ += weight;
       sum_ += weight * grade;
-      differing |= (items[i].payload ^ items[0].payload) & 0xffu;
+      lowest_ = std::min(lowest_, grade);
+      highest_ = std::max(highest_, grade);
     }
-    pure_ = differing == 0;
   }
-  bool pure() const { return pure_; }
+  bool pure() const { return lowest_ == highest_; }
   double weight() const { return static_cast<double>(weight_); }
   double value() const { return (target_.centre() * weight() + static_cast<double>(sum_)) / weight(); }
   double floor() const { return 0.0; }
@@ -62,30 +63,29 @@ class PackedVariance : public PackedCriterion {
 
   // Call try_features(search), where search(column, best) tries the splits of one feature.
   template <class TryFeatures>
-  void search(const Item* items, std::size_t n, std::uint32_t min_docs, const TryFeatures& try_features) {
-    const VarianceSums stats(weight_, sum_);
-    search_.enter(stats, items, n, min_docs);
-    try_features([&](const auto& column, FoundSplit& best) {
-      return search_.search(stats, column, items, n, min_docs, best);
-    });
+  void search(const Docs& docs, std::uint32_t min_docs, const TryFeatures& try_features) {
+    const VarianceSums stats(weight_, sum_, lowest_, highest_);
+    search_.enter(stats, docs, min_docs);
+    try_features(
+        [&](const auto& column, FoundSplit& best) { return search_.search(stats, column, docs, min_docs, best); });
   }
   template <class Code>
-  bool gains(const FoundSplit&, const Column<Code>&, const Item*, std::size_t) const {
+  bool gains(const FoundSplit&, const Column<Code>&, const Docs&) const {
     return true;
   }
 
  private:
   std::uint64_t weight_ = 0, sum_ = 0;
-  bool pure_ = false;
+  std::uint32_t lowest_ = 0, highest_ = 0;
 };
 
 class PackedEntropy : public PackedCriterion {
  public:
   PackedEntropy(const ForestTarget& target, const LogTable& logs) : PackedCriterion(target), logs_(logs) {}
 
-  void enter(const Item* items, std::size_t n) {
+  void enter(const Docs& docs) {
     std::fill(std::begin(counts_), std::end(counts_), 0u);
-    for (std::size_t i = 0; i < n; ++i) counts_[items[i].payload & 0xffu] += items[i].payload >> 8;
+    for (std::size_t i = 0; i < docs.n; ++i) counts_[docs.payload[i] & 0xffu] += docs.payload[i] >> 8;
     weight_ = 0;
     parent_ = 0.0;
     n_present_ = 0;
@@ -107,32 +107,35 @@ class PackedEntropy : public PackedCriterion {
   double gain(double proxy) const { return proxy - parent_; }  // bits, all documents together
 
   template <class TryFeatures>
-  void search(const Item* items, std::size_t n, std::uint32_t min_docs, const TryFeatures& try_features) {
+  void search(const Docs& docs, std::uint32_t min_docs, const TryFeatures& try_features) {
     const auto with = [&](const auto& stats) {
-      search_.enter(stats, items, n, min_docs);
-      try_features([&](const auto& column, FoundSplit& best) {
-        return search_.search(stats, column, items, n, min_docs, best);
-      });
+      search_.enter(stats, docs, min_docs);
+      try_features(
+          [&](const auto& column, FoundSplit& best) { return search_.search(stats, column, docs, min_docs, best); });
     };
     if (weight_ >= 65'536) {
-      with(EntropySums<4, 32>(counts_, n_classes(), logs_));
-    } else if (n_classes() <= 4) {
-      with(EntropySums<1, 16>(counts_, n_classes(), logs_));
+      with(EntropySums<kPackedClasses, 32>(counts_, logs_));
+    } else if (n_classes() <= 2) {
+      with(EntropySums<2, 16>(counts_, logs_));
+    } else if (n_classes() <= 3) {
+      with(EntropySums<3, 16>(counts_, logs_));
+    } else if (n_classes() <= 5) {
+      with(EntropySums<5, 16>(counts_, logs_));
     } else {
-      with(EntropySums<2, 16>(counts_, n_classes(), logs_));
+      with(EntropySums<kPackedClasses, 16>(counts_, logs_));
     }
   }
 
   // A gain so small may be rounding: does the left side have the classes in the very proportions of the node?
   template <class Code>
-  bool gains(const FoundSplit& split, const Column<Code>& column, const Item* items, std::size_t n) const {
+  bool gains(const FoundSplit& split, const Column<Code>& column, const Docs& docs) const {
     if (gain(split.proxy) > 1e-6 * weight()) return true;
     std::uint64_t left[kPackedClasses] = {}, left_weight = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t code = column.codes[items[i].place];
+    for (std::size_t i = 0; i < docs.n; ++i) {
+      const std::uint32_t code = column[docs.place[i]];
       const bool goes_left = code <= split.code || (split.missing_left && column.may_miss && code == column.missing);
-      const std::uint32_t weight = goes_left ? items[i].payload >> 8 : 0;
-      left[items[i].payload & 0xffu] += weight;
+      const std::uint32_t weight = goes_left ? docs.payload[i] >> 8 : 0;
+      left[docs.payload[i] & 0xffu] += weight;
       left_weight += weight;
     }
     for (std::size_t k = 0; k < n_classes(); ++k) {
@@ -168,12 +171,13 @@ class RunningCriterion {
     return 0;
   }
   // A part of the documents gets the places 0, 1, ...
-  void move(const Item* items, std::size_t n) {
+  void move(const Docs& docs) {
+    const std::size_t n = docs.n;
     part_.weight.resize(n);
     part_.label.resize(n);
     part_.grade.resize(target_.entropy() ? n : 0);
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t place = items[i].place;
+    for (std::size_t i = 0; i < docs.n; ++i) {
+      const std::uint32_t place = docs.place[i];
       part_.weight[i] = all_.weight[place];
       part_.label[i] = all_.label[place];
       if (target_.entropy()) part_.grade[i] = all_.grade[place];
@@ -191,13 +195,13 @@ class RunningCriterion {
   static constexpr double kRounding = 1e-12;
 
   // Weight and mean label of a node; the label itself when it is the same for all.
-  void add_up(const Item* items, std::size_t n) {
+  void add_up(const Docs& docs) {
     weight_ = 0.0;
     double sum = 0.0;
-    const double first = data_->label[items[0].place];
+    const double first = data_->label[docs.place[0]];
     bool same = true;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double weight = data_->weight[items[i].place], label = data_->label[items[i].place];
+    for (std::size_t i = 0; i < docs.n; ++i) {
+      const double weight = data_->weight[docs.place[i]], label = data_->label[docs.place[i]];
       weight_ += weight;
       sum += weight * label;
       same = same && label == first;
@@ -218,12 +222,12 @@ class RunningVariance : public RunningCriterion {
  public:
   RunningVariance(const ForestTarget& target, const LogTable&) : RunningCriterion(target) {}
 
-  void enter(const Item* items, std::size_t n) {
-    add_up(items, n);
+  void enter(const Docs& docs) {
+    add_up(docs);
     totals_ = {0.0, 0.0, target_.centre()};
     squares_ = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double weight = data_->weight[items[i].place], label = data_->label[items[i].place];
+    for (std::size_t i = 0; i < docs.n; ++i) {
+      const double weight = data_->weight[docs.place[i]], label = data_->label[docs.place[i]];
       totals_.weight += weight;
       totals_.sum += weight * (label - totals_.centre);
       squares_ += weight * (label - value_) * (label - value_);
@@ -233,14 +237,13 @@ class RunningVariance : public RunningCriterion {
   double gain(double proxy) const { return proxy / weight_; }
 
   template <class TryFeatures>
-  void search(const Item* items, std::size_t n, std::uint32_t min_docs, const TryFeatures& try_features) {
+  void search(const Docs& docs, std::uint32_t min_docs, const TryFeatures& try_features) {
     VarianceSide left(totals_, *data_);
-    try_features([&](const auto& column, FoundSplit& best) {
-      return search_.search(left, column, items, n, min_docs, best);
-    });
+    try_features(
+        [&](const auto& column, FoundSplit& best) { return search_.search(left, column, docs, min_docs, best); });
   }
   template <class Code>
-  bool gains(const FoundSplit&, const Column<Code>&, const Item*, std::size_t) const {
+  bool gains(const FoundSplit&, const Column<Code>&, const Docs&) const {
     return true;
   }
 
@@ -253,12 +256,12 @@ class RunningEntropy : public RunningCriterion {
  public:
   RunningEntropy(const ForestTarget& target, const LogTable&) : RunningCriterion(target) {}
 
-  void enter(const Item* items, std::size_t n) {
-    add_up(items, n);
+  void enter(const Docs& docs) {
+    add_up(docs);
     totals_.weight = weight_;
     totals_.counts.assign(target_.classes().size(), 0.0);
-    for (std::size_t i = 0; i < n; ++i) {
-      totals_.counts[data_->grade[items[i].place]] += data_->weight[items[i].place];
+    for (std::size_t i = 0; i < docs.n; ++i) {
+      totals_.counts[data_->grade[docs.place[i]]] += data_->weight[docs.place[i]];
     }
     parent_ = -LogTable::compute(weight_);
     for (const double count : totals_.counts) parent_ += LogTable::compute(count);
@@ -267,14 +270,13 @@ class RunningEntropy : public RunningCriterion {
   double gain(double proxy) const { return proxy - parent_; }
 
   template <class TryFeatures>
-  void search(const Item* items, std::size_t n, std::uint32_t min_docs, const TryFeatures& try_features) {
+  void search(const Docs& docs, std::uint32_t min_docs, const TryFeatures& try_features) {
     EntropySide left(totals_, *data_);
-    try_features([&](const auto& column, FoundSplit& best) {
-      return search_.search(left, column, items, n, min_docs, best);
-    });
+    try_features(
+        [&](const auto& column, FoundSplit& best) { return search_.search(left, column, docs, min_docs, best); });
   }
   template <class Code>
-  bool gains(const FoundSplit&, const Column<Code>&, const Item*, std::size_t) const {
+  bool gains(const FoundSplit&, const Column<Code>&, const Docs&) const {
     return true;
   }
 

@@ -20,7 +20,9 @@ class RandomStream {
  public:
   explicit RandomStream(std::uint64_t key) : key_(key) {}
   // A number in [0, n), n < 2^32; see random.hpp for the quality.
-  std::uint32_t below(std::uint64_t n) { return static_cast<std::uint32_t>(((random_word(key_, i_++) >> 32) * n) >> 32); }
+  std::uint32_t below(std::uint64_t n) {
+    return static_cast<std::uint32_t>(((random_word(key_, i_++) >> 32) * n) >> 32);
+  }
 
  private:
   std::uint64_t key_, i_ = 0;

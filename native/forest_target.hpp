@@ -1,8 +1,8 @@
 // What the trees of a forest learn: a label and a weight per document, in the form that is fastest to add up.
 //
 // Labels that are few whole steps apart (grades), with weights that are small whole numbers, are kept as bytes: their
-// sums are of integers, so that they are exact and need no order. Everything else is added up in double precision, in an
-// order that does not depend on threads.
+// sums are of integers, so that they are exact and need no order. Everything else is added up in double precision, in
+// an order that does not depend on threads.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace rankwood {
 
-constexpr std::size_t kMaxClasses = 256;      // of the entropy criterion
-constexpr std::size_t kPackedClasses = 8;     // whose counts fit into a few words
+constexpr std::size_t kMaxClasses = 256;   // of the entropy criterion
+constexpr std::size_t kPackedClasses = 8;  // whose counts fit into a few words
 constexpr std::uint32_t kMaxPackedWeight = 255;
 
 class ForestTarget {
@@ -42,8 +42,8 @@ class ForestTarget {
   std::size_t n_rows() const { return n_rows_; }
   double label_of(std::size_t row) const { return label_[row]; }
   double weight_of(std::size_t row) const { return weight_ == nullptr ? 1.0 : weight_[row]; }
-  double mean() const { return mean_; }      // the value of a tree that got no document
-  double centre() const { return centre_; }  // labels are added up less this
+  double mean() const { return mean_; }                                  // the value of a tree that got no document
+  double centre() const { return centre_; }                              // labels are added up less this
   std::uint8_t grade_of(std::size_t row) const { return grades_[row]; }  // class, or label less the centre
   const std::vector<double>& classes() const { return classes_; }        // their labels, ascending
 
@@ -56,15 +56,16 @@ class ForestTarget {
       const auto at = std::lower_bound(classes_.begin(), classes_.end(), label_[i]);
       if (at != classes_.end() && *at == label_[i]) continue;
       if (classes_.size() == kMaxClasses) {
-        throw std::invalid_argument("criterion 'entropy' takes every label as a class, at most 256 of them: "
-                                    "use criterion 'variance'");
+        throw std::invalid_argument(
+            "criterion 'entropy' takes every label as a class, at most 256 of them: "
+            "use criterion 'variance'");
       }
       classes_.insert(at, label_[i]);
     }
     grades_.resize(n_rows_);
     for (std::size_t i = 0; i < n_rows_; ++i) {
-      grades_[i] = static_cast<std::uint8_t>(std::lower_bound(classes_.begin(), classes_.end(), label_[i]) -
-                                             classes_.begin());
+      grades_[i] =
+          static_cast<std::uint8_t>(std::lower_bound(classes_.begin(), classes_.end(), label_[i]) - classes_.begin());
     }
   }
 

@@ -1,14 +1,17 @@
-// Grows one tree of a forest as far as it goes, on a sample of the documents: at every node some features are drawn, and
-// the best split of any of them is taken.
+// Grows one tree of a forest as far as it goes, on a sample of the documents: at every node some features are drawn,
+// and the best split of any of them is taken.
 //
-// The codes of the sample are copied into a tile, one column per feature, so that documents of a node lie close together;
-// a subtree of few documents gets a tile of its own, which stays in the cache. Documents of a node stand together, in
-// ascending order.
+// The codes of the sample are copied into a tile, one column per feature, so that documents of a node lie close
+// together; a subtree of few documents gets a tile of its own, which stays in the cache. Documents of a node stand
+// together, in ascending order.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <utility>
@@ -23,12 +26,12 @@
 namespace rankwood {
 
 struct FullDepthRules {
-  std::size_t n_tried = 1;        // features drawn at each node; more, until one has different values in the node
-  std::uint32_t min_docs = 1;     // of a leaf
-  std::size_t max_depth = 0;      // 0: no limit is written as the largest number
-  std::size_t max_leaves = 0;     // 0: no limit, depth first; else the split of largest gain comes next
-  double min_gain = 0.0;          // a split must lower the impurity by more than this
-  bool missing_as_zero = false;   // missing values were coded as 0 is
+  std::size_t n_tried = 1;  // features drawn at each node; more, until one has different values in the node
+  double min_docs = 1.0;    // of a leaf; below 1, a fraction of the documents of the sample
+  std::size_t max_depth = std::numeric_limits<std::size_t>::max();
+  std::size_t max_leaves = 0;    // 0: no limit, depth first; else the split of largest gain comes next
+  double min_gain = 0.0;         // a split must lower the impurity by more than this
+  bool missing_as_zero = false;  // missing values were coded as 0 is
 };
 
 // A finished tree: inner nodes in preorder, leaves from left to right; child c >= 0 is inner node c, c < 0 is leaf ~c.
@@ -57,12 +60,13 @@ class FullDepthGrower {
 
  private:
   struct Node {
-    std::size_t begin, end;  // its documents in items_
+    std::size_t begin, end;  // its documents in places_ and payloads_
     std::size_t depth;
     std::size_t constants;  // slot of the marks of features known to be constant here
-    double value = 0.0, gain = 0.0, threshold = 0.0;
+    double value = 0.0, gain = 0.0;
     FoundSplit split{};
-    std::int32_t first_child = -1;  // the other one follows it
+    std::uint32_t last = 0, next = 0;  // largest code on the left, smallest on the right
+    std::int32_t first_child = -1;     // the other one follows it
     bool in_part = false;
   };
 
@@ -71,13 +75,20 @@ class FullDepthGrower {
     random_ = RandomStream(key);
     const std::size_t n = docs.size();
     docs_ = &docs;
-    items_.resize(n);
-    moved_.resize(n);
+    const double min_docs = rules.min_docs < 1.0 ? std::ceil(rules.min_docs * static_cast<double>(n)) : rules.min_docs;
+    min_docs_ = static_cast<std::uint32_t>(std::min(std::max(min_docs, 1.0), 4294967295.0));
+    places_.resize(n);
+    payloads_.resize(n);
+    moved_places_.resize(n);
+    moved_payloads_.resize(n);
     criterion_.start(n);
-    for (std::size_t i = 0; i < n; ++i) items_[i] = {static_cast<std::uint32_t>(i), criterion_.payload(docs[i])};
-    copy_codes(items_.data(), n, whole_);
-    const std::size_t in_part = kPartBytes / (sizeof(Code) * std::max<std::size_t>(data_.n_features, 1));
-    part_docs_ = 4 * in_part < n && rules.max_leaves == 0 ? in_part : 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      places_[i] = static_cast<std::uint32_t>(i);
+      payloads_[i] = criterion_.payload(docs[i]);
+    }
+    copy_columns(n);
+    const std::size_t doc_bytes = sizeof(Code) * std::max<std::size_t>(data_.n_features, 1);
+    part_docs_ = n * doc_bytes > kLargeTile && rules.max_leaves == 0 ? kPartTile / doc_bytes : 0;
     order_.resize(data_.n_features);
     std::iota(order_.begin(), order_.end(), 0u);
     constants_.assign(n_words_, 0);
@@ -130,19 +141,19 @@ class FullDepthGrower {
   // Find the value of a node and, if it may have one, its best split. False: it is a leaf.
   bool examine(std::size_t number, bool may_split) {
     Node& node = nodes_[number];
-    const Item* items = items_.data() + node.begin;
-    const std::size_t n = node.end - node.begin;
-    criterion_.enter(items, n);
+    const Docs docs = docs_of(node);
+    criterion_.enter(docs);
     node.value = criterion_.value();
-    may_split = may_split && !criterion_.pure() && node.depth < rules_.max_depth && n >= 2 * std::size_t{rules_.min_docs};
+    may_split =
+        may_split && !criterion_.pure() && node.depth < rules_.max_depth && docs.n >= 2 * std::size_t{min_docs_};
     if (may_split) {
       FoundSplit best{criterion_.floor()};
       std::uint64_t* constant = constants_.data() + node.constants * n_words_;
-      criterion_.search(items, n, rules_.min_docs, [&](const auto& search) { try_features(search, constant, best); });
+      criterion_.search(docs, min_docs_, [&](const auto& search) { try_features(search, constant, best); });
       if (best.feature >= 0) {
         node.gain = criterion_.gain(best.proxy);
         may_split = node.gain > rules_.min_gain * criterion_.weight() &&
-                    criterion_.gains(best, column(static_cast<std::size_t>(best.feature)), items, n);
+                    criterion_.gains(best, column(static_cast<std::size_t>(best.feature)), docs);
         node.split = best;
       } else {
         may_split = false;
@@ -182,27 +193,27 @@ class FullDepthGrower {
     const Column<Code> codes = column(f);
     const std::uint32_t threshold = node.split.code;
     const std::uint32_t also_left = node.split.missing_left && codes.may_miss ? codes.missing : threshold;
-    Item* items = items_.data() + node.begin;
+    std::uint32_t *place = places_.data() + node.begin, *moved_place = moved_places_.data();
+    std::uint16_t *payload = payloads_.data() + node.begin, *moved_payload = moved_payloads_.data();
     const std::size_t n = node.end - node.begin;
     std::size_t n_left = 0, n_right = 0;
-    std::uint32_t next = data_.n_values(f);  // the smallest code on the right
+    std::uint32_t last = 0, next = data_.n_values(f);
     for (std::size_t i = 0; i < n; ++i) {
-      const Item item = items[i];
-      const std::uint32_t code = codes.codes[item.place];
-      const bool goes_left = code <= threshold || code == also_left;
-      items[n_left] = item;
-      moved_[n_right] = item;
+      const std::uint32_t at = place[i], code = codes[at];
+      const std::uint16_t carried = payload[i];
+      const bool goes_left = (code <= threshold) | (code == also_left);
+      place[n_left] = moved_place[n_right] = at;
+      payload[n_left] = moved_payload[n_right] = carried;
       n_left += goes_left;
       n_right += !goes_left;
+      last = code <= threshold ? std::max(last, code) : last;
       next = goes_left ? next : std::min(next, code);
     }
-    std::copy(moved_.begin(), moved_.begin() + static_cast<std::ptrdiff_t>(n_right), items + n_left);
-    node.threshold = data_.threshold(f, threshold, next);
-    if (rules_.missing_as_zero) {
-      node.split.missing_left = 0.0 <= node.threshold;
-    } else if (!node.split.has_missing) {  // one that comes later follows most documents
-      node.split.missing_left = n_left > n_right;
-    }
+    std::copy_n(moved_place, n_right, place + n_left);
+    std::copy_n(moved_payload, n_right, payload + n_left);
+    node.last = last;
+    node.next = next;
+    if (!node.split.has_missing) node.split.missing_left = n_left > n_right;  // one that comes later follows most
     node.first_child = static_cast<std::int32_t>(first);
     const std::size_t middle = node.begin + n_left;
     nodes_[first] = {node.begin, middle, node.depth + 1, node.constants};
@@ -224,35 +235,56 @@ class FullDepthGrower {
     return copy;
   }
 
-  // Columns of codes, one per feature.
+  Docs docs_of(const Node& node) const {
+    return {places_.data() + node.begin, payloads_.data() + node.begin, node.end - node.begin};
+  }
+
+  // Codes of documents: column by column, or document by document.
   struct Tile {
     std::vector<Code> codes;
-    std::size_t n_docs = 0;
+    std::size_t column_step = 0, doc_step = 0;
   };
-  static constexpr std::size_t kPartBytes = 128 * 1024;
+  static constexpr std::size_t kLargeTile = 2 * 1024 * 1024;  // bytes beyond which subtrees get a tile,
+  static constexpr std::size_t kPartTile = 192 * 1024;        // of so many
 
   Column<Code> column(std::size_t f) const {
-    return {tile_->codes.data() + f * tile_->n_docs, static_cast<std::int32_t>(f), data_.has_missing[f] != 0,
-            data_.n_values(f)};
+    return {tile_->codes.data() + f * tile_->column_step, static_cast<std::uint32_t>(tile_->doc_step),
+            static_cast<std::int32_t>(f), data_.has_missing[f] != 0, data_.n_values(f)};
   }
 
   // Depth first, all nodes below one are done before any other: a subtree can have the second tile for itself.
   void use_tile(Node& node) {
     const std::size_t n = node.end - node.begin;
     if (!node.in_part && n <= part_docs_) {
-      Item* items = items_.data() + node.begin;
-      copy_codes(items, n, part_);
-      criterion_.move(items, n);
-      for (std::size_t i = 0; i < n; ++i) items[i].place = static_cast<std::uint32_t>(i);
+      copy_docs(places_.data() + node.begin, n);
+      criterion_.move(docs_of(node));
+      std::iota(places_.begin() + static_cast<std::ptrdiff_t>(node.begin),
+                places_.begin() + static_cast<std::ptrdiff_t>(node.end), 0u);
       node.in_part = true;
     }
     tile_ = node.in_part ? &part_ : &whole_;
     if (!node.in_part) criterion_.move_back();
   }
 
-  void copy_codes(const Item* items, std::size_t n, Tile& tile) {
+  void copy_docs(const std::uint32_t* places, std::size_t n) {
+    const std::size_t n_groups = (data_.n_features + kGroup - 1) / kGroup;
+    part_.column_step = 1;
+    part_.doc_step = n_groups * kGroup;
+    if (part_.codes.size() < n * part_.doc_step) part_.codes.resize(n * part_.doc_step);
+    Code* to = part_.codes.data();
+    for (std::size_t i = 0; i < n; ++i) {
+      const Code* from = data_.codes + std::size_t{(*docs_)[places[i]].row} * kGroup;
+      for (std::size_t g = 0; g < n_groups; ++g, to += kGroup, from += data_.n_rows * kGroup) {
+        std::memcpy(to, from, kGroup * sizeof(Code));
+      }
+    }
+  }
+
+  void copy_columns(std::size_t n) {
     constexpr std::size_t kBlock = 64;  // documents whose codes stay in the first-level cache meanwhile
-    tile.n_docs = n;
+    Tile& tile = whole_;
+    tile.column_step = n;
+    tile.doc_step = 1;
     if (tile.codes.size() < n * data_.n_features) tile.codes.resize(n * data_.n_features);
     for (std::size_t g = 0; g * kGroup < data_.n_features; ++g) {
       const Code* from = data_.group(g);
@@ -261,7 +293,7 @@ class FullDepthGrower {
         const std::size_t end = std::min(n, begin + kBlock);
         const Code* rows[kBlock];
         for (std::size_t i = begin; i < end; ++i) {
-          rows[i - begin] = from + std::size_t{(*docs_)[items[i].place].row} * kGroup;
+          rows[i - begin] = from + std::size_t{(*docs_)[i].row} * kGroup;
         }
         for (std::size_t k = 0; k < n_columns; ++k) {
           Code* to = tile.codes.data() + (g * kGroup + k) * n;
@@ -294,8 +326,8 @@ class FullDepthGrower {
       const auto at = static_cast<std::size_t>(n_written++);
       const auto child = static_cast<std::size_t>(node.first_child);
       tree.feature[at] = node.split.feature;
-      tree.threshold[at] = node.threshold;
-      tree.missing_left[at] = node.split.missing_left;
+      tree.threshold[at] = data_.threshold(static_cast<std::size_t>(node.split.feature), node.last, node.next);
+      tree.missing_left[at] = rules_.missing_as_zero ? 0.0 <= tree.threshold[at] : node.split.missing_left;
       tree.gain[at] = node.gain;
       tree.count[at] = static_cast<std::int64_t>(node.end - node.begin);
       // the left child comes next: its number is known
@@ -310,9 +342,11 @@ class FullDepthGrower {
   Criterion criterion_;
   const std::size_t n_words_;
   FullDepthRules rules_;
+  std::uint32_t min_docs_ = 1;
   RandomStream random_{0};
   const std::vector<SampledDoc>* docs_ = nullptr;
-  std::vector<Item> items_, moved_;
+  std::vector<std::uint32_t> places_, moved_places_;
+  std::vector<std::uint16_t> payloads_, moved_payloads_;
   Tile whole_, part_;
   const Tile* tile_ = nullptr;
   std::size_t part_docs_ = 0;

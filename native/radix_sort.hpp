@@ -7,8 +7,8 @@
 
 namespace rankwood {
 
-// Sort n keys by the `bits` bits from `shift` up (at most 16), keeping the order of equal ones. Every pass is a counting
-// sort by at most 8 bits. Returns the one of the two buffers that holds the result.
+// Sort n keys by the `bits` bits from `shift` up (at most 16), keeping the order of equal ones. Every pass is a
+// counting sort by at most 8 bits. Returns the one of the two buffers that holds the result.
 template <class Key>
 Key* radix_sort(Key* keys, Key* buffer, std::size_t n, int shift, int bits) {
   const int n_passes = bits <= 8 ? 1 : 2;

@@ -83,13 +83,13 @@ class RunningSearch {
 
   // Try all splits of a feature. False: its value is the same for all documents of the node.
   template <class Side, class Code>
-  bool search(Side& left, const Column<Code>& column, const Item* items, std::size_t n, std::uint32_t min_docs,
-              FoundSplit& best) {
-    const std::uint32_t first = column.codes[items[0].place];
+  bool search(Side& left, const Column<Code>& column, const Docs& docs, std::uint32_t min_docs, FoundSplit& best) {
+    const std::size_t n = docs.n;
+    const std::uint32_t first = column[docs.place[0]];
     std::uint32_t differing = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t code = column.codes[items[i].place];
-      keys_[i] = static_cast<std::uint64_t>(code) << 32 | items[i].place;  // places ascend: equal codes keep their order
+      const std::uint32_t code = column[docs.place[i]];
+      keys_[i] = static_cast<std::uint64_t>(code) << 32 | docs.place[i];  // places ascend: equal codes keep their order
       differing |= code ^ first;
     }
     if (differing == 0) return false;
@@ -106,12 +106,13 @@ class RunningSearch {
       const bool missing_left = pass == 1;
       left.clear();
       for (std::size_t i = n_values; missing_left && i < n; ++i) left.add(static_cast<std::uint32_t>(key[i]));
-      const std::size_t end = missing && !missing_left ? n_values : n_values - 1;  // all values may be left of the missing
+      const std::size_t end =
+          missing && !missing_left ? n_values : n_values - 1;  // all values may be left of the missing
       for (std::size_t i = 0; i < end; ++i) {
         left.add(static_cast<std::uint32_t>(key[i]));
         if (i + 1 < n_values && key[i] >> 32 == key[i + 1] >> 32) continue;
-        const std::size_t docs = i + 1 + (missing_left ? n - n_values : 0);
-        if (docs < min_docs || n - docs < min_docs) continue;
+        const std::size_t n_left = i + 1 + (missing_left ? n - n_values : 0);
+        if (n_left < min_docs || n - n_left < min_docs) continue;
         const double proxy = left.proxy();
         if (proxy > best.proxy) {
           best = {proxy, column.feature, static_cast<std::uint32_t>(key[i] >> 32), missing_left, missing};

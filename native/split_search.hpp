@@ -10,19 +10,23 @@
 
 namespace rankwood {
 
-// A document of a node.
-struct Item {
-  std::uint32_t place;    // of its codes in the tile, see fulldepth.hpp
-  std::uint16_t payload;  // packed criteria: weight << 8 | grade
+// The documents of a node.
+struct Docs {
+  const std::uint32_t* place;    // of their codes in the tile, see fulldepth.hpp
+  const std::uint16_t* payload;  // packed criteria: weight << 8 | grade
+  std::size_t n;
 };
 
 // The codes of one feature, by the places of documents.
 template <class Code>
 struct Column {
   const Code* codes;
+  std::uint32_t stride;  // from the code of one place to that of the next
   std::int32_t feature;
   bool may_miss;          // whether some value of the data set is missing
   std::uint32_t missing;  // the code of a missing value
+
+  std::uint32_t operator[](std::uint32_t place) const { return codes[std::size_t{place} * stride]; }
 };
 
 // The best split found so far in a node: documents whose code is at most `code` go left. Splits are compared by a proxy

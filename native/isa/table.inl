@@ -11,9 +11,8 @@ namespace rankwood::RANKWOOD_ISA_NS {
 #include "left_sums.inl"
 
 const Kernels table = {
-    RANKWOOD_ISA_NAME,   topk::top_k<double>, topk::top_k<float>, grades::count_grades,
-    parse_svmlight_rows, accumulate,          best_split,         pair_lambdas,
-    left_sums,
+    RANKWOOD_ISA_NAME, topk::top_k<double>, topk::top_k<float>, grades::count_grades, parse_svmlight_rows, accumulate,
+    best_split,        pair_lambdas,        left_sums,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

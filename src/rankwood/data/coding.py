@@ -67,39 +67,26 @@ class CodedDataset:
             raise DataError(f"max_bins must lie between 2 and {MAX_CODES}, got {max_bins}")
         X = data.X if data.order is None else data.X[data.order]
         missing_as_zero = missing_as_zero and bool(np.isnan(X).any())
-        filled = np.where(np.isnan(X), np.float32(0.0), X) if missing_as_zero else X
-        edges = BinEdges.find(filled, max_bins, n_threads=threads, most=MAX_CODES)
-        group, code = _native.BIN_GROUP, np.uint8 if max_bins <= MAX_BINS else np.uint16
-        codes = np.empty((-(-data.n_features // group), data.n_docs, group), dtype=code)
+        values = np.where(np.isnan(X), np.float32(0.0), X) if missing_as_zero else X
+        shape = (-(-data.n_features // _native.BIN_GROUP), data.n_docs, _native.BIN_GROUP)
+        codes = np.empty(shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
-        _native.encode_bins(filled, edges.flat, edges.offsets, codes, has_missing, threads)
-        return cls._with_ranges(data, edges, codes, has_missing, data.order, filled, X, missing_as_zero, threads)
+        if data.n_docs <= max_bins == MAX_CODES:
+            offsets, low = _native.encode_exactly(values, codes, has_missing, threads)
+            high = low
+        else:
+            edges = BinEdges.find(values, max_bins, n_threads=threads, most=MAX_CODES)
+            _native.encode_bins(values, edges.flat, edges.offsets, codes, has_missing, threads)
+            offsets, low, high = _ranges(values, codes, edges, threads)
+        return cls(data, codes, has_missing, offsets, low, high, data.order, X, missing_as_zero)
 
     @classmethod
     def _from_bins(cls, binned: BinnedDataset, missing_as_zero: bool, threads: int) -> CodedDataset:
         if missing_as_zero and binned.has_missing.any():
             raise DataError("missing values that count as 0 need bins of their own: give the Dataset, not its bins")
         X = binned.by_query(binned.data.X)
-        args = (binned.bins, binned.has_missing, binned.rows, X, X, False, threads)
-        return cls._with_ranges(binned.data, binned.edges, *args)
-
-    @classmethod
-    def _with_ranges(
-        cls,
-        data: Dataset,
-        edges: BinEdges,
-        codes: AnyArray,
-        has_missing: NDArray[np.uint8],
-        rows: IndexArray | None,
-        filled: FeatureMatrix,
-        X: FeatureMatrix,
-        missing_as_zero: bool,
-        threads: int,
-    ) -> CodedDataset:
-        offsets = edges.offsets + np.arange(edges.n_features + 1)  # a feature has one code more than edges
-        low, high = np.empty(offsets[-1], dtype=np.float32), np.empty(offsets[-1], dtype=np.float32)
-        _native.find_code_ranges(filled, codes, offsets, low, high, threads)
-        return cls(data, codes, has_missing, offsets, low, high, rows, X, missing_as_zero)
+        offsets, low, high = _ranges(X, binned.bins, binned.edges, threads)
+        return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X)
 
     @property
     def n_docs(self) -> int:
@@ -116,3 +103,13 @@ class CodedDataset:
         back = np.empty_like(values)
         back[self.rows] = values
         return back
+
+
+def _ranges(
+    X: FeatureMatrix, codes: AnyArray, edges: BinEdges, threads: int
+) -> tuple[IndexArray, NDArray[np.float32], NDArray[np.float32]]:
+    """Where the codes of every feature start, and the smallest and largest value of each."""
+    offsets = edges.offsets + np.arange(edges.n_features + 1)  # a feature has one code more than edges
+    low, high = np.empty(offsets[-1], dtype=np.float32), np.empty(offsets[-1], dtype=np.float32)
+    _native.find_code_ranges(X, codes, offsets, low, high, threads)
+    return offsets, low, high
