@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from rankwood.learners.checkpoint import Checkpoint as Checkpoint
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
+    from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
 
@@ -69,6 +70,7 @@ _HOME_OF = {
     "BinnedDataset": "rankwood.data.binning",
     "MART": "rankwood.learners.presets",
     "LambdaMART": "rankwood.learners.presets",
+    "RandomForest": "rankwood.learners.random_forest",
     "Checkpoint": "rankwood.learners.checkpoint",
     "early_stopping": "rankwood.learners.callbacks",
     "log_evaluation": "rankwood.learners.callbacks",

@@ -69,7 +69,7 @@ class CodedDataset:
         missing_as_zero = missing_as_zero and bool(np.isnan(X).any())
         values = np.where(np.isnan(X), np.float32(0.0), X) if missing_as_zero else X
         shape = (-(-data.n_features // _native.BIN_GROUP), data.n_docs, _native.BIN_GROUP)
-        codes = np.empty(shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
+        codes: AnyArray = np.empty(shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
         if data.n_docs <= max_bins == MAX_CODES:
             offsets, low = _native.encode_exactly(values, codes, has_missing, threads)
