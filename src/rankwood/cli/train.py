@@ -23,6 +23,7 @@ class Learner(str, Enum):
 
     mart = "mart"
     lambdamart = "lambdamart"
+    forest = "forest"
 
 
 # Parameters that have an option of their own.
@@ -86,20 +87,23 @@ def train(
         measure=measure or ["nDCG@10"],
         on_interrupt="keep" if keep_on_interrupt else "raise",
     )
-    if ranker.early_stopping_rounds is not None and not valid:
+    if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     data = load_data(train, n_features=features, **reading)
     watched, held_out = (_load_more(paths, data.n_features, reading) for paths in (valid, test))
+    # A forest of full depth has learnt its training data by heart: what it scores there says nothing.
+    sets = {"train": None if learner is Learner.forest else data, "valid": watched}
+    measured = {name: one for name, one in sets.items() if one is not None}
     start = time.monotonic()
     try:
         with training_progress(learner.value, quiet=as_json) as callbacks, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             ranker.fit(
                 data,
-                eval_set=[data] if watched is None else [data, watched],
-                eval_names=["train", "valid"][: 1 if watched is None else 2],
+                eval_set=list(measured.values()),
+                eval_names=list(measured),
                 callbacks=callbacks,
                 checkpoint=None if checkpoint is None else Checkpoint(checkpoint, every or 50),
             )
@@ -132,8 +136,9 @@ def _learner(learner: Learner, parameters: list[str]) -> Any:
     """The estimator, with the parameters that were given as text."""
     from rankwood.learners.parameters import read_parameter
     from rankwood.learners.presets import MART, LambdaMART
+    from rankwood.learners.random_forest import RandomForest
 
-    kind = {Learner.mart: MART, Learner.lambdamart: LambdaMART}[learner]
+    kind: Any = {Learner.mart: MART, Learner.lambdamart: LambdaMART, Learner.forest: RandomForest}[learner]
     given = {}
     for text in parameters:
         name = text.partition("=")[0].strip()
@@ -145,14 +150,25 @@ def _learner(learner: Learner, parameters: list[str]) -> Any:
 
 def _summary(ranker: Any) -> str:
     """How the training ended, in a few words."""
-    n_grown = len(next(iter(next(iter(ranker.evals_result_.values())).values())))
+    n_grown = max(
+        (len(values) for by_measure in ranker.evals_result_.values() for values in by_measure.values()), default=0
+    )
     trees = f"{ranker.n_trees_:,} trees" + (f", the best of {n_grown:,}," if n_grown > ranker.best_iteration_ else "")
     values = [
         f"{measure} {value:.4f} on {name}"
         for name, by_measure in ranker.best_score_.items()
         for measure, value in list(by_measure.items())[:1]
     ]
-    return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees} with {', '.join(values)}"
+    if getattr(ranker, "oob_evaluation_", None) is not None:
+        measure, value = next(iter(ranker.oob_evaluation_.items()))
+        values.append(f"{measure} {value:.4f} out of the bag")
+    reached = f" with {', '.join(values)}" if values else ""
+    return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees}{reached}"
+
+
+def _out_of_bag(ranker: Any) -> dict[str, Any]:
+    evaluation = getattr(ranker, "oob_evaluation_", None)
+    return {} if evaluation is None else {"out_of_bag": evaluation.means}
 
 
 def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None, as_json: bool) -> None:
@@ -169,6 +185,7 @@ def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None
                 "n_trees": ranker.n_trees_,
                 "best_iteration": ranker.best_iteration_,
                 "valid": ranker.best_score_.get("valid", {}),
+                **_out_of_bag(ranker),
                 "measures": {} if result is None else result.means,
             }
         )
