@@ -9,6 +9,7 @@ import numpy as np
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.learners.callbacks import Result
+from rankwood.learners.tasks import Regression, Task
 from rankwood.model_arrays import TYPE_OF, offsets_of
 from rankwood.trees.fulldepth import TreeBatch
 
@@ -17,6 +18,7 @@ class GrowingForest:
     """The trees so far, batch by batch, and the measures after each."""
 
     boosters: ClassVar[tuple[Any, ...]] = ()  # as in GrowingEnsemble: for LightGBM's callbacks
+    task: ClassVar[Task] = Regression()
 
     def __init__(self, n_features: int, feature_names: tuple[str, ...] | None) -> None:
         self.n_features, self.feature_names = n_features, feature_names
