@@ -27,7 +27,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Report:
-    """Tables and figures of a study, the first table being the main one; `differences` is what is not as in the paper."""
+    """Tables and figures of a study, the main table first; `differences` is what is not as in the paper."""
 
     title: str
     summary: str
@@ -79,9 +79,9 @@ def _draw(figure: Figure, folder: Path) -> list[Path]:
     figure.draw(canvas)
     paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
     with atomic_write(paths[0]) as file:
-        FigureCanvasAgg(canvas).print_png(file)
+        FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
     with atomic_write(paths[1]) as file:
-        FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})
+        FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return paths
 
 

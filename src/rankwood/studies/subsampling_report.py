@@ -104,7 +104,7 @@ def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
     ]
     return (
         f"{text}; on the {contrasts[NDCG].n_queries} test queries it is against {BASELINE} of the queries: "
-        f"{' and '.join(parts)}; training takes 1/{found.speed_up(best):.1f} of the time."
+        f"{' and '.join(parts)}; training is {found.speed_up(best):.1f} times as fast."
     )
 
 
@@ -133,8 +133,8 @@ def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Ta
         f"Table {number}: {where} data, {found.study.source.name}",
         ["queries per tree", "training s per fold", "speed-up", *beside, *by_measure],
         rows,
-        f"Mean over folds and runs; in brackets the standard deviation of the {found.study.n_seeds} runs. First row: the "
-        f"best on validation data. Speed-up is over {BASELINE} of the queries. Convention {CONVENTION}.",
+        f"Mean over folds and runs; in brackets the standard deviation of the {found.study.n_seeds} runs. First row: "
+        f"the best on validation data. Speed-up is over {BASELINE} of the queries. Convention {CONVENTION}.",
     )
 
 
@@ -167,8 +167,8 @@ def _others(found: SubsamplingResults, paper: Published) -> Table:
         values = [paper.values["test", setting, measure] for measure in (NDCG, MAP)]
         rows.append([name, *(f"{mean:.4f}" for mean, _ in values), "paper"])
     for setting in dict.fromkeys((BASELINE, found.best)):
-        values = [found.mean_and_std(setting, "test", measure)[0] for measure in (NDCG, MAP)]
-        rows.append([f"forest, {setting}", *(f"{value:.4f}" for value in values), "ours"])
+        ours = [found.mean_and_std(setting, "test", measure)[0] for measure in (NDCG, MAP)]
+        rows.append([f"forest, {setting}", *(f"{value:.4f}" for value in ours), "ours"])
     return Table("table4", f"Table 4: other algorithms on test data, {found.study.source.name}",
                  ["algorithm", "nDCG@10", "MAP", "source"], rows)  # fmt: skip
 
@@ -179,8 +179,8 @@ def _differences(found: SubsamplingResults, paper: Published | None) -> list[str
         "The paper extends Weka; here every distinct value is a possible threshold, features are drawn anew at every "
         "node, and more are drawn as long as all those drawn are constant in it.",
         f"{study.n_seeds} runs of each setting (the paper has 10), {len(study.sweep)} settings (the paper about 25), "
-        f"{study.n_trees:,} trees (the paper 1,000). The paper fits an R smoothing spline with parameter 0.01; ours is a "
-        "cubic smoothing spline whose penalty is chosen by generalised cross-validation.",
+        f"{study.n_trees:,} trees (the paper 1,000). The paper fits an R smoothing spline with parameter 0.01; ours is "
+        "a cubic smoothing spline whose penalty is chosen by generalised cross-validation.",
         "Deviations are of the mean over folds, between runs. Training times are of this machine with all its threads.",
         "Correlation and strength are argued from in the paper, not reported.",
     ]
