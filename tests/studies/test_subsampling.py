@@ -66,9 +66,7 @@ def test_trees_are_more_alike_and_stronger_when_they_see_more(subsampling_result
     assert subsampling_results.strength("1", "nDCG@10") < subsampling_results.strength("63%", "nDCG@10")
 
 
-def test_a_study_that_was_killed_ends_as_one_that_was_not(
-    subsampling_study, subsampling_results, tmp_path, monkeypatch
-):
+def test_a_killed_study_ends_as_one_that_was_not(subsampling_study, subsampling_results, tmp_path, monkeypatch):
     runs, calls = RunFile(tmp_path / "runs.jsonl"), []
     run = SubsamplingStudy.run
 

@@ -52,9 +52,8 @@ class LetorFolds:
         folds = find_folds(self.directory)
         for fold in folds:
             if not (fold.valid and fold.test):
-                raise DataError(
-                    f"{fold.name} in {self.directory} has no validation or no test data: a study needs both"
-                )
+                lacking = "test" if fold.valid else "validation"
+                raise DataError(f"{fold.name} in {self.directory} has no {lacking} data, which a study needs")
         return folds
 
     @property
