@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from rankwood.evaluation.evaluate import Evaluation as Evaluation
     from rankwood.evaluation.evaluate import compare as compare
     from rankwood.evaluation.evaluate import evaluate as evaluate
+    from rankwood.evaluation.forest_diagnostics import measure_curve as measure_curve
+    from rankwood.evaluation.forest_diagnostics import tree_correlation as tree_correlation
+    from rankwood.evaluation.forest_diagnostics import tree_strength as tree_strength
+    from rankwood.evaluation.importance import impurity_importance as impurity_importance
+    from rankwood.evaluation.importance import permutation_importance as permutation_importance
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import parse_measure as parse_measure
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
@@ -101,6 +106,11 @@ _HOME_OF = {
     "Evaluation": "rankwood.evaluation.evaluate",
     "compare": "rankwood.evaluation.evaluate",
     "evaluate": "rankwood.evaluation.evaluate",
+    "measure_curve": "rankwood.evaluation.forest_diagnostics",
+    "tree_correlation": "rankwood.evaluation.forest_diagnostics",
+    "tree_strength": "rankwood.evaluation.forest_diagnostics",
+    "impurity_importance": "rankwood.evaluation.importance",
+    "permutation_importance": "rankwood.evaluation.importance",
     "Measure": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
     "make_ranking": "rankwood.data.synthetic",

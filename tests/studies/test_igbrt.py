@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rankwood as rw
+from rankwood.studies.forests import grow
 from rankwood.studies.igbrt import IgbrtStudy, rmse
 from rankwood.studies.igbrt_report import PAPER, make_report
 from rankwood.studies.runs import RunFile
@@ -20,8 +21,7 @@ def slow_model(study, method, task, fold, seed, measure):
     """The model that validation data chooses, by training with every number of rounds and learning rate."""
     data = study.source.load(fold)
     convention = replace(rw.Convention.get("yahoo"), max_grade=4.0)
-    forest = rw.RandomForest(study.n_trees, max_features=0.1, missing="zero", random_state=seed, task=task)
-    forest.fit(data.train)
+    forest, _ = grow(data.train, task=task, n_trees=study.n_trees, max_features=0.1, missing="zero", random_state=seed)
     if method == "RF":
         return forest, convention
     best = None
@@ -39,6 +39,17 @@ def slow_model(study, method, task, fold, seed, measure):
             if best is None or value > best[0] + 1e-12:
                 best = (value, model)
     return best[1], convention
+
+
+def test_the_forests_of_all_grades_are_one(source):
+    train = source.load(1).train
+    model, _ = grow(train, task="ordinal", n_trees=5, random_state=3)
+    expected = np.zeros(train.n_docs)
+    for grade in range(1, int(train.y.max()) + 1):
+        below = rw.Dataset(train.X, train.y < grade, qid=train.qid)
+        expected += 1 - rw.RandomForest(5, random_state=3).fit(below).predict(train)
+    np.testing.assert_allclose(model.score(train.X), expected, atol=1e-12)
+    assert rw.grade_probabilities(model, train.X).shape == (train.n_docs, int(train.y.max()) + 1)
 
 
 @pytest.mark.parametrize("method", ["GBRT", "RF", "iGBRT"])

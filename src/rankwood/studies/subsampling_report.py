@@ -133,7 +133,7 @@ def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Ta
         f"Table {number}: {where} data, {found.study.source.name}",
         ["queries per tree", "training s per fold", "speed-up", *beside, *by_measure],
         rows,
-        f"Mean over folds and runs; in brackets the standard deviation of the {found.study.n_seeds} runs. First row: "
+        f"Mean over folds and runs; in brackets the standard deviation between runs ({found.study.n_seeds}). First: "
         f"the best on validation data. Speed-up is over {BASELINE} of the queries. Convention {CONVENTION}.",
     )
 
@@ -187,6 +187,8 @@ def _differences(found: SubsamplingResults, paper: Published | None) -> list[str
     if paper is None:
         lines.append(f"The paper has no figures for this data ({study.source.name}).")
         return lines
+    if len(study.folds) < study.source.n_folds:
+        lines.append(f"The paper's figures are means over all folds, ours over {_listed(study.folds)} only.")
     if paper.queries not in study.sweep:
         lines.append(f"The paper's setting of {paper.queries} queries is not part of the sweep.")
     for (part, setting, measure), (theirs, _) in paper.values.items():
