@@ -15,6 +15,12 @@ from rankwood.studies.subsampling_report import PAPER, make_report
 pytestmark = pytest.mark.native
 
 
+def read_png(path):
+    from matplotlib.image import imread
+
+    return imread(path)[:, :, :3]
+
+
 def slow_values(study, setting, part, measure):
     """Seeds x folds, from forests trained anew."""
     table = np.zeros((study.n_seeds, len(study.folds)))
@@ -108,18 +114,11 @@ def test_the_report(subsampling_study, subsampling_results, tmp_path):
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["tables"]["sweep"]["rows"][2] == list(sweep.rows[2])
     assert saved["facts"]["best"] == subsampling_results.best
-
-
-def test_figures_show_something(subsampling_results, tmp_path):
-    from matplotlib.image import imread
-
-    make_report(subsampling_results).write(tmp_path, environment={})
-    for path in tmp_path.glob("*.png"):
-        pixels = imread(path)
-        assert pixels.shape[0] > 300
-        assert pixels.shape[1] > 300
-        assert len(np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 20
-    assert len(list(tmp_path.glob("*.png"))) == 4
+    figures = [read_png(path) for path in written if path.suffix == ".png"]
+    assert len(figures) == 4
+    for figure in figures:
+        assert min(figure.shape[:2]) > 300
+        assert 0.01 < (figure < 0.9).any(axis=2).mean() < 0.5  # neither empty nor a mess
 
 
 def test_the_paper_stands_beside_its_data(source, subsampling_results, tmp_path):
