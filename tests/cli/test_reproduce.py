@@ -22,7 +22,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path):
+def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", "1,2", "--seeds", 2, "--trees", 5)
     outcome = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
     assert outcome.status == 0
@@ -44,7 +45,8 @@ def test_igbrt_as_json(rankwood, folder, tmp_path):
     assert (tmp_path / "figure2.svg").stat().st_size > 1000
 
 
-def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path):
+def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     rankwood(*command, "--out", tmp_path)
     rankwood(*command, "--out", tmp_path, "--no-resume")
