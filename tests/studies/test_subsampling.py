@@ -136,7 +136,9 @@ def test_the_paper_stands_beside_its_data(source, subsampling_results, tmp_path)
     mean = subsampling_results.mean_and_std("1", "test", "nDCG@10")[0]
     assert f"{mean - 0.4443:+.4f}" in row
     assert any(line.endswith("more than 0.005.") for line in report.differences)
-    assert [table.name for table in report.tables] == ["table3", "table2", "sweep", "table4"]
+    contrast = subsampling_results.contrast("1", "AP")
+    assert any(f"{contrast.difference:+.4f}" in row for row in report.tables[1].rows)
+    assert [table.name for table in report.tables] == ["table3", "significance", "table2", "sweep", "table4"]
 
 
 def test_the_paper_is_copied_rightly():

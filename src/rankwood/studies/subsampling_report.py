@@ -67,7 +67,7 @@ def make_report(found: SubsamplingResults) -> Report:
     study, name = found.study, found.study.source.name
     paper = PAPER.get(name)
     contrasts = {measure: found.contrast(found.best, measure) for measure in (NDCG, MAP)}
-    tables = [_beside(found, "test", paper), _beside(found, "valid", paper), _sweep(found)]
+    tables = [_beside(found, "test", paper), _significance(found, paper), _beside(found, "valid", paper), _sweep(found)]
     if paper is not None:
         tables.append(_others(found, paper))
     return Report(
@@ -110,11 +110,8 @@ def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
 
 def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Table:
     """Table 2 (validation) or 3 (test)."""
-    settings = [found.best]
-    if paper is not None and paper.queries in found.study.sweep:
-        settings.append(paper.queries)
     rows = []
-    for setting in dict.fromkeys([*settings, BASELINE]):
+    for setting in [*_looked_at(found, paper), BASELINE]:
         row = [_setting(found, setting), f"{found.mean_of(setting, 'seconds'):.2f}", f"{found.speed_up(setting):.1f}"]
         if paper is not None:
             row.append({paper.queries: f"{paper.speed_up}", BASELINE: "1"}.get(setting, "–"))
@@ -135,6 +132,29 @@ def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Ta
         rows,
         f"Mean over folds and runs; in brackets the standard deviation between runs ({found.study.n_seeds}). First: "
         f"the best on validation data. Speed-up is over {BASELINE} of the queries. Convention {CONVENTION}.",
+    )
+
+
+def _looked_at(found: SubsamplingResults, paper: Published | None) -> list[str]:
+    """The best setting, and the paper's."""
+    theirs = [paper.queries] if paper is not None and paper.queries in found.study.sweep else []
+    return [setting for setting in dict.fromkeys([found.best, *theirs]) if setting != BASELINE]
+
+
+def _significance(found: SubsamplingResults, paper: Published | None) -> Table:
+    rows = []
+    for setting in _looked_at(found, paper):
+        for measure in (NDCG, MAP):
+            c = found.contrast(setting, measure)
+            interval = f"{c.interval[0]:+.4f} to {c.interval[1]:+.4f}"
+            tests = [p_text(c.p_randomisation), p_text(c.p_t)]
+            rows.append([_setting(found, setting), SHOWN[measure], f"{c.difference:+.4f}", interval, *tests])
+    return Table(
+        "significance",
+        f"Against {BASELINE} of the queries on test data, {found.study.source.name}",
+        ["queries per tree", "measure", "difference", "95 % interval", "p, randomisation", "p, paired t"],
+        rows,
+        "On the values of all test queries, each the mean over runs: whether other queries would tell the same.",
     )
 
 
