@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rankwood.learners.ordinal import grade_probabilities as grade_probabilities
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
+    from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
     from rankwood.visits import Usage as Usage
@@ -82,6 +83,7 @@ _HOME_OF = {
     "LambdaMART": "rankwood.learners.presets",
     "InitializedMART": "rankwood.learners.initialized",
     "grade_probabilities": "rankwood.learners.ordinal",
+    "RandomForest": "rankwood.learners.random_forest",
     "Checkpoint": "rankwood.learners.checkpoint",
     "early_stopping": "rankwood.learners.callbacks",
     "log_evaluation": "rankwood.learners.callbacks",

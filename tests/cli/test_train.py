@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -88,7 +87,6 @@ def test_boosting_from_a_forest(rankwood, parts, tmp_path, monkeypatch):
         assert model.metadata["parameters"]["task"] == task
 
 
-@pytest.mark.skipif(find_spec("rankwood.learners.forest") is None, reason="RandomForest is not there yet")
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
     from rankwood.learners.initialized import paper_forest

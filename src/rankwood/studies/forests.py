@@ -7,31 +7,21 @@ from typing import Any, Literal
 
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
-from rankwood.errors import RankwoodError
 from rankwood.learners.inputs import relabelled
+from rankwood.learners.random_forest import RandomForest
 from rankwood.learners.tasks import Ordinal
 
 TaskName = Literal["regression", "ordinal"]
 
 
-def make_forest(**parameters: Any) -> Any:
-    """A RandomForest that is yet to be fitted."""
-    import rankwood
-
-    try:
-        return rankwood.RandomForest(**parameters)
-    except AttributeError:
-        raise RankwoodError("this version has no RandomForest") from None
-
-
 def grow(data: Dataset, *, task: TaskName = "regression", **parameters: Any) -> tuple[Ensemble, float]:
     """A forest fitted to `data`, and the seconds that took. With task="ordinal" the forests of all grades are one."""
     start = time.perf_counter()
-    forest = make_forest(**parameters)
+    forest = RandomForest(**parameters)
     if task == "ordinal" and "task" not in forest.get_params(deep=False):
         ordinal = Ordinal.of(data.y)
         targets = ordinal.targets(data.y)
-        model = ordinal.combine([make_forest(**parameters).fit(relabelled(data, y)).ensemble_ for y in targets])
+        model = ordinal.combine([RandomForest(**parameters).fit(relabelled(data, y)).ensemble_ for y in targets])
     else:
         model = (forest if task == "regression" else forest.set_params(task=task)).fit(data).ensemble_
     return model, time.perf_counter() - start

@@ -91,16 +91,15 @@ class IgbrtStudy:
         forest, seconds = self._forest(config, fold, size)
         if config["method"] == "forest":
             assert forest is not None
-            return {"seconds": seconds, **measured.whole(forest)}
+            return {"seconds": seconds, **measured.whole(self._forest_scores(config, forest, measured))}
         return self._boost(config, fold, forest, measured)
 
     def _forest(self, config: Config, fold: FoldData, size: int) -> tuple[Ensemble | None, float]:
         if size == 0:
             return None, 0.0
-        key = (config["fold"], config["seed"], config["task"], size)
         return self._keep(  # type: ignore[no-any-return]
             "forest",
-            key,
+            (config["fold"], config["seed"], config["task"], size),
             lambda: forests.grow(
                 fold.train,
                 task=config["task"],
@@ -111,6 +110,10 @@ class IgbrtStudy:
                 n_jobs=self.n_threads,
             ),
         )
+
+    def _forest_scores(self, config: Config, forest: Ensemble, measured: _Measured) -> Any:
+        key = (config["fold"], config["seed"], config["task"], forest.n_trees)
+        return self._keep("scores", key, lambda: measured.scores(forest))
 
     def _boost(self, config: Config, fold: FoldData, forest: Ensemble | None, measured: _Measured) -> Result:
         from rankwood.learners.initialized import InitializedMART
@@ -141,13 +144,18 @@ class IgbrtStudy:
         seconds = time.perf_counter() - start
         n_start = 0 if forest is None else forest.n_trees
         per_round = (ranker.ensemble_.n_trees - n_start) // config["n_trees"]
-        curves = _curves(ranker.evals_result_, measured, forest)
+        boosted = ranker.ensemble_.select(np.arange(n_start, ranker.ensemble_.n_trees))
+        if forest is None:
+            before: Any = {"valid": 0.0, "test": 0.0}
+        else:  # whose scores are the same for all learning rates, and large forests take their time
+            before, boosted = self._forest_scores(config, forest, measured), boosted.replace(base=0.0)
+        curves = _curves(ranker.evals_result_, None if forest is None else measured.means(before))
         best = {}
         for name in (*RANKED, RMSE):
             values = np.array(curves["valid"][name])
             rounds = int(values.argmin() if name == RMSE else values.argmax()) + (forest is None)
-            model = ranker.ensemble_.select(np.arange(n_start + rounds * per_round))
-            found = measured.whole(model)
+            added = measured.scores(boosted.select(np.arange(rounds * per_round)))
+            found = measured.whole({part: before[part] + scores for part, scores in added.items()})
             best[name] = {"rounds": rounds, "valid": found["valid"][name], "test": found["test"][name]}
         at = np.unique(np.rint(np.linspace(0, len(curves["valid"][ERR]) - 1, CURVE_POINTS)).astype(int))
         thinned = {part: {n: [round(v[i], 6) for i in at] for n, v in named.items()} for part, named in curves.items()}
@@ -162,7 +170,7 @@ class IgbrtStudy:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Measures on the validation and test data of one fold. ERR counts up to the highest grade of the training data."""
+    """Measures on the validation and test data of one fold. ERR counts up to the highest grade of the data."""
 
     fold: FoldData
     convention: Convention
@@ -174,17 +182,27 @@ class _Measured:
         highest = max(float(part.y.max(initial=1.0)) for part in (fold.train, fold.valid, fold.test))
         return cls(fold, convention_of(highest), n_threads)
 
-    def whole(self, model: Ensemble) -> Result:
-        """Values of every query of the test data, means on validation data."""
-        return {"valid": self.means(model, self.fold.valid), "test": self._values(model, self.fold.test)}
+    def scores(self, model: Ensemble) -> dict[str, FloatArray]:
+        """Scores of validation and test data."""
+        return {name: model.score(data.X, n_threads=self.n_threads) for name, data in self._parts()}
 
-    def _values(self, model: Ensemble, data: Dataset) -> dict[str, Any]:
-        scores = model.score(data.X, n_threads=self.n_threads)
+    def whole(self, scores: Mapping[str, FloatArray]) -> Result:
+        """Means on validation data, values of every query of the test data."""
+        return {"valid": self.means(scores)["valid"], "test": self._values(scores["test"], self.fold.test)}
+
+    def means(self, scores: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
+        """Means on both."""
+        return {
+            name: {measure: float(np.mean(values)) for measure, values in self._values(scores[name], data).items()}
+            for name, data in self._parts()
+        }
+
+    def _parts(self) -> list[tuple[str, Dataset]]:
+        return [("valid", self.fold.valid), ("test", self.fold.test)]
+
+    def _values(self, scores: FloatArray, data: Dataset) -> dict[str, Any]:
         values = evaluate(scores, data, self.measures, convention=self.convention, n_threads=self.n_threads).per_query
         return {**{name: row.tolist() for name, row in values.items()}, RMSE: rmse(data.y, scores, data.offsets)[1]}
-
-    def means(self, model: Ensemble, data: Dataset) -> dict[str, float]:
-        return {name: float(np.mean(values)) for name, values in self._values(model, data).items()}
 
 
 def convention_of(highest_grade: float) -> Convention:
@@ -197,13 +215,12 @@ def rmse(labels: FloatArray, scores: FloatArray, offsets: OffsetArray) -> tuple[
     return RMSE, float(np.sqrt(np.mean((np.asarray(labels) - np.asarray(scores)) ** 2))), False
 
 
-def _curves(history: Mapping[str, Mapping[str, list[float]]], measured: _Measured, forest: Ensemble | None) -> Any:
+def _curves(history: Mapping[str, Mapping[str, list[float]]], forest: Mapping[str, Any] | None) -> Any:
     """Measures after every round; the first entry is of the forest alone when there is one."""
     curves = {part: {name: list(history[part][name]) for name in (*RANKED, RMSE)} for part in ("valid", "test")}
-    if forest is not None:
-        for part, data in ("valid", measured.fold.valid), ("test", measured.fold.test):
-            for name, value in measured.means(forest, data).items():
-                curves[part][name].insert(0, value)
+    for part, means in (forest or {}).items():
+        for name, value in means.items():
+            curves[part][name].insert(0, value)
     return curves
 
 
