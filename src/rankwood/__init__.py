@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rankwood.learners.checkpoint import Checkpoint as Checkpoint
     from rankwood.learners.initialized import InitializedMART as InitializedMART
     from rankwood.learners.ordinal import grade_probabilities as grade_probabilities
+    from rankwood.learners.out_of_bag import out_of_bag_curve as out_of_bag_curve
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.learners.random_forest import RandomForest as RandomForest
@@ -84,6 +85,7 @@ _HOME_OF = {
     "InitializedMART": "rankwood.learners.initialized",
     "grade_probabilities": "rankwood.learners.ordinal",
     "RandomForest": "rankwood.learners.random_forest",
+    "out_of_bag_curve": "rankwood.learners.out_of_bag",
     "Checkpoint": "rankwood.learners.checkpoint",
     "early_stopping": "rankwood.learners.callbacks",
     "log_evaluation": "rankwood.learners.callbacks",

@@ -136,7 +136,12 @@ def measure_curve(
     at = _sizes(sizes, model.n_trees)
     sums, counts = np.full(data.n_docs, model.base if in_bag is None else 0.0), np.zeros(data.n_docs)
     found: list[Any] = []
-    for tree, values in tree_outputs(model, data, n_threads=n_threads):
+    # A mean of leaf values as they are, where that is all the same: rounded weights would break ties.
+    weights = model.tree_weights
+    plain = in_bag is not None and bool((weights == weights[:1]).all() and (weights > 0).all())
+    for tree, values in tree_outputs(
+        model.reweigh(np.ones(len(weights))) if plain else model, data, n_threads=n_threads
+    ):
         if in_bag is None:
             sums += values
         else:
