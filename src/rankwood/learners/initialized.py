@@ -74,8 +74,6 @@ def paper_forest(n_trees: int = 1000, **parameters: Any) -> RandomForest:
 
     The paper has 10,000 trees; it finds 1,000 hardly worse (table 1), at a tenth of time and memory.
     """
-    from rankwood.learners.random_forest import RandomForest
-
     return RandomForest(n_trees=n_trees, max_features=0.1, **parameters)
 
 
