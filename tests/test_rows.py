@@ -64,6 +64,12 @@ def test_what_is_scored_without_a_second_look_scores_alike(model, X):
     assert not is_plain(X, 7)
 
 
+def test_kernels_get_aligned_arrays(X):
+    unaligned = np.frombuffer(b" " + X.tobytes(), dtype=np.uint8)[1:].view(np.float32).reshape(X.shape)
+    _, blocks = row_blocks(unaligned, 8)
+    assert all(block.flags.aligned for _, block in blocks)
+
+
 def test_pandas(model, X):
     pandas = pytest.importorskip("pandas")
     expected = model.score(X)

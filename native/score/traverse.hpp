@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,21 +24,13 @@
 
 namespace rankwood {
 
-// With nodes of four Fields.
+// The engine with nodes of four Fields.
 template <class Field>
 class TraverseWith {
  public:
   using Code = std::conditional_t<sizeof(Field) == 1, std::uint8_t, std::uint16_t>;
-
-  static bool fits(const EnsembleView& model, const Quantiser& quantiser) {
-    return quantiser.n_columns() <= std::size_t{std::numeric_limits<Field>::max()} &&
-           largest_tree(model) <= TraverseBuilder<Field>::kMaxNodes;
-  }
-  static std::size_t largest_tree(const EnsembleView& model) {
-    std::size_t n_nodes = 0;
-    for (std::size_t tree = 0; tree < model.n_trees; ++tree) n_nodes = std::max(n_nodes, model.nodes_of(tree));
-    return n_nodes;
-  }
+  static constexpr std::size_t kMaxColumns = std::numeric_limits<Field>::max();
+  static constexpr std::size_t kMaxNodes = TraverseBuilder<Field>::kMaxNodes;  // of a tree
 
   TraverseWith(const EnsembleView& model, Quantiser&& quantiser, const double* tree_weights, double base)
       : quantiser_(std::move(quantiser)),
@@ -50,8 +44,8 @@ class TraverseWith {
       for (std::size_t i = 0; i <= model.nodes_of(tree); ++i) values64_.push_back(tree_weights[tree] * leaf_value[i]);
     }
     values32_.assign(values64_.begin(), values64_.end());
-    first_steps_ = std::max(3, static_cast<int>(trees_.usual_depth + 0.5));
-    more_steps_ = std::max(3, first_steps_ / 4);
+    first_steps_ = std::clamp(static_cast<int>(trees_.usual_depth + 0.5), 3, 32);
+    more_steps_ = std::max(3, first_steps_ / 3);
   }
 
   std::size_t n_bytes() const {
@@ -228,19 +222,27 @@ class Traverse {
   using With = std::unique_ptr<const TraverseWith<Field>>;
   using AnyField = std::variant<With<std::uint8_t>, With<std::uint16_t>, With<std::uint32_t>>;
 
+  template <class Field>
+  static AnyField make(const EnsembleView& model, Quantiser&& quantiser, const double* tree_weights, double base) {
+    return std::make_unique<const TraverseWith<Field>>(model, std::move(quantiser), tree_weights, base);
+  }
+
   // The smallest nodes that hold the model.
   static AnyField choose(const EnsembleView& model, const double* tree_weights, double base) {
-    if (TraverseWith<std::uint8_t>::largest_tree(model) <= TraverseBuilder<std::uint8_t>::kMaxNodes) {
-      Quantiser quantiser(model, 255);
-      if (TraverseWith<std::uint8_t>::fits(model, quantiser)) {
-        return std::make_unique<const TraverseWith<std::uint8_t>>(model, std::move(quantiser), tree_weights, base);
+    std::size_t largest = 0;
+    for (std::size_t tree = 0; tree < model.n_trees; ++tree) largest = std::max(largest, model.nodes_of(tree));
+    if (largest <= TraverseWith<std::uint8_t>::kMaxNodes) {
+      Quantiser bytes(model, 255);
+      if (bytes.n_columns() <= TraverseWith<std::uint8_t>::kMaxColumns) {
+        return make<std::uint8_t>(model, std::move(bytes), tree_weights, base);
       }
     }
     Quantiser quantiser(model, 65535);
-    if (TraverseWith<std::uint16_t>::fits(model, quantiser)) {
-      return std::make_unique<const TraverseWith<std::uint16_t>>(model, std::move(quantiser), tree_weights, base);
+    if (largest <= TraverseWith<std::uint16_t>::kMaxNodes &&
+        quantiser.n_columns() <= TraverseWith<std::uint16_t>::kMaxColumns) {
+      return make<std::uint16_t>(model, std::move(quantiser), tree_weights, base);
     }
-    return std::make_unique<const TraverseWith<std::uint32_t>>(model, std::move(quantiser), tree_weights, base);
+    return make<std::uint32_t>(model, std::move(quantiser), tree_weights, base);
   }
 
   AnyField with_;

@@ -128,4 +128,4 @@ def _as_floats(array: AnyArray) -> AnyArray:
     if _fits_kernels(array):
         return array
     dtype = np.float32 if array.dtype.kind == "f" and array.itemsize < 8 else np.float64
-    return np.ascontiguousarray(array, dtype=dtype)
+    return np.require(array, dtype, ["C", "ALIGNED"])
