@@ -63,6 +63,8 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
         return len(X), len(columns), _frame_reader(X, column_order(feature_names_of(X), feature_names))
     if hasattr(X, "tocsr") and len(X.shape) == 2:
         csr = X.tocsr()
+        if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
+            raise DataError(f"X is a damaged sparse matrix: an index lies outside its {csr.shape[1]} columns")
         return int(csr.shape[0]), int(csr.shape[1]), lambda rows: as_array(csr[rows])
     array = as_array(X)
     if isinstance(X, np.ma.MaskedArray):

@@ -20,7 +20,7 @@ def resolve_threads(n_threads: int | None) -> int:
             return max(1, len(os.sched_getaffinity(0)))
         return os.cpu_count() or 1
     if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__"):
-        raise RankwoodError(f"n_threads must be a whole number, got {n_threads!r}; leave it out to use every CPU")
+        raise RankwoodError(f"n_threads must be a whole number, got {n_threads!r}; None uses every CPU")
     if n_threads < 1:
-        raise RankwoodError(f"n_threads must be at least 1, got {n_threads}; leave it out to use every CPU")
+        raise RankwoodError(f"n_threads must be at least 1, got {n_threads}; None uses every CPU")
     return int(n_threads)

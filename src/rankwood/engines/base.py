@@ -62,6 +62,10 @@ class Engine:
 
     def obstacle(self, model: Ensemble) -> str | None:
         """Why this engine cannot score `model` here; None when it can."""
+        if not hasattr(model, "leaf_offsets"):
+            raise ModelError(
+                f"engines score an Ensemble, such as load_model or ensemble_ give; got {type(model).__name__}"
+            )
         limits, n_nodes = self.limits, model.n_nodes
         most_leaves, depth = int(np.diff(model.leaf_offsets).max(initial=0)), int(model._depths.max(initial=0))
         if limits.max_leaves is not None and most_leaves > limits.max_leaves:
@@ -145,6 +149,9 @@ class PreparedModel:
         if precision not in ("single", "double"):
             raise RankwoodError(f"precision must be 'single' or 'double', got {precision!r}")
         return precision == "single" and self._fits_single
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a prepared model cannot be pickled: send the model, and prepare it where it is used")
 
     def __repr__(self) -> str:
         return f"PreparedModel({self.engine!r}, {self.n_trees} trees, {self.n_bytes:,} bytes)"

@@ -25,6 +25,8 @@ def get_engine(name: str) -> Engine:
     >>> get_engine("reference").limits.max_leaves is None
     True
     """
+    if name == "auto":
+        raise RankwoodError(f"'auto' is a choice of model.score, not an engine: name one of {', '.join(ENGINES)}")
     if name not in ENGINES:
         raise RankwoodError(f"there is no engine {name!r}; choose one of: auto, {', '.join(ENGINES)}")
     return ENGINES[name]
