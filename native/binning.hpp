@@ -57,11 +57,23 @@ inline std::vector<float> few_distinct(const float* column, std::size_t stride, 
   return distinct;
 }
 
+// The same for any limit, by sorting.
+inline std::vector<float> distinct_values(const float* column, std::size_t stride, std::size_t n, std::size_t limit) {
+  if (limit <= kMaxValueBins) return few_distinct(column, stride, n, limit);
+  std::vector<float> values;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!std::isnan(column[i * stride])) values.push_back(column[i * stride]);
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values.size() > limit ? std::vector<float>() : values;
+}
+
 // Edges of the bins of one feature: ascending, at most max_bins - 1 of them.
 //   IN  column  first value; the next ones lie `stride` floats apart      IN  n  number of rows
 inline std::vector<double> find_edges(const float* column, std::size_t stride, std::size_t n, int max_bins) {
   std::vector<double> edges;
-  const std::vector<float> distinct = few_distinct(column, stride, n, static_cast<std::size_t>(max_bins));
+  const std::vector<float> distinct = distinct_values(column, stride, n, static_cast<std::size_t>(max_bins));
   if (!distinct.empty()) {
     for (std::size_t i = 1; i < distinct.size(); ++i) edges.push_back(edge_between(distinct[i - 1], distinct[i]));
     return edges;
@@ -94,7 +106,7 @@ inline std::vector<double> find_edges(const float* column, std::size_t stride, s
 }
 
 // Bin of a value: the number of edges below it. Branch-free binary search.
-inline std::uint8_t bin_of(float value, const double* edges, std::size_t n_edges) {
+inline std::uint32_t bin_of(float value, const double* edges, std::size_t n_edges) {
   const double x = value;
   std::size_t low = 0, length = n_edges;
   while (length > 0) {
@@ -103,7 +115,7 @@ inline std::uint8_t bin_of(float value, const double* edges, std::size_t n_edges
     low = above ? low + half + 1 : low;
     length = above ? length - half - 1 : half;
   }
-  return static_cast<std::uint8_t>(low);
+  return static_cast<std::uint32_t>(low);
 }
 
 }  // namespace rankwood

@@ -18,6 +18,7 @@ LAYERS: list[set[str]] = [
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses"},
     {"evaluation", "trees"},
     {"learners"},
+    {"studies"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

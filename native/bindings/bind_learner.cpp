@@ -2,11 +2,13 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "bindings/bindings.hpp"
 #include "binned_tree.hpp"
 #include "binning.hpp"
+#include "coded.hpp"
 #include "grower.hpp"
 #include "parallel.hpp"
 
@@ -16,7 +18,7 @@ namespace {
 using Matrix = In<float, 2>;
 
 std::vector<std::vector<double>> find_bin_edges(const Matrix& X, int max_bins, int n_threads) {
-  require(max_bins >= 2 && max_bins <= kMaxValueBins, "max_bins must lie between 2 and 255");
+  require(max_bins >= 2 && max_bins <= kMaxValueCodes, "max_bins must lie between 2 and 65535");
   const std::size_t n = X.shape(0), n_features = X.shape(1);
   std::vector<std::vector<double>> edges(n_features);
   const nb::gil_scoped_release release;
@@ -26,15 +28,16 @@ std::vector<std::vector<double>> find_bin_edges(const Matrix& X, int max_bins, i
 }
 
 // Bins of every value, group by group; returns for each feature whether a value is missing.
+template <class Code>
 void encode_bins(const Matrix& X, const In<double>& edges, const In<std::int64_t>& edge_offsets,
-                 const Out<std::uint8_t, 3>& bins, const Out<std::uint8_t>& has_missing, int n_threads) {
+                 const Out<Code, 3>& bins, const Out<std::uint8_t>& has_missing, int n_threads) {
   const std::size_t n = X.shape(0), n_features = X.shape(1), n_groups = bins.shape(0);
   require(edge_offsets.shape(0) == n_features + 1 && has_missing.shape(0) == n_features, "wrong number of features");
   require(bins.shape(1) == n && bins.shape(2) == kGroup && n_groups == (n_features + kGroup - 1) / kGroup,
           "bins have the wrong shape");
   for (std::size_t f = 0; f < n_features; ++f) {
     const std::int64_t n_edges = edge_offsets.data()[f + 1] - edge_offsets.data()[f];
-    require(n_edges >= 0 && n_edges < kMaxValueBins, "wrong number of edges");
+    require(n_edges >= 0 && n_edges < std::numeric_limits<Code>::max(), "wrong number of edges");
   }
   require(edge_offsets.data()[0] == 0 && edge_offsets.data()[n_features] == static_cast<std::int64_t>(edges.shape(0)),
           "wrong number of edges");
@@ -47,7 +50,7 @@ void encode_bins(const Matrix& X, const In<double>& edges, const In<std::int64_t
     const std::size_t end = std::min(n, (block + 1) * kRows);
     for (std::size_t k = 0; k < kGroup; ++k) {
       const std::size_t f = g * kGroup + k;
-      std::uint8_t* out = bins.data() + g * n * kGroup + k;
+      Code* out = bins.data() + g * n * kGroup + k;
       if (f >= n_features) {
         for (std::size_t i = block * kRows; i < end; ++i) out[i * kGroup] = 0;
         continue;
@@ -57,10 +60,10 @@ void encode_bins(const Matrix& X, const In<double>& edges, const In<std::int64_t
       for (std::size_t i = block * kRows; i < end; ++i) {
         const float value = X.data()[i * n_features + f];
         if (std::isnan(value)) {
-          out[i * kGroup] = static_cast<std::uint8_t>(n_edges + 1);
+          out[i * kGroup] = static_cast<Code>(n_edges + 1);
           missing[task * kGroup + k] = 1;
         } else {
-          out[i * kGroup] = bin_of(value, first, n_edges);
+          out[i * kGroup] = static_cast<Code>(bin_of(value, first, n_edges));
         }
       }
     }
@@ -102,8 +105,12 @@ std::vector<std::size_t> checked_nodes(const Learner& learner, const In<std::uin
 
 void bind_learner(nb::module_& m) {
   m.def("find_bin_edges", &find_bin_edges, nb::arg("X"), nb::arg("max_bins"), nb::arg("n_threads"));
-  m.def("encode_bins", &encode_bins, nb::arg("X"), nb::arg("edges"), nb::arg("edge_offsets"), nb::arg("bins"),
-        nb::arg("has_missing"), nb::arg("n_threads"));
+  const auto define_encode = [&](auto* function) {
+    m.def("encode_bins", function, nb::arg("X"), nb::arg("edges"), nb::arg("edge_offsets"), nb::arg("bins"),
+          nb::arg("has_missing"), nb::arg("n_threads"));
+  };
+  define_encode(&encode_bins<std::uint8_t>);
+  define_encode(&encode_bins<std::uint16_t>);
   m.attr("BIN_GROUP") = kGroup;
 
   nb::class_<Learner>(m, "TreeGrower")

@@ -38,5 +38,6 @@ void bind_engines(nb::module_& m);
 void bind_compiled(nb::module_& m);
 void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
+void bind_forest(nb::module_& m);
 
 }  // namespace rankwood

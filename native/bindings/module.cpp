@@ -24,4 +24,5 @@ NB_MODULE(_native, m) {
   bind_compiled(m);
   bind_learner(m);
   bind_losses(m);
+  bind_forest(m);
 }

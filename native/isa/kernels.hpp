@@ -74,6 +74,8 @@ struct Kernels {
   FeatureSplit (*best_split)(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
                              bool has_missing, std::int64_t total, const SplitRules& rules) noexcept;
   double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
+  void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
+                    std::int32_t* left) noexcept;  // left_sums.inl
 
   ScoringKernels scoring;
 };

@@ -11,6 +11,7 @@ namespace rankwood::RANKWOOD_ISA_NS {
 
 #include "histogram.inl"
 #include "lambdas.inl"
+#include "left_sums.inl"
 
 const Kernels table = {
     RANKWOOD_ISA_NAME,
@@ -21,6 +22,7 @@ const Kernels table = {
     accumulate,
     best_split,
     pair_lambdas,
+    left_sums,
     {
         scoring::kWidth,
         scoring::kHasLookup,

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from rankwood.evaluation.evaluate import Evaluation as Evaluation
     from rankwood.evaluation.evaluate import compare as compare
     from rankwood.evaluation.evaluate import evaluate as evaluate
+    from rankwood.evaluation.forest_diagnostics import measure_curve as measure_curve
+    from rankwood.evaluation.forest_diagnostics import tree_correlation as tree_correlation
+    from rankwood.evaluation.forest_diagnostics import tree_strength as tree_strength
+    from rankwood.evaluation.importance import impurity_importance as impurity_importance
+    from rankwood.evaluation.importance import permutation_importance as permutation_importance
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import parse_measure as parse_measure
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
@@ -54,8 +59,10 @@ if TYPE_CHECKING:
     from rankwood.learners.checkpoint import Checkpoint as Checkpoint
     from rankwood.learners.initialized import InitializedMART as InitializedMART
     from rankwood.learners.ordinal import grade_probabilities as grade_probabilities
+    from rankwood.learners.out_of_bag import out_of_bag_curve as out_of_bag_curve
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
+    from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
     from rankwood.visits import Usage as Usage
@@ -77,6 +84,7 @@ _HOME_OF = {
     "LambdaMART": "rankwood.learners.presets",
     "InitializedMART": "rankwood.learners.initialized",
     "grade_probabilities": "rankwood.learners.ordinal",
+    "RandomForest": "rankwood.learners.random_forest",
     "Checkpoint": "rankwood.learners.checkpoint",
     "early_stopping": "rankwood.learners.callbacks",
     "log_evaluation": "rankwood.learners.callbacks",
@@ -101,6 +109,11 @@ _HOME_OF = {
     "Evaluation": "rankwood.evaluation.evaluate",
     "compare": "rankwood.evaluation.evaluate",
     "evaluate": "rankwood.evaluation.evaluate",
+    "measure_curve": "rankwood.evaluation.forest_diagnostics",
+    "tree_correlation": "rankwood.evaluation.forest_diagnostics",
+    "tree_strength": "rankwood.evaluation.forest_diagnostics",
+    "impurity_importance": "rankwood.evaluation.importance",
+    "permutation_importance": "rankwood.evaluation.importance",
     "Measure": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
     "make_ranking": "rankwood.data.synthetic",

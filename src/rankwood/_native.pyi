@@ -1,6 +1,7 @@
 """Types of the C++ kernels (native/bindings)."""
 
 import enum
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,7 +225,7 @@ def encode_bins(
     X: NDArray[np.float32],
     edges: FloatArray,
     edge_offsets: OffsetArray,
-    bins: NDArray[np.uint8],
+    bins: NDArray[np.uint8] | NDArray[np.uint16],
     has_missing: NDArray[np.uint8],
     n_threads: int,
 ) -> None: ...
@@ -271,4 +272,85 @@ def reach_leaves(
 ) -> None: ...
 def add_leaf_values(
     leaf_of_row: NDArray[np.uint16], values: FloatArray, weight: float, scores: FloatArray, n_threads: int
+) -> None: ...
+
+# bind_forest.cpp
+MAX_VALUE_CODES: int
+
+def encode_exactly(
+    X: NDArray[np.float32], codes: NDArray[np.uint16], has_missing: NDArray[np.uint8], n_threads: int
+) -> tuple[OffsetArray, NDArray[np.float32]]: ...
+def find_code_ranges(
+    X: NDArray[np.float32],
+    codes: AnyArray,
+    offsets: OffsetArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+
+class SampleRules:
+    def __init__(self, whole_queries: bool, replace: bool, n_drawn: int) -> None: ...
+
+class FullDepthRules:
+    def __init__(
+        self,
+        n_tried: int,
+        min_docs: float,
+        max_depth: int | None,
+        max_leaves: int | None,
+        min_gain: float,
+        missing_as_zero: bool,
+    ) -> None: ...
+
+class ForestTrees:
+    def __init__(
+        self,
+        offsets: OffsetArray,
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+    ) -> None: ...
+
+class ForestGrower:
+    def __init__(
+        self,
+        codes: NDArray[np.uint8] | NDArray[np.uint16],
+        has_missing: NDArray[np.uint8],
+        value_offsets: OffsetArray,
+        low: NDArray[np.float32],
+        high: NDArray[np.float32],
+        query_offsets: OffsetArray,
+        label: FloatArray,
+        weight: FloatArray | None,
+        entropy: bool,
+    ) -> None: ...
+    def grow(
+        self,
+        seed: int,
+        first: int,
+        n_trees: int,
+        sampling: SampleRules,
+        rules: FullDepthRules,
+        stop: Callable[[], bool] | None,
+        n_threads: int,
+    ) -> tuple[AnyArray, ...]: ...
+    def sample(self, seed: int, tree: int, sampling: SampleRules) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
+    def add_out_of_bag(
+        self,
+        trees: ForestTrees,
+        seed: int,
+        first: int,
+        sampling: SampleRules,
+        X: NDArray[np.float32],
+        sums: FloatArray,
+        counts: NDArray[np.uint32],
+        n_threads: int,
+    ) -> None: ...
+
+def running_sums(
+    trees: ForestTrees, X: NDArray[np.float32], sums: FloatArray, scores: FloatArray, n_threads: int
 ) -> None: ...

@@ -27,7 +27,10 @@ TYPE_OF: dict[str, Any] = {
 
 
 def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
-    """A read-only one-dimensional copy of `values` in type `dtype`, or a ModelError where that would change a value."""
+    """A read-only one-dimensional copy of `values` in type `dtype`, or a ModelError where that would change a value.
+
+    An array that is so already, and owns its data, is not copied: a forest may have gigabytes.
+    """
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -36,6 +39,8 @@ def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
         raise ModelError(f"{name} must have one dimension, got shape {array.shape}")
     if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
         raise ModelError(f"{name} must hold {np.dtype(dtype).name} values, got {array.dtype}")
+    if array.dtype == dtype and array.base is None and array.flags.c_contiguous and not array.flags.writeable:
+        return array
     entries = array.astype(dtype, order="C", copy=True)
     if entries.dtype.kind == "i" and not np.array_equal(entries, array):
         raise ModelError(f"{name} holds numbers too large for {entries.dtype}")

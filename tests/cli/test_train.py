@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -34,6 +33,34 @@ def parts(tmp_path_factory):
         files[name] = folder / f"{name}.txt"
         rw.write_svmlight(part, files[name])
     return {name: rw.read_svmlight(file) for name, file in files.items()}, files
+
+
+def test_a_forest(rankwood, parts, tmp_path):
+    sets, files = parts
+    given = ("train", "forest", "--train", files["train"], "--valid", files["valid"], "-p", "n_trees=12", "-p",
+             "queries_per_tree=0.5", "-p", "criterion=entropy", "-p", "out_of_bag=true", "--seed", 5)  # fmt: skip
+    outcome = rankwood(*given, "-o", tmp_path / "m.rw")
+    assert (outcome.status, outcome.out) == (0, "")
+    expected = rw.RandomForest(12, queries_per_tree=0.5, criterion="entropy", random_state=5, out_of_bag=True)
+    expected.fit(sets["train"], valid=sets["valid"])
+    assert rw.load_model(tmp_path / "m.rw") == expected.ensemble_
+    assert re.fullmatch(
+        r"12 of 12 trees: nDCG@10 valid 0\.\d{4}, best 0\.\d{4} at tree \d+, 0 s left\n"
+        r"trained 12 trees with nDCG@10 0\.\d{4} on valid, nDCG@10 0\.\d{4} out of the bag in \d s; wrote .*m\.rw\n",
+        outcome.err,
+    )
+    found = json.loads(rankwood(*given, "--json", "-o", tmp_path / "m.rw").out)
+    assert found["valid"] == expected.best_score_["valid"]
+    assert found["out_of_bag"] == expected.oob_evaluation_.means
+    checkpoint = ("--checkpoint", tmp_path / "c.rw", "--every", "5")
+    for n_trees in (7, 12):
+        assert rankwood(*given, *checkpoint, "-p", f"n_trees={n_trees}", "-o", tmp_path / "again.rw").status == 0
+    assert rw.load_model(tmp_path / "again.rw") == expected.ensemble_
+    plain = rankwood("train", "forest", "--train", files["train"], "-p", "n_trees=3", "-o", tmp_path / "m.rw")
+    assert re.fullmatch(r"3 of 3 trees: 0 s left\ntrained 3 trees in \d s; wrote .*m\.rw\n", plain.err)
+    wrong = rankwood("train", "forest", "--train", files["train"], "-p", "learning_rate=1", "-o", tmp_path / "m.rw")
+    assert wrong.status == 2
+    assert "RandomForest has no parameter 'learning_rate'" in wrong.err
 
 
 @pytest.mark.parametrize(("name", "learner"), [("mart", rw.MART), ("lambdamart", rw.LambdaMART)])
@@ -88,7 +115,6 @@ def test_boosting_from_a_forest(rankwood, parts, tmp_path, monkeypatch):
         assert model.metadata["parameters"]["task"] == task
 
 
-@pytest.mark.skipif(find_spec("rankwood.learners.forest") is None, reason="RandomForest is not there yet")
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
     from rankwood.learners.initialized import paper_forest
@@ -108,7 +134,7 @@ def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
     [
         (
             ("lambdamart", "--task", "ordinal"),
-            "--task is for mart and igbrt: lambdamart learns from pairs",
+            "--task is for mart and igbrt, not for lambdamart",
         ),
         (("mart", "--forest", "f.rw"), "--forest is for igbrt, not mart"),
         (("mart", "--initial-trees", 5), "--initial-trees is for igbrt, not mart"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from rankwood.learners import ordinal
 from strategies.learners import SAMPLED, SMALL
 
 pytestmark = pytest.mark.native
-has_forest = find_spec("rankwood.learners.forest") is not None
 
 
 @dataclass(eq=False, repr=False)
@@ -172,13 +170,6 @@ def test_wrong_forests_are_refused(data):
         igbrt(forest=hand_made(data), task="ordinal").fit(data)
 
 
-@pytest.mark.skipif(has_forest, reason="there is one")
-def test_without_random_forests(data):
-    with pytest.raises(rw.RankwoodError, match="this version has no RandomForest to start from: give forest="):
-        igbrt().fit(data)
-
-
-@pytest.mark.skipif(not has_forest, reason="RandomForest is not there yet")
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_the_forest_of_the_paper(data, task, monkeypatch):
     from rankwood.learners import initialized

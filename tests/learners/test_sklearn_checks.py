@@ -27,6 +27,7 @@ class LambdaMARTOfOneQuery(rw.LambdaMART):
 
 NEEDS_QUERIES = "score measures rankings, and rows without queries have none"
 BINS = "a document of weight 0 still counts for the ends of bins, and so for thresholds"
+DRAWN = "documents are drawn by their numbers, and a copy is one more to draw"
 COPIES = "a second copy of a document is one more to rank; a weight of 2 is not"
 EXPECTED_TO_FAIL: dict[type, dict[str, str]] = {
     rw.MART: {
@@ -35,6 +36,7 @@ EXPECTED_TO_FAIL: dict[type, dict[str, str]] = {
         "check_sample_weight_equivalence_on_dense_data": BINS,
         "check_sample_weight_equivalence_on_sparse_data": BINS,
     },
+    rw.RandomForest: {"check_fit_score_takes_y": NEEDS_QUERIES, "check_pipeline_consistency": NEEDS_QUERIES},
     LambdaMARTOfOneQuery: {
         "check_sample_weight_equivalence_on_dense_data": COPIES,
         "check_sample_weight_equivalence_on_sparse_data": COPIES,
@@ -42,25 +44,33 @@ EXPECTED_TO_FAIL: dict[type, dict[str, str]] = {
 }
 PARAMETERS: dict[str, Any] = {"n_trees": 10, "min_docs_per_leaf": 1}  # the checks have few rows
 EXPECTED_TO_FAIL[rw.InitializedMART] = EXPECTED_TO_FAIL[rw.MART]
+# A forest without chance: every tree sees all documents and features.
+ESTIMATORS = [
+    rw.MART(**PARAMETERS),
+    LambdaMARTOfOneQuery(**PARAMETERS),
+    rw.InitializedMART(**PARAMETERS, forest=rw.MART(n_trees=2, min_docs_per_leaf=1)),
+    rw.RandomForest(**PARAMETERS),
+    rw.RandomForest(3, max_features=None, replace=False),
+]
 
 
-@parametrize_with_checks(
-    [
-        rw.MART(**PARAMETERS),
-        LambdaMARTOfOneQuery(**PARAMETERS),
-        rw.InitializedMART(**PARAMETERS, forest=rw.MART(n_trees=2, min_docs_per_leaf=1)),
-    ],
-    expected_failed_checks=lambda estimator: EXPECTED_TO_FAIL[type(estimator)],
-)
+def expected_to_fail(estimator: Any) -> dict[str, str]:
+    sampled = isinstance(estimator, rw.RandomForest) and estimator.replace is None
+    kinds = ("dense", "sparse") if sampled else ()
+    drawn = {f"check_sample_weight_equivalence_on_{kind}_data": DRAWN for kind in kinds}
+    return EXPECTED_TO_FAIL[type(estimator)] | drawn
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_to_fail)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("learner", [rw.MART, LambdaMARTOfOneQuery])
-def test_checks_that_are_expected_to_fail_exist(learner):
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_checks_that_are_expected_to_fail_exist(estimator):
     """A reason for a check that has gone, or passes by now, misleads."""
     from sklearn.utils.estimator_checks import check_estimator
 
-    expected = EXPECTED_TO_FAIL[learner]
-    results = check_estimator(learner(**PARAMETERS), expected_failed_checks=expected, on_fail=None, on_skip=None)
+    expected = expected_to_fail(estimator)
+    results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(expected)

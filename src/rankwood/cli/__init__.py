@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli import datasets
+from rankwood.cli import datasets, reproduce
 from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
 from rankwood.cli.compile import compile
@@ -35,6 +35,7 @@ app.command("score")(score)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)
+app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(datasets.app, name="datasets")
 
 

@@ -24,6 +24,7 @@ class Learner(str, Enum):
     mart = "mart"
     lambdamart = "lambdamart"
     igbrt = "igbrt"
+    forest = "forest"
 
 
 class LearnAs(str, Enum):
@@ -110,12 +111,15 @@ def train(
     )
     if learner is Learner.igbrt:
         ranker.set_params(forest=_forest(forest, initial_trees, seed, threads))
-    if ranker.early_stopping_rounds is not None and not valid:
+    if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     data = load_data(train, n_features=features, **reading)
     watched, held_out = (_load_more(paths, data.n_features, reading) for paths in (valid, test))
+    # A forest of full depth has learnt its training data by heart: what it scores there says nothing.
+    sets = {"train": None if learner is Learner.forest else data, "valid": watched}
+    measured = {name: one for name, one in sets.items() if one is not None}
     start = time.monotonic()
     if learner is Learner.igbrt and forest is None and not as_json:
         tell(f"growing a forest of {ranker.forest.n_trees:,} trees to start from")
@@ -124,8 +128,8 @@ def train(
             warnings.simplefilter("always")
             ranker.fit(
                 data,
-                eval_set=[data] if watched is None else [data, watched],
-                eval_names=["train", "valid"][: 1 if watched is None else 2],
+                eval_set=list(measured.values()),
+                eval_names=list(measured),
                 callbacks=callbacks,
                 checkpoint=None if checkpoint is None else Checkpoint(checkpoint, every or 50),
             )
@@ -174,12 +178,18 @@ def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> A
     from rankwood.learners.initialized import InitializedMART
     from rankwood.learners.parameters import read_parameter
     from rankwood.learners.presets import MART, LambdaMART
+    from rankwood.learners.random_forest import RandomForest
 
-    kind = {Learner.mart: MART, Learner.lambdamart: LambdaMART, Learner.igbrt: InitializedMART}[learner]
-    given: dict[str, Any] = {}
+    kinds: dict[Learner, Any] = {
+        Learner.mart: MART,
+        Learner.lambdamart: LambdaMART,
+        Learner.igbrt: InitializedMART,
+        Learner.forest: RandomForest,
+    }
+    kind, given = kinds[learner], dict[str, Any]()
     if task is not None:
         if not issubclass(kind, MART):
-            raise RankwoodError(f"--task is for mart and igbrt: {learner.value} learns from pairs of documents")
+            raise RankwoodError(f"--task is for mart and igbrt, not for {learner.value}")
         given["task"] = task.value
     for text in parameters:
         name = text.partition("=")[0].strip()
@@ -191,8 +201,10 @@ def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> A
 
 def _summary(ranker: Any) -> str:
     """How the training ended, in a few words."""
-    n_rounds = len(next(iter(next(iter(ranker.evals_result_.values())).values())))
-    n_dropped = (n_rounds - ranker.best_iteration_) * (len(getattr(ranker, "classes_", (0, 1))) - 1)
+    n_rounds = max(
+        (len(values) for by_measure in ranker.evals_result_.values() for values in by_measure.values()), default=0
+    )
+    n_dropped = max(0, n_rounds - ranker.best_iteration_) * (len(getattr(ranker, "classes_", (0, 1))) - 1)
     n_kept = ranker.n_trees_
     trees = f"{n_kept:,} trees" + (f", the best of {n_kept + n_dropped:,}," if n_dropped else "")
     values = [
@@ -200,7 +212,16 @@ def _summary(ranker: Any) -> str:
         for name, by_measure in ranker.best_score_.items()
         for measure, value in list(by_measure.items())[:1]
     ]
-    return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees} with {', '.join(values)}"
+    if getattr(ranker, "oob_evaluation_", None) is not None:
+        measure, value = next(iter(ranker.oob_evaluation_.items()))
+        values.append(f"{measure} {value:.4f} out of the bag")
+    reached = f" with {', '.join(values)}" if values else ""
+    return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees}{reached}"
+
+
+def _out_of_bag(ranker: Any) -> dict[str, Any]:
+    evaluation = getattr(ranker, "oob_evaluation_", None)
+    return {} if evaluation is None else {"out_of_bag": evaluation.means}
 
 
 def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None, as_json: bool) -> None:
@@ -217,6 +238,7 @@ def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None
                 "n_trees": ranker.n_trees_,
                 "best_iteration": ranker.best_iteration_,
                 "valid": ranker.best_score_.get("valid", {}),
+                **_out_of_bag(ranker),
                 "measures": {} if result is None else result.means,
             }
         )

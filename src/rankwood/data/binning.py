@@ -28,13 +28,18 @@ class BinEdges:
     offsets: IndexArray
 
     @classmethod
-    def find(cls, X: FeatureMatrix, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinEdges:
-        """Quantile bins of every column; a column of at most `max_bins` distinct values has a bin for each."""
-        if not 2 <= max_bins <= MAX_BINS:
-            raise DataError(f"max_bins must lie between 2 and {MAX_BINS}, got {max_bins}")
+    def find(
+        cls, X: FeatureMatrix, max_bins: int = MAX_BINS, *, n_threads: int | None = None, most: int = MAX_BINS
+    ) -> BinEdges:
+        """Quantile bins of every column; a column of at most `max_bins` distinct values has a bin for each.
+
+        `most` is how many bins the caller can handle.
+        """
+        if not 2 <= max_bins <= most:
+            raise DataError(f"max_bins must lie between 2 and {most}, got {max_bins}")
         edges = _native.find_bin_edges(X, max_bins, resolve_threads(n_threads))
         offsets = np.concatenate([[0], np.cumsum([len(e) for e in edges])]).astype(np.int64)
-        flat = np.array([edge for feature in edges for edge in feature], dtype=np.float64)
+        flat = np.concatenate([np.zeros(0), *(np.array(feature, dtype=np.float64) for feature in edges)])
         return cls(flat, offsets)
 
     @property

@@ -25,7 +25,7 @@ Identity = dict[str, str]  # what the next tree depends on, by name; large thing
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Save the boosted trees to `path` every `every` trees, and go on from there when the file exists.
+    """Save the trees to `path` every `every` trees, and go on from there when the file exists.
 
     The file is a model file. It says what it was trained on and how; going on with other data or parameters is an
     error. The number of trees may be larger than before: so a finished training is prolonged. With task="ordinal" it
@@ -46,27 +46,39 @@ class Checkpoint:
         if isinstance(self.every, bool) or not hasattr(self.every, "__index__") or self.every < 1:
             raise RankwoodError(f"a checkpoint is made every 1 or more trees, got every={self.every!r}")
 
-    def load(self, fresh: GrowingEnsemble, identity: Identity) -> GrowingEnsemble:
-        """`fresh` and the trees saved, with what was noted of each; `fresh` itself when there is no checkpoint yet."""
+    def read(self, identity: Identity) -> tuple[Ensemble, dict[str, Any]] | None:
+        """The trees saved, and what was noted of them; None when there is no checkpoint yet."""
         path = os.fspath(self.path)
         check_writable(path)  # now, not after the first `every` trees
         if not Path(path).exists():
-            return fresh
+            return None
         model = Ensemble.load(path)
-        saved = check_identity(path, model, identity)
+        return model, check_identity(path, model, identity)
+
+    def load(self, fresh: GrowingEnsemble, identity: Identity) -> GrowingEnsemble:
+        """`fresh` and the trees saved, with what was noted of each; `fresh` itself when there is no checkpoint yet."""
+        found = self.read(identity)
+        if found is None:
+            return fresh
+        model, saved = found
         return GrowingEnsemble(
             fresh.start,
             fresh.task,
             trees=[model.tree(t) for t in range(model.n_trees)],
             weights=model.tree_weights.tolist(),
             learning_rates=saved["learning_rates"],
-            history=[[Result(*result) for result in results] for results in saved["history"]],
+            history=read_history(saved["history"]),
         )
 
     def save(self, growing: GrowingEnsemble, identity: Identity) -> None:
         """Write the trees so far; a kill while writing leaves the checkpoint before it."""
         notes = {"identity": identity, "learning_rates": growing.learning_rates, "history": growing.history}
         growing.boosted().with_metadata(checkpoint=notes).save(self.path)
+
+
+def read_history(history: list[Any]) -> list[list[Result]]:
+    """The measures after each tree, as they were noted."""
+    return [[Result(*result) for result in results] for results in history]
 
 
 def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, Any]:
@@ -92,9 +104,14 @@ def identify(
         "training data": _digest(train),
         **{f"data set {name!r}": _digest(binned) for name, binned in watched.items()},
         "model to start from": start.fingerprint(),
-        **{name: _without_addresses(repr(value)) for name, value in parameters.items()},
-        "version of rankwood": __version__,
+        **identify_settings(parameters),
     }
+
+
+def identify_settings(parameters: Mapping[str, Any]) -> Identity:
+    """Parameters by their texts, and the version, which may change what they mean."""
+    named = {name: _without_addresses(repr(value)) for name, value in parameters.items()}
+    return {**named, "version of rankwood": __version__}
 
 
 def _digest(binned: BinnedDataset) -> str:

@@ -9,31 +9,24 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
-
-from rankwood._version import __version__
 from rankwood.data.binning import MAX_BINS, BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.measures import Measure
 from rankwood.learners import ordinal
 from rankwood.learners.boosting import Boosted, boost
 from rankwood.learners.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
 from rankwood.learners.checkpoint import Checkpoint
-from rankwood.learners.inputs import Rows, evaluation_data, scoring_matrix, training_data
+from rankwood.learners.inputs import Rows, evaluation_data, training_data
 from rankwood.learners.parameters import checked_parameters
+from rankwood.learners.ranker import Ranker, as_list
 from rankwood.learners.tasks import Regression, Task
 from rankwood.learners.updates import Plain
 from rankwood.learners.watch import Measures
 from rankwood.losses import Loss
-from rankwood.threads import resolve_threads
 from rankwood.trees.build import TreeRules
 from rankwood.trees.leafwise import GrowthRules
 from rankwood.trees.sampling import Sampling
@@ -41,7 +34,7 @@ from rankwood.trees.sampling import Sampling
 
 # A dataclass writes the __init__ that scikit-learn wants: explicit, and doing nothing but assignments.
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoostedRanker(BaseEstimator):  # type: ignore[misc]
+class BoostedRanker(Ranker):
     """Base of the boosted rankers; a subclass adds parameters of its own and says which loss they mean.
 
     LambdaMART's docstring explains the parameters and fitted attributes.
@@ -137,7 +130,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
             self._seed(),
             self._n_threads(),
         )
-        measures = Measures(_as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
+        measures = Measures(as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
         stopping = [] if p.early_stopping_rounds is None else [early_stopping(p.early_stopping_rounds, True)]
         checkpoint = self._checkpoint(checkpoint)
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
@@ -172,70 +165,6 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
         self._note(result, start, seed, history)
         return self
 
-    def predict(self, X: Any) -> FloatArray:
-        """Score of every row: the higher, the further up. X as in `fit`; a column `qid` is not looked at."""
-        check_is_fitted(self, "ensemble_")
-        return self.ensemble_.score(scoring_matrix(self, X), n_threads=self._n_threads())
-
-    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
-        """Mean over queries of the first of `measure` (nDCG@10 unless told otherwise), on a Dataset or on X and y.
-
-        The rows need queries: qid, group, or a DataFrame column `qid`, which cross-validation passes along.
-        """
-        check_is_fitted(self, "ensemble_")
-        data = Rows(X, y, qid, group).dataset(self)
-        measure = _as_list(self.measure)[0]
-        scores = self.predict(data)
-        means = evaluate(scores, data, measure, convention=self.convention, n_threads=self._n_threads()).means
-        return next(iter(means.values()))
-
-    @property
-    def n_trees_(self) -> int:
-        """Number of trees of the fitted model."""
-        return self.ensemble_.n_trees
-
-    @property
-    def n_estimators_(self) -> int:
-        """The same, as LightGBM and scikit-learn call it."""
-        return self.n_trees_
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of every feature in the total gain (`importance_type="gain"`) or in the splits ("split")."""
-        check_is_fitted(self, "ensemble_")
-        checked_parameters(self)
-        model, gains = self.ensemble_, None
-        if self.importance_type == "gain":
-            gains = model.split_gain
-            if gains is None:
-                raise RankwoodError("init_model knows no gains of its splits: use importance_type='split'")
-        shares = np.bincount(model.feature, weights=gains, minlength=model.n_features).astype(np.float64)
-        return shares / (shares.sum() or 1.0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    def _n_threads(self) -> int:
-        if self.n_jobs is not None and self.n_jobs < 0:  # as joblib counts: -1 is every CPU, -2 all but one
-            return max(1, resolve_threads(None) + 1 + self.n_jobs)
-        return resolve_threads(self.n_jobs)
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            if self.random_state < 0:
-                raise RankwoodError(f"random_state must not be negative, got {self.random_state}")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31))
-
-    def _checkpoint(self, given: Any) -> Checkpoint | None:
-        if given is not None and not isinstance(self.random_state, (int, np.integer)):
-            raise RankwoodError("a checkpoint needs a number as random_state, to go on with the same stream")
-        return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
-
     def _note(self, result: Boosted, start: Ensemble | None, seed: int, history: dict[str, Any]) -> None:
         """Set the fitted attributes."""
         if result.ensemble.n_nodes == (0 if start is None else start.n_nodes):
@@ -244,24 +173,14 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
                 f"or is min_docs_per_leaf={self.min_docs_per_leaf} too many for this data?",
                 stacklevel=3,
             )
-        unimportant = ("n_jobs", "random_state", "importance_type", "on_interrupt")
-        parameters = {
-            name: _plain(value)
-            for name, value in self.get_params().items()
-            if name not in unimportant and not name.endswith("__n_jobs")
-        }
-        notes = {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
+        notes = self._notes(seed)
         if start is not None:
             notes["init_model"] = {name: note for name, note in start.metadata.items() if name != ordinal.NOTE}
-        self.ensemble_: Ensemble = result.ensemble.with_metadata(**notes)
+        self.ensemble_ = result.ensemble.with_metadata(**notes)
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score
         self.evals_result_ = history
         self.interrupted_ = result.interrupted
-
-
-def _as_list(measures: Any) -> list[Any]:
-    return [measures] if isinstance(measures, (str, Measure)) or callable(measures) else list(measures)
 
 
 def ensemble_of(model: Any, name: str) -> Ensemble | None:
@@ -270,21 +189,6 @@ def ensemble_of(model: Any, name: str) -> Ensemble | None:
     if ensemble is not None and not isinstance(ensemble, Ensemble):
         raise RankwoodError(f"{name} must be an Ensemble or a fitted ranker, got {type(model).__name__}")
     return ensemble
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; functions and the like by name."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (Sequence, np.ndarray)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Convention):
-        return value.name
-    if isinstance(value, BaseEstimator):
-        return type(value).__name__
-    return getattr(value, "__name__", None) or str(value)
 
 
 def _tree_rules(p: SimpleNamespace) -> TreeRules:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from rankwood.data.binning import BinnedDataset
+from rankwood.data.coding import CodedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FEATURE, FloatArray
 from rankwood.errors import DataError
@@ -19,6 +20,9 @@ from rankwood.rows import column_order
 
 # Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
+
+
+Train = TypeVar("Train", BinnedDataset, CodedDataset)
 
 
 @dataclass(frozen=True)
@@ -93,31 +97,35 @@ class Rows:
 
 def training_data(learner: Any, rows: Rows) -> BinnedDataset:
     """The training data in bins: those it comes in, or new ones."""
+    data = something_to_learn_from(learner, rows)
+    if not isinstance(rows.X, BinnedDataset):
+        return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
+    if data is not rows.X.data:  # missing values became 0
+        return BinnedDataset.encode(data, rows.X.edges, n_threads=learner._n_threads())
+    return rows.X
+
+
+def something_to_learn_from(learner: Any, rows: Rows) -> Dataset:
+    """The training data; the learner notes its features."""
     data = rows.dataset(learner, reset=True, alone=not learner._needs_queries)
     if data.n_docs == 0:
         raise DataError("there is nothing to learn from: the training data has no rows")
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
         if weights is not None and not weights.any():
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
-    if _missing_as_zero(learner):
-        data = zero_filled(data)
-    if not isinstance(rows.X, BinnedDataset):
-        return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
-    if data is not rows.X.data:
-        return BinnedDataset.encode(data, rows.X.edges, n_threads=learner._n_threads())
-    return rows.X
+    return zero_filled(data) if _missing_as_zero(learner) else data
 
 
 def evaluation_data(
     learner: Any,
-    train: BinnedDataset,
+    train: Train,
     given: Rows,
     valid: Any,
     eval_set: Any,
     eval_qid: Sequence[Any] | None,
     eval_group: Sequence[Any] | None,
     eval_names: Sequence[str] | None,
-) -> dict[str, Dataset | BinnedDataset]:
+) -> dict[str, Dataset | BinnedDataset | Train]:
     """The data sets to measure on, by name; the training data, given again, is `train` itself."""
     eval_set = _as_sets(eval_set)
     sets = [*([] if valid is None else [(valid, None)]), *eval_set]
@@ -125,7 +133,7 @@ def evaluation_data(
     for name, values in (("eval_qid", eval_qid), ("eval_group", eval_group), ("eval_names", eval_names)):
         if values is not None and len(values) != n_given:
             raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
-    watched: dict[str, Dataset | BinnedDataset] = {}
+    watched: dict[str, Dataset | BinnedDataset | Train] = {}
     for place, one in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
         X, y = one
         is_train = given.has_queries and (X is given.X or X is _behind(given.X) or X is train.data) and y is given.y

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.binning import BinnedDataset
+from rankwood.data.dataset import Dataset
 from rankwood.data.trec import docnos
-from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import MeasureError
 from rankwood.evaluation.conventions import Convention
@@ -50,33 +51,25 @@ class Measures:
         object.__setattr__(self, "named", [measure for measure in parsed if isinstance(measure, Measure)])
 
 
-class Watched:
-    """One data set: its bins, and the score of every document, query by query."""
+class ScoredData:
+    """One data set, and the score of every document, query by query."""
 
-    def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
-        self.binned = binned
-        self.scores: FloatArray = np.ascontiguousarray(binned.by_query(scores), dtype=np.float64)
-        self.labels: FloatArray = binned.by_query(binned.data.y)
-        self.n_threads = 1 if binned.n_docs < SMALL else n_threads
+    def __init__(self, data: Dataset, order: IndexArray | None, scores: FloatArray, *, n_threads: int) -> None:
+        self.data, self.order = data, order
+        self.scores: FloatArray = np.ascontiguousarray(self._by_query(scores), dtype=np.float64)
+        self.labels: FloatArray = self._by_query(data.y)
+        self.n_threads = 1 if data.n_docs < SMALL else n_threads
+
+    def _by_query(self, values: AnyArray) -> AnyArray:
+        return values if self.order is None else values[self.order]
 
     @cached_property
     def doc_ids(self) -> AnyArray:
-        return self.binned.by_query(np.array(docnos(self.binned.data), dtype=object))
-
-    @classmethod
-    def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
-        """With the scores of a model to go on from."""
-        return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
-
-    def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
-        """Add a tree's contribution. The same additions in the same order as a model's score."""
-        if leaf_of_row is None:
-            leaf_of_row = grown.leaves_of(self.binned, n_threads=self.n_threads)
-        _native.add_leaf_values(leaf_of_row, grown.tree.leaf_value, weight, self.scores, self.n_threads)
+        return self._by_query(np.array(docnos(self.data), dtype=object))
 
     def results(self, name: str, measures: Measures) -> list[Result]:
         """The measures on the present scores, under the name of the data set."""
-        data = self.binned.data
+        data = self.data
         values = iter(
             per_query(
                 measures.named,
@@ -107,7 +100,7 @@ class Watched:
     def _custom(self, data_name: str, measure: Any) -> Result:
         labels, scores = self.labels.view(), self.scores.view()
         labels.flags.writeable = scores.flags.writeable = False
-        answer = measure(labels, scores, self.binned.data.offsets)
+        answer = measure(labels, scores, self.data.offsets)
         try:
             name, value, higher_is_better = answer if isinstance(answer, tuple) else (_name(measure), answer, True)
             return Result(data_name, str(name), float(value), bool(higher_is_better))
@@ -116,6 +109,25 @@ class Watched:
                 f"the measure {_name(measure)} must return a number or (name, number, whether higher is better), "
                 f"got {answer!r:.80}"
             ) from None
+
+
+class Watched(ScoredData):
+    """A data set in bins, scored by boosted trees."""
+
+    def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
+        super().__init__(binned.data, binned.rows, scores, n_threads=n_threads)
+        self.binned = binned
+
+    @classmethod
+    def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
+        """With the scores of a model to go on from."""
+        return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
+
+    def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
+        """Add a tree's contribution. The same additions in the same order as a model's score."""
+        if leaf_of_row is None:
+            leaf_of_row = grown.leaves_of(self.binned, n_threads=self.n_threads)
+        _native.add_leaf_values(leaf_of_row, grown.tree.leaf_value, weight, self.scores, self.n_threads)
 
 
 def _name(measure: Any) -> str:

@@ -1,0 +1,49 @@
+"""How good a forest is by the number of its trees, without other data than it was grown on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rankwood.data.coding import CodedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.forest_diagnostics import Curve, measure_curve
+from rankwood.evaluation.measures import Measure
+from rankwood.learners.parameters import checked_parameters
+from rankwood.learners.random_forest import RandomForest, _rules
+from rankwood.trees.fulldepth import FullDepthGrower
+
+
+def out_of_bag_curve(
+    forest: RandomForest,
+    train: Dataset,
+    measures: str | Measure | Sequence[str | Measure] = "nDCG@10",
+    *,
+    sizes: Sequence[int] | None = None,
+    convention: str | Convention = "rankwood",
+    n_threads: int | None = None,
+) -> Curve:
+    """Measures over the number of trees of a fitted forest, on the data it was fitted to, out of the bag.
+
+    What every tree has seen is drawn again from the forest's seed. Arguments are those of `measure_curve`.
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=6)
+    >>> forest = rw.RandomForest(30, queries_per_tree=0.3, out_of_bag=True).fit(data)
+    >>> curve = out_of_bag_curve(forest, data, sizes=[10, 30])
+    >>> bool(abs(curve.values["nDCG@10"][-1] - forest.oob_score_) < 1e-12)
+    True
+    """
+    p = checked_parameters(forest)
+    coded = CodedDataset.make(train, p.max_bins, missing_as_zero=p.missing == "zero", n_threads=n_threads)
+    grower = FullDepthGrower(coded, _rules(p))
+    seed = int(forest.ensemble_.metadata["seed"])
+    return measure_curve(
+        forest,
+        train,
+        measures,
+        sizes=sizes,
+        in_bag=lambda tree: grower.sample(seed, tree)[0],
+        convention=convention,
+        n_threads=n_threads,
+    )

@@ -1,0 +1,78 @@
+"""`rankwood reproduce`: tables and figures from one command, which goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rankwood as rw
+from rankwood.studies.runs import RunFile
+from rankwood.studies.subsampling import SubsamplingStudy
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("letor")
+    data = rw.make_ranking(n_queries=50, docs_per_query=12, n_features=6, seed=2)
+    for part in range(5):
+        rw.write_svmlight(data.select_queries(range(10 * part, 10 * part + 10)), folder / f"S{part + 1}.txt")
+    return folder
+
+
+def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
+    command = ("reproduce", "subsampling", "--data", folder, "--folds", "1,2", "--seeds", 2, "--trees", 5)
+    outcome = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
+    assert outcome.status == 0
+    assert "Table 3" in outcome.out
+    assert "report.md and" in outcome.err
+    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 2 * 2 * 3  # folds, seeds, settings with 63%
+    again = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
+    assert "12 finished runs" in again.err
+    assert again.out == outcome.out
+    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 12
+
+
+def test_igbrt_as_json(rankwood, folder, tmp_path):
+    outcome = rankwood("reproduce", "igbrt", "--quick", "--data", folder, "--folds", 3, "--trees", 4,
+                       "--boosted-trees", 3, "--initial-trees", 2, "--out", tmp_path, "--json")  # fmt: skip
+    assert outcome.status == 0
+    answer = json.loads(outcome.out)
+    assert set(answer["tables"]) == {"table1", "table3", "table4", "order"}
+    assert (tmp_path / "figure2.svg").stat().st_size > 1000
+
+
+def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
+    command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
+    rankwood(*command, "--out", tmp_path)
+    rankwood(*command, "--out", tmp_path, "--no-resume")
+    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 2
+    assert len(RunFile(tmp_path / "runs.old.jsonl").entries()) == 2
+
+
+def test_ctrl_c_says_how_to_go_on(rankwood, folder, tmp_path, monkeypatch):
+    def interrupted(self, config):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SubsamplingStudy, "run", interrupted)
+    outcome = rankwood("reproduce", "subsampling", "--data", folder, "--out", tmp_path)
+    assert outcome.status == 130
+    assert "interrupted: 0 runs are kept" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--folds", "6"), "there are folds 1 to 5"),
+        (("--sweep", "1000", "--trees", "2"), "cannot see 1000 queries: there are 30"),
+        (("--sweep", "few"), "a number of queries"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(rankwood, folder, tmp_path, more, words):
+    outcome = rankwood("reproduce", "subsampling", "--data", folder, "--out", tmp_path, *more)
+    assert outcome.status == 2
+    assert words in outcome.err.splitlines()[-1]

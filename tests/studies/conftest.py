@@ -1,0 +1,37 @@
+"""Small studies that several tests look at."""
+
+from __future__ import annotations
+
+import pytest
+
+from rankwood.studies.igbrt import IgbrtStudy
+from rankwood.studies.runs import RunFile
+from rankwood.studies.sources import SyntheticFolds
+from rankwood.studies.subsampling import SubsamplingStudy
+
+
+@pytest.fixture(scope="session")
+def source():
+    return SyntheticFolds(n_queries=60, docs_per_query=14, n_features=12, seed=5)
+
+
+@pytest.fixture(scope="session")
+def subsampling_study(source):
+    return SubsamplingStudy(source, (1, 3), ("1", "5", "10", "25%", "63%"), n_seeds=2, n_trees=12)
+
+
+@pytest.fixture(scope="session")
+def subsampling_results(subsampling_study, tmp_path_factory):
+    return subsampling_study.results(RunFile(tmp_path_factory.mktemp("subsampling") / "runs.jsonl"))
+
+
+@pytest.fixture(scope="session")
+def igbrt_study(source):
+    return IgbrtStudy(
+        source, (1, 2), n_seeds=2, n_trees=8, boosted_trees=6, learning_rates=(0.1, 0.5), initial_trees=(3,)
+    )
+
+
+@pytest.fixture(scope="session")
+def igbrt_results(igbrt_study, tmp_path_factory):
+    return igbrt_study.results(RunFile(tmp_path_factory.mktemp("igbrt") / "runs.jsonl"))
