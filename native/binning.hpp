@@ -6,11 +6,14 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
+
+#include "radix_sort.hpp"
 
 namespace rankwood {
 
@@ -26,13 +29,27 @@ inline double edge_between(float below, float above) {
   return 0.0;
 }
 
+// Sort numbers, none of them NaN: bits of floats, but for the sign, have the order of integers.
+inline void sort_floats(std::vector<float>& values) {
+  std::vector<std::uint32_t> keys(values.size()), buffer(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+    keys[i] = bits >> 31 ? ~bits : bits | 0x80000000u;
+  }
+  std::uint32_t* key = radix_sort(keys.data(), buffer.data(), keys.size(), 0, 16);
+  key = radix_sort(key, key == keys.data() ? buffer.data() : keys.data(), keys.size(), 16, 16);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::bit_cast<float>(key[i] >> 31 ? key[i] & 0x7fffffffu : ~key[i]);
+  }
+}
+
 // Sort the distinct values of `values` (no NaN) and count them. -0.0 and 0.0 are one value.
 struct ValueCount {
   float value;
   std::size_t count;
 };
 inline std::vector<ValueCount> count_values(std::vector<float>& values) {
-  std::sort(values.begin(), values.end());
+  sort_floats(values);
   std::vector<ValueCount> counted;
   for (const float value : values) {
     if (counted.empty() || value != counted.back().value) counted.push_back({value, 0});
@@ -64,7 +81,7 @@ inline std::vector<float> distinct_values(const float* column, std::size_t strid
   for (std::size_t i = 0; i < n; ++i) {
     if (!std::isnan(column[i * stride])) values.push_back(column[i * stride]);
   }
-  std::sort(values.begin(), values.end());
+  sort_floats(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values.size() > limit ? std::vector<float>() : values;
 }

@@ -44,13 +44,14 @@ class PackedVariance : public PackedCriterion {
   PackedVariance(const ForestTarget& target, const LogTable&) : PackedCriterion(target) {}
 
   void enter(const Docs& docs) {
-    weight_ = sum_ = 0;
+    weight_ = sum_ = squares_ = 0;
     lowest_ = 255;
     highest_ = 0;
     for (std::size_t i = 0; i < docs.n; ++i) {
       const std::uint32_t weight = docs.payload[i] >> 8, grade = docs.payload[i] & 0xffu;
       weight_ += weight;
       sum_ += weight * grade;
+      squares_ += weight * grade * grade;
       lowest_ = std::min(lowest_, grade);
       highest_ = std::max(highest_, grade);
     }
@@ -59,6 +60,10 @@ class PackedVariance : public PackedCriterion {
   double weight() const { return static_cast<double>(weight_); }
   double value() const { return (target_.centre() * weight() + static_cast<double>(sum_)) / weight(); }
   double floor() const { return 0.0; }
+  double ceiling() const {  // what two pure sides have, exactly
+    const double sum = static_cast<double>(sum_);
+    return weight() * static_cast<double>(squares_) - sum * sum;
+  }
   double gain(double proxy) const { return proxy / weight(); }  // decrease of the sum of squares
 
   // Call try_features(search), where search(column, best) tries the splits of one feature.
@@ -75,7 +80,7 @@ class PackedVariance : public PackedCriterion {
   }
 
  private:
-  std::uint64_t weight_ = 0, sum_ = 0;
+  std::uint64_t weight_ = 0, sum_ = 0, squares_ = 0;
   std::uint32_t lowest_ = 0, highest_ = 0;
 };
 
@@ -104,6 +109,7 @@ class PackedEntropy : public PackedCriterion {
     return sum / weight();
   }
   double floor() const { return parent_; }
+  double ceiling() const { return 0.0; }
   double gain(double proxy) const { return proxy - parent_; }  // bits, all documents together
 
   template <class TryFeatures>
@@ -193,6 +199,7 @@ class RunningCriterion {
  protected:
   // Differences of this share of a node's impurity are rounding.
   static constexpr double kRounding = 1e-12;
+  static constexpr double kNearly = 1e-9;  // short of two pure sides by this share: pure
 
   // Weight and mean label of a node; the label itself when it is the same for all.
   void add_up(const Docs& docs) {
@@ -234,6 +241,7 @@ class RunningVariance : public RunningCriterion {
     }
   }
   double floor() const { return kRounding * squares_ * weight_; }
+  double ceiling() const { return (1.0 - kNearly) * weight_ * squares_; }
   double gain(double proxy) const { return proxy / weight_; }
 
   template <class TryFeatures>
@@ -267,6 +275,7 @@ class RunningEntropy : public RunningCriterion {
     for (const double count : totals_.counts) parent_ += LogTable::compute(count);
   }
   double floor() const { return parent_ - kRounding * parent_; }  // the parent's is below 0
+  double ceiling() const { return kNearly * parent_; }
   double gain(double proxy) const { return proxy - parent_; }
 
   template <class TryFeatures>

@@ -171,12 +171,14 @@ class FullDepthGrower {
   void try_features(const Search& search, std::uint64_t* constant, FoundSplit& best) {
     bool tried = false;
     const std::size_t n_features = data_.n_features;
+    const double ceiling = criterion_.ceiling();  // both sides pure: no other split can be better
     for (std::size_t left = n_features; left > 0 && (n_features - left < rules_.n_tried || !tried); --left) {
       std::swap(order_[random_.below(left)], order_[left - 1]);
       const std::uint32_t f = order_[left - 1];
       const std::uint64_t bit = std::uint64_t{1} << (f % 64);
       if (constant[f / 64] & bit) continue;
       if (search(column(f), best)) {
+        if (best.proxy >= ceiling) return;
         tried = true;
       } else {
         constant[f / 64] |= bit;

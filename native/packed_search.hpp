@@ -52,7 +52,8 @@ class PackedSearch {
   template <class Stats, class Code>
   bool search(const Stats& stats, const Column<Code>& column, const Docs& docs, std::uint32_t min_docs,
               FoundSplit& best) {
-    if (small_ && !column.may_miss) return search_pairs(stats, column, docs, best);
+    const bool pairs = sizeof(Code) > 1 || docs.n < kGatherDocs;  // one byte has few codes to gather by
+    if (small_ && pairs && !column.may_miss) return search_pairs(stats, column, docs, best);
     const std::size_t n = docs.n;
     const std::uint32_t first = column[docs.place[0]];
     std::uint32_t differing = 0;
@@ -83,6 +84,7 @@ class PackedSearch {
   static constexpr std::size_t kMaxSmallWords = 2;
   static constexpr std::size_t kCoarseDocs = 128;  // from which on it pays to look at intervals of codes first
   static constexpr int kCoarseBits = 8;
+  static constexpr std::size_t kGatherDocs = 48;
   static constexpr std::size_t kMaxSmallDocs = 128;
   static constexpr std::size_t kSmallBlock = 32;
 
@@ -201,18 +203,33 @@ class PackedSearch {
       inside_[n_promising] = k;
       n_promising += bound + 1e-12 * std::fabs(bound) >= own.proxy;
     }
-    if (n_promising > 0) search_inside(stats, feature, keys, n, shift, mask, n_promising, before, own);
+    if (n_promising > 0) search_inside(stats, feature, keys, n, bits, shift, mask, n_promising, before, own);
     if (own.proxy > best.proxy) best = own;
   }
 
-  // The splits inside the promising intervals, code by code. Of equal ones the lowest code wins.
+  // The splits inside the promising intervals.
   template <class Stats>
-  void search_inside(const Stats& stats, std::int32_t feature, const std::uint32_t* keys, std::size_t n, int shift,
+  void search_inside(const Stats& stats, std::int32_t feature, std::uint32_t* keys, std::size_t n, int bits, int shift,
                      std::uint32_t mask, std::uint32_t n_promising, const typename Stats::Sum* before,
                      FoundSplit& best) {
+    const std::size_t width = std::size_t{1} << (shift - 16);  // codes of an interval
+    const std::size_t n_left = n_promising * width <= n
+                                   ? gather_inside<Stats>(keys, n, shift, mask, n_promising, before)
+                                   : sort_inside<Stats>(keys, n, bits, shift, mask, n_promising, before);
+    stats.proxies(sums<Stats>(left_), n_left, typename Stats::Sum{}, proxy_.data());
+    for (std::size_t i = 0; i < n_left; ++i) {  // of equal ones the lowest code wins
+      if (proxy_[i] > best.proxy || (proxy_[i] == best.proxy && best.feature == feature && codes_[i] < best.code)) {
+        best = {proxy_[i], feature, codes_[i]};
+      }
+    }
+  }
+
+  // Left sides and codes of these splits, sums being gathered code by code. Returns their number.
+  template <class Stats>
+  std::size_t gather_inside(const std::uint32_t* keys, std::size_t n, int shift, std::uint32_t mask,
+                            std::uint32_t n_promising, const typename Stats::Sum* before) {
     using Sum = typename Stats::Sum;
-    const std::size_t width = std::size_t{1} << (shift - 16);
-    const std::size_t n_slots = n_promising + 1;  // one for all documents elsewhere
+    const std::size_t width = std::size_t{1} << (shift - 16), n_slots = n_promising + 1;  // one for all others
     if (fine_.size() < n_slots * width * kMaxWords) fine_.resize(n_slots * width * kMaxWords);
     Sum* by_code = sums<Stats>(fine_);
     std::memset(static_cast<void*>(by_code), 0, n_slots * width * sizeof(Sum));
@@ -224,10 +241,10 @@ class PackedSearch {
     }
     const std::uint32_t above = keys[0] >> shift & ~mask;
     const Sum nothing{};
+    Sum* left = sums<Stats>(left_);
+    std::size_t n_left = 0;
     for (std::uint32_t p = 0; p < n_promising; ++p, by_code += width) {
-      Sum* left = sums<Stats>(left_);
       Sum sum = before[inside_[p]];
-      std::size_t n_left = 0;
       for (std::size_t c = 0; c < width; ++c) {
         sum += by_code[c];
         left[n_left] = sum;
@@ -235,13 +252,35 @@ class PackedSearch {
         n_left += !(by_code[c] == nothing);
       }
       --n_left;  // the split behind the interval is known
-      stats.proxies(left, n_left, nothing, proxy_.data());
-      for (std::size_t i = 0; i < n_left; ++i) {
-        if (proxy_[i] > best.proxy || (proxy_[i] == best.proxy && best.feature == feature && codes_[i] < best.code)) {
-          best = {proxy_[i], feature, codes_[i]};
-        }
-      }
     }
+    return n_left;
+  }
+
+  // The same by sorting.
+  template <class Stats>
+  std::size_t sort_inside(std::uint32_t* keys, std::size_t n, int bits, int shift, std::uint32_t mask,
+                          std::uint32_t n_promising, const typename Stats::Sum* before) {
+    std::memset(slot_, 0, (mask + 1) * sizeof *slot_);
+    for (std::uint32_t p = 0; p < n_promising; ++p) slot_[inside_[p]] = 1;
+    std::size_t n_kept = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint32_t key = keys[i];
+      keys[n_kept] = key;
+      n_kept += slot_[key >> shift & mask];
+    }
+    const std::uint32_t* key = radix_sort(keys, sorted_.data() + 1, n_kept, 16, bits);
+    typename Stats::Sum* left = sums<Stats>(left_);
+    typename Stats::Sum sum{};
+    std::size_t n_left = 0;
+    for (std::size_t i = 0; i + 1 < n_kept; ++i) {
+      const std::uint32_t interval = key[i] >> shift;
+      if (i == 0 || key[i - 1] >> shift != interval) sum = before[interval & mask];
+      sum += Stats::of(static_cast<std::uint16_t>(key[i]));
+      left[n_left] = sum;
+      codes_[n_left] = static_cast<std::uint16_t>(key[i] >> 16);
+      n_left += (key[i] >> 16 != key[i + 1] >> 16) & (key[i + 1] >> shift == interval);
+    }
+    return n_left;
   }
 
   template <class Stats>
