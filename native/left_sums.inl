@@ -8,13 +8,13 @@ static void left_sums(const std::int32_t* code, const std::int32_t* sum, std::si
   constexpr std::size_t kWidth = V::width;
   for (std::size_t i = 0; i < n; i += 2 * kWidth) {
     const V::Counts first = V::load(code + i), second = V::load(code + i + kWidth);
-    V::Counts first_sum = V::repeat(std::int32_t{0}), second_sum = first_sum;
+    Uint32s first_sum{}, second_sum{};  // fields of a packed sum may reach the sign
     for (std::size_t j = 0; j < n; ++j) {
       const V::Counts other = V::repeat(code[j]), added = V::repeat(sum[j]);
-      first_sum += ~V::less(first, other) & added;
-      second_sum += ~V::less(second, other) & added;
+      first_sum += (Uint32s)(~V::less(first, other) & added);
+      second_sum += (Uint32s)(~V::less(second, other) & added);
     }
-    V::store(left + i, first_sum);
-    V::store(left + i + kWidth, second_sum);
+    std::memcpy(left + i, &first_sum, sizeof first_sum);
+    std::memcpy(left + i + kWidth, &second_sum, sizeof second_sum);
   }
 }

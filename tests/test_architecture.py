@@ -51,3 +51,19 @@ def test_imports_point_one_way(path):
 def test_measures_know_arrays_only():
     for name in ("measures", "conventions", "per_query", "significance"):
         assert not imported(ROOT / "evaluation" / f"{name}.py") & {"data", "ensemble"}
+
+
+def test_names_for_type_checkers_are_those_imported_on_first_use():
+    tree = ast.parse(Path(rankwood.__file__).read_text())
+    named = {
+        alias.asname: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    assert named == rankwood._HOME_OF
+    for name in rankwood.__all__:
+        assert getattr(rankwood, name) is not None

@@ -24,6 +24,7 @@ typedef double Doubles RANKWOOD_VECTOR;
 typedef float Floats RANKWOOD_VECTOR;
 typedef std::int64_t Int64s RANKWOOD_VECTOR;
 typedef std::int32_t Int32s RANKWOOD_VECTOR;
+typedef std::uint32_t Uint32s RANKWOOD_VECTOR;
 typedef std::uint64_t Bits RANKWOOD_VECTOR;
 #undef RANKWOOD_VECTOR
 

@@ -84,6 +84,7 @@ _HOME_OF = {
     "LambdaMART": "rankwood.learners.presets",
     "InitializedMART": "rankwood.learners.initialized",
     "grade_probabilities": "rankwood.learners.ordinal",
+    "out_of_bag_curve": "rankwood.learners.out_of_bag",
     "RandomForest": "rankwood.learners.random_forest",
     "Checkpoint": "rankwood.learners.checkpoint",
     "early_stopping": "rankwood.learners.callbacks",

@@ -63,9 +63,12 @@ def runs(starts: IndexArray, sizes: IndexArray) -> IndexArray:
 
 
 def join(parts: list[AnyArray | None], dtype: Any) -> AnyArray | None:
-    """The parts one after another; None unless all are there."""
+    """The parts one after another, not copied if only one has entries; None unless all are there."""
     there = [part for part in parts if part is not None]
-    return np.concatenate([np.zeros(0, dtype), *there]) if len(there) == len(parts) else None
+    if len(there) < len(parts):
+        return None
+    filled = [part for part in there if len(part)]
+    return filled[0] if len(filled) == 1 else np.concatenate([np.zeros(0, dtype), *filled])
 
 
 def as_feature_count(n_features: Any) -> int:

@@ -19,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import rankwood as rw
 from rankwood.data.coding import CodedDataset
-from rankwood.learners.forest import grow_forest, out_of_bag_scores
 from rankwood.trees.fulldepth import FullDepthGrower, FullDepthRules
 
 pytestmark = pytest.mark.native
@@ -410,22 +409,6 @@ def test_ctrl_c_while_trees_grow(on_interrupt):
         assert err.endswith("KeyboardInterrupt\n")
     else:
         assert out.split()[1] == "True"
-
-
-def test_forests_of_other_targets(data):
-    """What the classification setting is made of: trees of any target, numbered on, as one more forest."""
-    coded, rules = CodedDataset.make(data), FullDepthRules(queries_per_tree=0.5)
-    below = [FullDepthGrower(coded, rules, (data.y < c).astype(float)) for c in (1, 2)]
-    parts = [grow_forest(grower, n_trees=5, first_tree=5 * c, seed=1) for c, grower in enumerate(below)]
-    joined = parts[0].ensemble.concat(parts[1].ensemble)
-    assert joined.n_trees == 10
-    scores = parts[0].ensemble.score(data.X)
-    assert (scores >= 0).all()
-    assert (scores <= 1 + 1e-12).all()
-    assert_array_equal(below[0].sample(1, 7)[0], below[1].sample(1, 7)[0])
-    unseen, counts = out_of_bag_scores(below[1], parts[1].ensemble, seed=1, first_tree=5)
-    assert counts.max() <= 5
-    assert_array_equal(np.isnan(unseen), counts == 0)
 
 
 @pytest.mark.parametrize(

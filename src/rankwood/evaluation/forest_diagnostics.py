@@ -138,10 +138,8 @@ def measure_curve(
     found: list[Any] = []
     # A mean of leaf values as they are, where that is all the same: rounded weights would break ties.
     weights = model.tree_weights
-    plain = in_bag is not None and bool((weights == weights[:1]).all() and (weights > 0).all())
-    for tree, values in tree_outputs(
-        model.reweigh(np.ones(len(weights))) if plain else model, data, n_threads=n_threads
-    ):
+    plain = in_bag is not None and bool((weights == weights[:1]).all() and (weights != 0).all())
+    for tree, values in tree_outputs(model.reweigh(np.sign(weights)) if plain else model, data, n_threads=n_threads):
         if in_bag is None:
             sums += values
         else:
@@ -199,9 +197,14 @@ def _query_means(values: FloatArray, data: Dataset) -> FloatArray:
     return means
 
 
+def usual_sizes(n_trees: int) -> IndexArray:
+    """About 50 numbers of trees between 1 and all."""
+    return np.unique(np.rint(np.geomspace(1, max(n_trees, 1), 50)).astype(np.int64))[: n_trees or 0]
+
+
 def _sizes(sizes: Sequence[int] | None, n_trees: int) -> IndexArray:
     if sizes is None:
-        return np.unique(np.rint(np.geomspace(1, max(n_trees, 1), 50)).astype(np.int64))[: n_trees or 0]
+        return usual_sizes(n_trees)
     given = np.unique(np.asarray(sizes))
     if given.dtype.kind not in "iu":
         raise RankwoodError("sizes must be whole numbers of trees")

@@ -12,7 +12,7 @@ import numpy as np
 
 from rankwood.data.coding import CodedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FloatArray, IndexArray
+from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
@@ -21,9 +21,10 @@ from rankwood.learners.callbacks import Callback, CallbackEnv, Result, as_mappin
 from rankwood.learners.checkpoint import Checkpoint, Identity, identify_settings, read_history
 from rankwood.learners.growing_forest import GrowingForest
 from rankwood.learners.interrupt import deferred_interrupt
+from rankwood.learners.task_grower import TaskGrower, as_batch
 from rankwood.learners.watch import CustomMeasure, Measures, ScoredData
 from rankwood.threads import resolve_threads
-from rankwood.trees.fulldepth import FullDepthGrower, TreeBatch, running_sums
+from rankwood.trees.fulldepth import TreeBatch, running_sums
 
 BATCH_SECONDS = 0.4  # of growing between two looks at callbacks
 
@@ -39,7 +40,7 @@ class Forest:
 
 
 def grow_forest(
-    grower: FullDepthGrower,
+    grower: TaskGrower,
     *,
     n_trees: int,
     first_tree: int = 0,
@@ -54,6 +55,7 @@ def grow_forest(
 ) -> Forest:
     """Grow the trees number `first_tree` to `first_tree + n_trees - 1` of a seed; the model is their mean.
 
+    With a task of several problems it is as many rounds: in each, every problem grows one tree on the same sample.
     `valid` names the data sets to measure on after each tree. A tree depends on its number, the seed, the data and the
     rules alone: the same give the same forest bit for bit, whatever the number of threads, and also when growing went
     on from a checkpoint.
@@ -66,8 +68,8 @@ def grow_forest(
     for name, one in sets.items():
         if one.n_docs == 0:
             raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
-    growing = GrowingForest(data.n_features, data.feature_names)
-    watched = {name: _Watched(one, n_threads=threads) for name, one in sets.items()}
+    growing = GrowingForest(grower.start(), grower.task)
+    watched = {name: _Watched(one, growing, n_threads=threads) for name, one in sets.items()}
     keeper = None if checkpoint is None else _Keeper(checkpoint, grower, sets, measured, seed, first_tree)
     n_resumed = 0 if keeper is None else keeper.resume(growing, watched, n_trees)
 
@@ -82,19 +84,19 @@ def grow_forest(
                 env.evaluation_result_list = growing.history[env.iteration]
                 _call([*before, *after], env)
             env.replayed = False
-            while growing.n_trees < n_trees and not stopped:
-                done = growing.n_trees
+            while growing.n_rounds < n_trees and not stopped:
+                done = growing.n_rounds
                 wanted = min(pace.n_trees(), n_trees - done)
                 if keeper is not None:
                     wanted = min(wanted, keeper.every - done % keeper.every)
                 batch = pace.time(grower, seed, first_tree + done, wanted, interrupted)
                 growing.add(batch)
                 stopped = interrupted()  # what is finished by then is kept
-                for results in _after_each(batch, done, watched, measured):
-                    env.iteration = growing.n_trees
+                for results in _after_each(batch, grower.task.n_problems, done, watched, measured):
+                    env.iteration = growing.n_rounds
                     _call(before, env)
                     growing.history.append(results)
-                    if keeper is not None and growing.n_trees % keeper.every == 0:
+                    if keeper is not None and growing.n_rounds % keeper.every == 0:
                         keeper.save(growing)
                     env.evaluation_result_list = results
                     _call(after, env)
@@ -109,36 +111,17 @@ def grow_forest(
         keeper.save(growing)
     if stopped and on_interrupt == "raise":
         raise KeyboardInterrupt
-    last, results = env.best or (growing.n_trees - 1, env.evaluation_result_list)
+    last, results = env.best or (growing.n_rounds - 1, env.evaluation_result_list)
     n_kept = last + 1
-    model = growing.ensemble(n_kept, np.full(n_kept, 1.0 / max(n_kept, 1)), last=True)
-    return Forest(model, n_kept, as_mapping(results), stopped)
-
-
-def out_of_bag_scores(
-    grower: FullDepthGrower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
-) -> tuple[FloatArray, IndexArray]:
-    """Score of every document by the trees that were not grown on it, and how many these are; in input order.
-
-    `model` has the trees that `grow_forest` gave for the same `seed` and `first_tree`, or the first of them. The score
-    is the mean of the trees' values, NaN where every tree has seen the document. Costs what scoring the data does.
-    """
-    threads = resolve_threads(n_threads)
-    train = grower.train
-    sums, counts = np.zeros(train.n_docs), np.zeros(train.n_docs, dtype=np.uint32)
-    whole, step = _as_batch(model), 64
-    for begin in range(0, model.n_trees, step):
-        batch = whole.part(begin, min(begin + step, model.n_trees))
-        grower.add_out_of_bag(batch, seed, first_tree + begin, sums, counts, n_threads=threads)
-    scores = np.divide(sums, counts, out=np.full(train.n_docs, np.nan), where=counts > 0)
-    return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
+    return Forest(growing.whole(n_kept, last=True), n_kept, as_mapping(results), stopped)
 
 
 class _Watched(ScoredData):
     """A data set to measure on, and the sum of the trees' values so far."""
 
-    def __init__(self, data: Dataset, *, n_threads: int) -> None:
+    def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int) -> None:
         super().__init__(data, data.order, np.zeros(data.n_docs), n_threads=n_threads)
+        self.base, self.task = growing.start.base, growing.task
         self.X = data.X if data.order is None else data.X[data.order]
         self.sums = np.zeros(data.n_docs)
 
@@ -147,19 +130,21 @@ class _Watched(ScoredData):
         self.sums = self._by_query(model.score(self.data.X, n_threads=self.n_threads))
 
     def after_each(self, batch: TreeBatch, n_before: int) -> Iterator[None]:
-        """Set the scores to the mean after each tree of a batch."""
+        """Set the scores to the mean after each round of a batch, before which there were `n_before`."""
+        step = self.task.n_problems
         for number, sums in enumerate(running_sums(batch, self.X, self.sums, n_threads=self.n_threads), start=1):
             self.sums = sums
-            self.scores = sums / (n_before + number)
-            yield
+            if number % step == 0:
+                self.scores = self.base + self.task.sign * sums / (n_before + number // step)
+                yield
 
 
 def _after_each(
-    batch: TreeBatch, n_before: int, watched: Mapping[str, _Watched], measures: Measures
+    batch: TreeBatch, n_problems: int, n_before: int, watched: Mapping[str, _Watched], measures: Measures
 ) -> Iterator[list[Result]]:
-    """The measures after each tree of a batch."""
+    """The measures after each round of a batch."""
     steps = [one.after_each(batch, n_before) for one in watched.values()]
-    for _ in range(batch.n_trees):
+    for _ in range(batch.n_trees // n_problems):
         for step in steps:
             next(step)
         yield [result for name, one in watched.items() for result in one.results(name, measures)]
@@ -175,7 +160,7 @@ class _Pace:
     def n_trees(self) -> int:
         return self.size
 
-    def time(self, grower: FullDepthGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> TreeBatch:
+    def time(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> TreeBatch:
         start = time.perf_counter()
         batch = grower.grow(seed, first, n_trees, stop=stop, n_threads=self.n_threads)
         rounds = max(time.perf_counter() - start, 1e-6) / max(1.0, n_trees / self.n_threads)  # seconds per round
@@ -190,13 +175,19 @@ class _Keeper:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        grower: FullDepthGrower,
+        grower: TaskGrower,
         sets: Mapping[str, Dataset],
         measures: Measures,
         seed: int,
         first_tree: int,
     ) -> None:
-        settings = {"rules": grower.rules, "seed": seed, "first tree": first_tree, "measures": measures}
+        settings = {
+            "rules": grower.rules,
+            "task": grower.task,
+            "seed": seed,
+            "first tree": first_tree,
+            "measures": measures,
+        }
         self.checkpoint, self.every, self.n_saved = checkpoint, checkpoint.every, 0
         self.identity: Identity = {
             "training data": _digest(grower.train.data, *grower.fingerprint_arrays()),
@@ -210,29 +201,24 @@ class _Keeper:
         if found is None:
             return 0
         model, saved = found
-        if model.n_trees > n_trees:
-            raise RankwoodError(f"the checkpoint has {model.n_trees} trees already, more than n_trees={n_trees}")
-        growing.add(_as_batch(model))
+        n_rounds = model.n_trees // growing.task.n_problems
+        if n_rounds > n_trees:
+            raise RankwoodError(f"the checkpoint has {n_rounds} trees already, more than n_trees={n_trees}")
+        growing.add(as_batch(model))
         growing.history = read_history(saved["history"])
         for one in watched.values():
             one.go_on_from(model)
-        self.n_saved = model.n_trees
-        return model.n_trees
+        self.n_saved = n_rounds
+        return n_rounds
 
     def save(self, growing: GrowingForest) -> None:
         """Write the trees so far, unless they are written; a kill while writing leaves the checkpoint before it."""
-        if growing.n_trees == self.n_saved:
+        if growing.n_rounds == self.n_saved:
             return
-        model = growing.ensemble(growing.n_trees, np.ones(growing.n_trees))
+        model = growing.trees(growing.n_rounds, 1.0)
         notes = {"identity": self.identity, "history": growing.history}
         model.with_metadata(checkpoint=notes).save(self.checkpoint.path)
-        self.n_saved = growing.n_trees
-
-
-def _as_batch(model: Ensemble) -> TreeBatch:
-    arrays = {name: getattr(model, name) for name in TreeBatch.NAMES}
-    arrays["missing_left"] = model.missing_left.view(np.uint8)
-    return TreeBatch(np.diff(model.node_offsets), arrays)
+        self.n_saved = growing.n_rounds
 
 
 def _digest(data: Dataset, *more: FloatArray | None) -> str:

@@ -6,46 +6,46 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwood.dtypes import AnyArray, FloatArray
+from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
 from rankwood.learners.callbacks import Result
-from rankwood.learners.tasks import Regression, Task
+from rankwood.learners.tasks import Task
 from rankwood.model_arrays import TYPE_OF, offsets_of
 from rankwood.trees.fulldepth import TreeBatch
 
 
 class GrowingForest:
-    """The trees so far, batch by batch, and the measures after each."""
+    """The trees so far, batch by batch, and the measures after each round: one tree of every problem of the task."""
 
     boosters: ClassVar[tuple[Any, ...]] = ()  # as in GrowingEnsemble: for LightGBM's callbacks
-    task: ClassVar[Task] = Regression()
 
-    def __init__(self, n_features: int, feature_names: tuple[str, ...] | None) -> None:
-        self.n_features, self.feature_names = n_features, feature_names
+    def __init__(self, start: Ensemble, task: Task) -> None:
+        self.start, self.task = start, task
         self.sizes: list[int] = []  # inner nodes of every tree
-        self.history: list[list[Result]] = []  # of the trees that count; a batch may have more
+        self.history: list[list[Result]] = []  # of the rounds that count; a batch may have more
         self._columns: dict[str, list[AnyArray]] = {name: [] for name in TreeBatch.NAMES}
 
     @property
-    def n_trees(self) -> int:
+    def n_rounds(self) -> int:
         return len(self.history)
 
     def add(self, batch: TreeBatch) -> None:
-        """More trees. They count one by one, when their measures are noted in `history`."""
+        """More trees. Their rounds count one by one, when their measures are noted in `history`."""
         self.sizes += batch.sizes.tolist()
         for name, parts in self._columns.items():
             parts.append(batch.arrays[name])
 
-    def whole(self, n_trees: int | None = None) -> Ensemble:
-        """The forest of the first `n_trees` trees; all unless told otherwise. Its score is their mean."""
-        n_trees = self.n_trees if n_trees is None else n_trees
-        return self.ensemble(n_trees, np.full(n_trees, 1.0 / max(n_trees, 1)))
+    def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
+        """The forest of the first `n_rounds`; of all unless told otherwise. Every problem is the mean of its trees."""
+        n_rounds = self.n_rounds if n_rounds is None else n_rounds
+        return self.task.extend(self.start, self.trees(n_rounds, self.task.sign / max(n_rounds, 1), last=last))
 
-    def ensemble(self, n_trees: int, weights: FloatArray, *, last: bool = False) -> Ensemble:
-        """The first `n_trees` trees with these weights. `last`: nothing more is asked of this object.
+    def trees(self, n_rounds: int, weight: float, *, last: bool = False) -> Ensemble:
+        """The trees of the first `n_rounds` with this weight. `last`: nothing more is asked of this object.
 
         Trees of full depth are large: the last time, every array is let go of as soon as it is copied.
         """
+        n_trees = n_rounds * self.task.n_problems
         n_nodes = sum(self.sizes[:n_trees])
         arrays: dict[str, Any] = {}
         for name in TreeBatch.NAMES:
@@ -56,9 +56,9 @@ class GrowingForest:
         return Ensemble(
             **arrays,
             node_offsets=offsets_of(self.sizes[:n_trees]),
-            tree_weights=weights,
-            n_features=self.n_features,
-            feature_names=self.feature_names,
+            tree_weights=np.full(n_trees, weight),
+            n_features=self.start.n_features,
+            feature_names=self.start.feature_names,
         )
 
 

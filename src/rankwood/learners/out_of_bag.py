@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from rankwood.data.coding import CodedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.forest_diagnostics import Curve, measure_curve
+from rankwood.evaluation.forest_diagnostics import Curve, measure_curve, usual_sizes
 from rankwood.evaluation.measures import Measure
 from rankwood.learners.parameters import checked_parameters
-from rankwood.learners.random_forest import RandomForest, _rules
-from rankwood.trees.fulldepth import FullDepthGrower
+from rankwood.learners.random_forest import RandomForest, rules_of, task_of
+from rankwood.learners.task_grower import TaskGrower
 
 
 def out_of_bag_curve(
@@ -25,7 +27,8 @@ def out_of_bag_curve(
 ) -> Curve:
     """Measures over the number of trees of a fitted forest, on the data it was fitted to, out of the bag.
 
-    What every tree has seen is drawn again from the forest's seed. Arguments are those of `measure_curve`.
+    What every tree has seen is drawn again from the forest's seed. Arguments are those of `measure_curve`; with
+    task="ordinal", `sizes` count the trees of a grade.
 
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=6)
@@ -36,14 +39,16 @@ def out_of_bag_curve(
     """
     p = checked_parameters(forest)
     coded = CodedDataset.make(train, p.max_bins, missing_as_zero=p.missing == "zero", n_threads=n_threads)
-    grower = FullDepthGrower(coded, _rules(p))
-    seed = int(forest.ensemble_.metadata["seed"])
-    return measure_curve(
+    grower = TaskGrower(coded, rules_of(p), task_of(p, train.y))
+    seed, step = int(forest.ensemble_.metadata["seed"]), grower.task.n_problems
+    at = usual_sizes(forest.n_trees_ // step) if sizes is None else np.asarray(sizes)
+    curve = measure_curve(
         forest,
         train,
         measures,
-        sizes=sizes,
-        in_bag=lambda tree: grower.sample(seed, tree)[0],
+        sizes=(at * step).tolist(),
+        in_bag=lambda tree: grower.sample(seed, tree // step)[0],
         convention=convention,
         n_threads=n_threads,
     )
+    return Curve(curve.sizes // step, curve.values)

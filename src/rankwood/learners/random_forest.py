@@ -22,16 +22,19 @@ from rankwood.evaluation.measures import Measure
 from rankwood.evaluation.per_query import mean
 from rankwood.learners.callbacks import Callback, record_evaluation
 from rankwood.learners.checkpoint import Checkpoint
-from rankwood.learners.forest import Forest, grow_forest, out_of_bag_scores
+from rankwood.learners.forest import Forest, grow_forest
 from rankwood.learners.inputs import Rows, evaluation_data, something_to_learn_from
+from rankwood.learners.ordinal import GradesMixin
 from rankwood.learners.parameters import checked_parameters
 from rankwood.learners.ranker import Ranker, as_list
+from rankwood.learners.task_grower import TaskGrower, out_of_bag_scores
+from rankwood.learners.tasks import Ordinal, Regression, Task
 from rankwood.learners.watch import Measures
-from rankwood.trees.fulldepth import FullDepthGrower, FullDepthRules
+from rankwood.trees.fulldepth import FullDepthRules
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomForest(Ranker):
+class RandomForest(GradesMixin, Ranker):
     """A random forest: the mean of trees of full depth, each grown on a sample of its own.
 
     Without further ado every tree sees as many documents as there are, drawn with replacement (Breiman 2001; Mohan et
@@ -48,6 +51,9 @@ class RandomForest(Ranker):
     max_depth, n_leaves, min_docs_per_leaf, min_gain     limits of a tree; see FullDepthRules. There are none by default
     max_bins           number of values that a feature is reduced to. None: every value counts when there are up to
                        65,535 documents, and there are 255 bins else; data that comes in bins keeps its own
+    task               "regression" on the labels; or "ordinal", the classification setting (Mohan et al., section 6):
+                       for every grade c above 0 a forest learns whether the label is below c, tree t of each on the
+                       same sample, and the score is the expected grade. The model has `n_trees` trees per grade
     missing            a missing value goes where it gains most ("native"), or counts as 0 ("zero")
     out_of_bag         score the documents of the training data by the trees that have not seen them, and measure that
     measure, convention    what is watched on validation data; the first measure is also what `score` returns
@@ -60,13 +66,17 @@ class RandomForest(Ranker):
     `evals_result_` (by data set and measure), `interrupted_`, `n_features_in_`, `feature_names_in_`,
     `feature_importances_`, `n_trees_`. With `out_of_bag` also `oob_scores_` (of every row of the training data, NaN
     where every tree saw it) and, when there are queries, `oob_evaluation_` (an Evaluation; queries with a NaN are left
-    out) and `oob_score_` (the mean of its first measure).
+    out) and `oob_score_` (the mean of its first measure). With task="ordinal" `classes_`, the grades, and
+    `predict_proba`.
 
     >>> import rankwood as rw
     >>> train, test = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
     >>> ranker = rw.RandomForest(n_trees=50, queries_per_tree=0.2, criterion="entropy", out_of_bag=True).fit(train)
     >>> ranker.n_trees_, ranker.oob_scores_.shape == train.y.shape, ranker.oob_score_ > 0.5
     (50, True, True)
+    >>> grades = rw.RandomForest(n_trees=50, queries_per_tree=0.2, task="ordinal").fit(train)
+    >>> grades.n_trees_, grades.predict_proba(test).shape == (test.n_docs, len(grades.classes_))
+    (200, True)
     """
 
     n_trees: int = field(default=1000, kw_only=False)
@@ -80,6 +90,7 @@ class RandomForest(Ranker):
     min_docs_per_leaf: float = 1
     min_gain: float = 0.0
     max_bins: int | None = None
+    task: Literal["regression", "ordinal"] = "regression"
     missing: Literal["native", "zero"] = "native"
     out_of_bag: bool = False
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
@@ -117,14 +128,14 @@ class RandomForest(Ranker):
         p = checked_parameters(self)
         if p.n_trees < 1:
             raise RankwoodError(f"n_trees must be at least 1, got {p.n_trees}")
-        rules, seed, n_threads = _rules(p), self._seed(), self._n_threads()
+        rules, seed, n_threads = rules_of(p), self._seed(), self._n_threads()
         measures = Measures(as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
         checkpoint = self._checkpoint(checkpoint)
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         train = self._training_data(rows, p, n_threads)
         self._fitted_on_dataset = rows.is_dataset
         watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
-        grower = FullDepthGrower(train, rules)
+        grower = TaskGrower(train, rules, task_of(p, train.data.y))
         history: dict[str, dict[str, list[float]]] = {}
         result = grow_forest(
             grower,
@@ -162,9 +173,7 @@ class RandomForest(Ranker):
         self.evals_result_ = history
         self.interrupted_ = result.interrupted
 
-    def _note_out_of_bag(
-        self, grower: FullDepthGrower, rows: Rows, p: SimpleNamespace, seed: int, n_threads: int
-    ) -> None:
+    def _note_out_of_bag(self, grower: TaskGrower, rows: Rows, p: SimpleNamespace, seed: int, n_threads: int) -> None:
         data = grower.train.data
         self.oob_scores_, counts = out_of_bag_scores(grower, self.ensemble_, seed=seed, n_threads=n_threads)
         unseen = int(np.count_nonzero(counts == 0))
@@ -200,7 +209,13 @@ def evaluate_scored(
     return Evaluation(result.convention, means, values, data.query_weights)
 
 
-def _rules(p: SimpleNamespace) -> FullDepthRules:
+def task_of(p: SimpleNamespace, y: FloatArray) -> Task:
+    """The task of checked parameters, for these labels."""
+    return Ordinal.of(y) if p.task == "ordinal" else Regression()
+
+
+def rules_of(p: SimpleNamespace) -> FullDepthRules:
+    """How trees are made, by checked parameters."""
     return FullDepthRules(
         criterion=p.criterion,
         max_features=p.max_features,
