@@ -1,14 +1,16 @@
 """The model file: a safetensors file (arrays and a JSON header; loading runs no code), checked in every part.
 
 The header's metadata has one entry, `rankwood`: JSON with the format version, what is not an array, and the model's own
-metadata. Version 1 has exactly the arrays below; a file with others, or with a higher version, is refused.
+metadata. Version 1 has exactly the arrays below; a file with others, or with a higher version, is refused. The checksum
+tells a file whose numbers were damaged; files without one are read, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 
@@ -32,6 +34,7 @@ ARRAYS = {
 }
 OPTIONAL_ARRAYS = {"split_gain": "F64", "node_count": "I64"}
 FACTS = ("format_version", "n_features", "base", "feature_names", "metadata")
+CHECKSUM = "checksum"  # optional: SHA-256 of the arrays in the order above
 # Little-endian, as safetensors has it. Booleans are read as bytes: not every byte is one.
 NUMPY_TYPE = {"I32": "<i4", "I64": "<i8", "F64": "<f8", "BOOL": "u1"}
 MAX_HEADER = 100_000_000  # safetensors' own limit
@@ -45,8 +48,9 @@ def save_model(model: Ensemble, path: PathLike) -> None:
     from safetensors.numpy import save
 
     facts = {name: getattr(model, name) for name in FACTS if name != "format_version"}
-    header = json.dumps({"format_version": FORMAT_VERSION, **facts}, sort_keys=True, separators=(",", ":"))
     arrays = {name: getattr(model, name) for name in (*ARRAYS, *OPTIONAL_ARRAYS)}
+    facts |= {"format_version": FORMAT_VERSION, CHECKSUM: _checksum(arrays)}
+    header = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     # One entry of metadata only: safetensors would write several in random order.
     content = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
     try:
@@ -128,7 +132,11 @@ def parse_rankwood(file: BinaryIO) -> Ensemble:
     header = start + file.read(header_end - len(start))
     facts = _parse_facts(header[8:])  # before the arrays: they may be large and somebody else's
     arrays = _parse_arrays(header + file.read())
-    return Ensemble(**arrays, **facts)
+    expected = facts.pop(CHECKSUM)
+    model = Ensemble(**arrays, **facts)
+    if expected is not None and expected != _checksum(arrays):
+        raise ModelError("the file is damaged: its numbers are not those that were written")
+    return model
 
 
 def _parse_facts(header: bytes) -> dict[str, Any]:
@@ -144,8 +152,8 @@ def _parse_facts(header: bytes) -> dict[str, Any]:
     if version > FORMAT_VERSION:
         found = f"the file has format version {_short(version)}"
         raise ModelError(f"{found}, this rankwood reads up to {FORMAT_VERSION}: upgrade rankwood")
-    if set(facts) != set(FACTS):
-        odd = ", ".join(sorted(map(_short, set(facts) ^ set(FACTS))))
+    if set(facts) - {CHECKSUM} != set(FACTS):
+        odd = ", ".join(sorted(map(_short, (set(facts) - {CHECKSUM}) ^ set(FACTS))))
         raise ModelError(f"the file is damaged: missing or unknown in the description of the model: {odd}")
     names = facts["feature_names"]
     for fine, name in (
@@ -156,7 +164,17 @@ def _parse_facts(header: bytes) -> dict[str, Any]:
     ):
         if not fine:
             raise ModelError(f"the file is damaged: {name} is {_short(facts[name])}")
-    return {name: facts[name] for name in FACTS if name != "format_version"}
+    return {CHECKSUM: facts.get(CHECKSUM), **{name: facts[name] for name in FACTS if name != "format_version"}}
+
+
+def _checksum(arrays: Mapping[str, AnyArray | None]) -> str:
+    digest = hashlib.sha256()
+    for name, kind in (ARRAYS | OPTIONAL_ARRAYS).items():
+        array = arrays.get(name)
+        if array is not None:
+            digest.update(f"{name} {len(array)} ".encode())
+            digest.update(np.ascontiguousarray(array.astype(NUMPY_TYPE[kind], copy=False)).data)
+    return digest.hexdigest()
 
 
 def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -43,6 +44,21 @@ def test_igbrt_as_json(rankwood, folder, tmp_path):
     answer = json.loads(outcome.out)
     assert set(answer["tables"]) == {"table1", "table3", "table4", "order"}
     assert (tmp_path / "figure2.svg").stat().st_size > 1000
+
+
+def test_one_folder_is_for_one_study(rankwood, folder, tmp_path):
+    RunFile(tmp_path / "runs.jsonl").add({"study": "igbrt"}, {}, seconds=0.0, environment={})
+    outcome = rankwood("reproduce", "subsampling", "--data", folder, "--quick", "--out", tmp_path)
+    assert outcome.status == 2
+    assert "has runs of igbrt: give every study an --out of its own" in outcome.err
+
+
+def test_figures_are_thought_of_first(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    outcome = rankwood("reproduce", "igbrt", "--data", folder, "--quick", "--out", tmp_path / "new")
+    assert outcome.status == 2
+    assert "pip install 'rankwood[report]'" in outcome.err
+    assert not (tmp_path / "new").exists()
 
 
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):

@@ -63,6 +63,14 @@ def test_a_forest(rankwood, parts, tmp_path):
     assert "RandomForest has no parameter 'learning_rate'" in wrong.err
 
 
+def test_a_forest_of_grades(rankwood, parts, tmp_path):
+    sets, files = parts
+    outcome = rankwood("train", "forest", "--task", "ordinal", "--train", files["train"], "-p", "n_trees=4", "-o",
+                       tmp_path / "m.rw")  # fmt: skip
+    assert outcome.status == 0
+    assert rw.load_model(tmp_path / "m.rw") == rw.RandomForest(4, task="ordinal").fit(sets["train"]).ensemble_
+
+
 @pytest.mark.parametrize(("name", "learner"), [("mart", rw.MART), ("lambdamart", rw.LambdaMART)])
 def test_the_model_is_what_python_trains(rankwood, parts, tmp_path, name, learner):
     sets, files = parts
@@ -134,7 +142,7 @@ def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
     [
         (
             ("lambdamart", "--task", "ordinal"),
-            "--task is for mart and igbrt, not for lambdamart",
+            "--task is for mart, forest and igbrt, not for lambdamart",
         ),
         (("mart", "--forest", "f.rw"), "--forest is for igbrt, not mart"),
         (("mart", "--initial-trees", 5), "--initial-trees is for igbrt, not mart"),

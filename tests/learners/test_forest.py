@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import rankwood as rw
 from rankwood.data.coding import CodedDataset
+from rankwood.learners.growing_forest import mean_weight
 from rankwood.trees.fulldepth import FullDepthGrower, FullDepthRules
 
 pytestmark = pytest.mark.native
@@ -62,7 +63,7 @@ def test_seed_and_threads(mood, data):
     for n_jobs in (1, 2, 5):
         assert_same_model(forest(mood, n_jobs=n_jobs).fit(data).ensemble_, plain)
     assert forest(mood, random_state=4).fit(data).ensemble_ != plain
-    assert_same_model(forest(mood, n_trees=5).fit(data).ensemble_, plain.select(range(5)).reweigh([0.2] * 5))
+    assert_same_model(forest(mood, n_trees=5).fit(data).ensemble_, plain.select(range(5)).reweigh([mean_weight(5)] * 5))
     assert forest(mood, random_state=2**70).fit(data).n_trees_ == 8
 
 
@@ -151,8 +152,8 @@ def test_bins_are_kept(parts):
 
 
 def test_rows_without_queries(data):
-    """Every row is a query of its own: drawing queries is drawing documents."""
-    one = forest(queries_per_tree=0.3).fit(data.X, data.y)
+    """Are no obstacle to drawing documents; when every row is a query, drawing queries is the same."""
+    one = forest(queries_per_tree=0.3).fit(data.X, data.y, qid=np.arange(data.n_docs))
     other = forest(docs_per_tree=0.3, replace=False).fit(data.X, data.y)
     assert_same_model(one.ensemble_, other.ensemble_)
     scored = forest(out_of_bag=True, n_trees=40).fit(data.X, data.y)
@@ -449,3 +450,24 @@ def test_small_samples_are_better_on_real_data(real_data, name, queries):
         for q in (queries, 0.63)
     ]
     assert found[0] > found[1] + 0.003
+
+
+def test_watched_measures_are_those_of_the_model(data):
+    """Also where documents tie: means are exact, in whichever order trees are added."""
+    train, valid = data.split(0.5)
+    coarse = rw.Dataset(np.round(valid.X), valid.y, qid=valid.qid)  # many documents alike
+    for n_trees in (7, 20, 50):
+        ranker = rw.RandomForest(n_trees, queries_per_tree=0.5).fit(train, valid=coarse)
+        assert ranker.evals_result_["valid"]["nDCG@10"][-1] == ranker.score(coarse)
+        curve = rw.measure_curve(ranker, coarse, sizes=[5])
+        assert curve.values["nDCG@10"][0] == ranker.evals_result_["valid"]["nDCG@10"][4]
+
+
+def test_drawing_queries_needs_queries():
+    with pytest.raises(rw.RankwoodError, match="queries_per_tree draws queries: give qid or group"):
+        rw.RandomForest(2, queries_per_tree=1).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_the_curve_out_of_the_bag_needs_the_forest_itself(data):
+    with pytest.raises(rw.RankwoodError, match="give the RandomForest, not Ensemble"):
+        rw.out_of_bag_curve(forest().fit(data).ensemble_, data)

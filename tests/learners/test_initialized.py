@@ -173,13 +173,14 @@ def test_wrong_forests_are_refused(data):
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_the_forest_of_the_paper(data, task, monkeypatch):
     from rankwood.learners import initialized
+    from rankwood.learners.growing_forest import mean_weight
 
     small = initialized.paper_forest
     monkeypatch.setattr(initialized, "paper_forest", lambda **given: small(n_trees=20, **given))
     ranker = igbrt(task=task).fit(data, eval_set=[data])
     n_problems = 4 if task == "ordinal" else 1
     assert ranker.initial_ensemble_.n_trees == 20 * n_problems
-    assert_array_equal(np.abs(ranker.initial_ensemble_.tree_weights), np.full(20 * n_problems, 1 / 20))
+    assert_array_equal(np.abs(ranker.initial_ensemble_.tree_weights), np.full(20 * n_problems, mean_weight(20)))
     assert ranker.score(data) > 0.6
     assert igbrt(task=task, n_jobs=2).fit(data).ensemble_ == ranker.ensemble_
 

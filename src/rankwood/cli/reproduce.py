@@ -145,10 +145,15 @@ def _reproduce(
     as_json: bool,
 ) -> None:
     """Do the runs, with progress; write the report; print the main table."""
+    from rankwood.studies.report import check_figures
     from rankwood.studies.runs import RunFile, environment
 
+    check_figures()
     out.mkdir(parents=True, exist_ok=True)
     runs = RunFile(out / "runs.jsonl")
+    others = sorted({str(entry["config"].get("study")) for entry in runs.entries()} - {name})
+    if others and resume:
+        raise RankwoodError(f"{out} has runs of {others[0]}: give every study an --out of its own")
     if runs.path.exists() and not resume:
         os.replace(runs.path, out / "runs.old.jsonl")
     n_before = len(runs.results())

@@ -59,7 +59,9 @@ def train(
     ] = None,
     task: Annotated[
         LearnAs | None,
-        typer.Option(help="mart, forest, igbrt: learn labels by regression, or the probability of every grade (ordinal)."),
+        typer.Option(
+            help="mart, forest, igbrt: learn labels by regression, or the probability of every grade (ordinal)."
+        ),
     ] = None,
     forest: Annotated[
         Path | None, typer.Option(help="igbrt: model to start from, of any format; else a random forest is grown.")
@@ -121,9 +123,9 @@ def train(
     sets = {"train": None if learner is Learner.forest else data, "valid": watched}
     measured = {name: one for name, one in sets.items() if one is not None}
     start = time.monotonic()
-    if learner is Learner.igbrt and forest is None and not as_json:
-        tell(f"growing a forest of {ranker.forest.n_trees:,} trees to start from")
     try:
+        if learner is Learner.igbrt and forest is None:
+            _grow_forest(ranker, data, checkpoint, every, quiet=as_json)
         with training_progress(learner.value, quiet=as_json) as callbacks, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             ranker.fit(
@@ -173,6 +175,19 @@ def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | 
     return load_model(path)
 
 
+def _grow_forest(ranker: Any, data: Dataset, checkpoint: Path | None, every: int | None, *, quiet: bool) -> None:
+    """Fit the forest that igbrt starts from; its checkpoint is kept beside that of the boosting."""
+    from rankwood.cli.training import training_progress
+    from rankwood.learners.checkpoint import Checkpoint
+
+    ranker.forest.set_params(task=ranker.task, missing=ranker.missing)
+    if not quiet:
+        tell(f"growing a forest of {ranker.forest.n_trees:,} trees to start from")
+    beside = None if checkpoint is None else Checkpoint(Path(f"{checkpoint}.forest"), every or 50)
+    with training_progress("forest", quiet=quiet) as callbacks:
+        ranker.forest.fit(data, callbacks=callbacks, checkpoint=beside)
+
+
 def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:
     """The estimator, with the parameters that were given as text."""
     from rankwood.learners.initialized import InitializedMART
@@ -188,8 +203,8 @@ def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> A
     }
     kind, given = kinds[learner], dict[str, Any]()
     if task is not None:
-        if not issubclass(kind, MART):
-            raise RankwoodError(f"--task is for mart and igbrt, not for {learner.value}")
+        if not hasattr(kind, "task"):
+            raise RankwoodError(f"--task is for mart, forest and igbrt, not for {learner.value}")
         given["task"] = task.value
     for text in parameters:
         name = text.partition("=")[0].strip()

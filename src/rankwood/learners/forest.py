@@ -19,7 +19,7 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure
 from rankwood.learners.callbacks import Callback, CallbackEnv, Result, as_mapping, in_order, stopped_at
 from rankwood.learners.checkpoint import Checkpoint, Identity, identify_settings, read_history
-from rankwood.learners.growing_forest import GrowingForest
+from rankwood.learners.growing_forest import GrowingForest, mean_weight
 from rankwood.learners.interrupt import deferred_interrupt
 from rankwood.learners.task_grower import TaskGrower, as_batch
 from rankwood.learners.watch import CustomMeasure, Measures, ScoredData
@@ -135,7 +135,7 @@ class _Watched(ScoredData):
         for number, sums in enumerate(running_sums(batch, self.X, self.sums, n_threads=self.n_threads), start=1):
             self.sums = sums
             if number % step == 0:
-                self.scores = self.base + self.task.sign * sums / (n_before + number // step)
+                self.scores = self.base + self.task.sign * mean_weight(n_before + number // step) * sums
                 yield
 
 

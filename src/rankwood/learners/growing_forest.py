@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,7 +39,7 @@ class GrowingForest:
     def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
         """The forest of the first `n_rounds`; of all unless told otherwise. Every problem is the mean of its trees."""
         n_rounds = self.n_rounds if n_rounds is None else n_rounds
-        return self.task.extend(self.start, self.trees(n_rounds, self.task.sign / max(n_rounds, 1), last=last))
+        return self.task.extend(self.start, self.trees(n_rounds, self.task.sign * mean_weight(n_rounds), last=last))
 
     def trees(self, n_rounds: int, weight: float, *, last: bool = False) -> Ensemble:
         """The trees of the first `n_rounds` with this weight. `last`: nothing more is asked of this object.
@@ -60,6 +61,19 @@ class GrowingForest:
             n_features=self.start.n_features,
             feature_names=self.start.feature_names,
         )
+
+
+def mean_weight(n_trees: int) -> float:
+    """Weight of a tree in a mean of `n_trees`, cut to 24 bits.
+
+    Labels are small whole numbers and leaves of full depth hold single labels. Times 24 bits these are exact, and so is
+    their sum: documents that the trees do not tell apart have equal scores, in whichever order trees are added.
+
+    >>> mean_weight(8), mean_weight(10)
+    (0.125, 0.09999999403953552)
+    """
+    share, exponent = math.frexp(1.0 / max(n_trees, 1))
+    return math.ldexp(math.floor(share * 2**24), exponent - 24)
 
 
 def _joined(parts: list[AnyArray], dtype: Any, length: int) -> AnyArray:

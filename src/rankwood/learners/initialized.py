@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,7 @@ class InitializedMART(MART):
             start = ensemble_of(init_model, "init_model")
         else:
             forest = paper_forest(random_state=seed, n_jobs=self.n_jobs) if p.forest is None else p.forest
-            if hasattr(forest, "fit") and hasattr(forest, "get_params") and not hasattr(forest, "ensemble_"):
+            if hasattr(forest, "fit") and not hasattr(forest, "ensemble_"):
                 start = _fit_or_load(forest, task, train, checkpoint)
             else:
                 start = ensemble_of(forest, "forest")
@@ -86,6 +87,12 @@ def fit_forest(forest: Any, task: Task, train: BinnedDataset) -> Ensemble:
 
 
 def _fitted(forest: Any, data: Dataset) -> Ensemble:
+    y = inspect.signature(forest.fit).parameters.get("y")
+    if y is not None and y.default is inspect.Parameter.empty:
+        raise RankwoodError(
+            f"forest must be a ranker or a model of rankwood, got {type(forest).__name__}: fit it, bring it in with "
+            "rankwood.load_model, and give the model"
+        )
     model = getattr(forest.fit(data), "ensemble_", None)
     if not isinstance(model, Ensemble):
         raise RankwoodError(f"forest must be a ranker that has an ensemble_ when fitted, got {type(forest).__name__}")

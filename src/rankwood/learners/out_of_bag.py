@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from rankwood.data.coding import CodedDataset
 from rankwood.data.dataset import Dataset
+from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.forest_diagnostics import Curve, measure_curve, usual_sizes
 from rankwood.evaluation.measures import Measure
@@ -37,6 +39,12 @@ def out_of_bag_curve(
     >>> bool(abs(curve.values["nDCG@10"][-1] - forest.oob_score_) < 1e-12)
     True
     """
+    if not isinstance(forest, RandomForest):
+        raise RankwoodError(
+            f"what a tree has seen is drawn again by the forest that was fitted: give the RandomForest, "
+            f"not {type(forest).__name__}"
+        )
+    check_is_fitted(forest, "ensemble_")
     p = checked_parameters(forest)
     coded = CodedDataset.make(train, p.max_bins, missing_as_zero=p.missing == "zero", n_threads=n_threads)
     grower = TaskGrower(coded, rules_of(p), task_of(p, train.y))

@@ -122,8 +122,8 @@ class RandomForest(GradesMixin, Ranker):
     ) -> Any:
         """Grow a forest on a Dataset, or on X and y with the query of every row. Arguments are those of LambdaMART.fit.
 
-        Without queries every row is a query of its own, and drawing queries is drawing documents. Weights count in the
-        means of leaves and in gains; what a tree sees is drawn without regard to them.
+        Queries are needed only to draw them and to measure. Weights count in the means of leaves and in gains; what a
+        tree sees is drawn without regard to them.
         """
         p = checked_parameters(self)
         if p.n_trees < 1:
@@ -133,6 +133,8 @@ class RandomForest(GradesMixin, Ranker):
         checkpoint = self._checkpoint(checkpoint)
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         train = self._training_data(rows, p, n_threads)
+        if p.queries_per_tree is not None and not rows.has_queries:
+            raise RankwoodError("queries_per_tree draws queries: give qid or group, or draw documents by docs_per_tree")
         self._fitted_on_dataset = rows.is_dataset
         watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
         grower = TaskGrower(train, rules, task_of(p, train.data.y))
@@ -163,8 +165,8 @@ class RandomForest(GradesMixin, Ranker):
         """Set the fitted attributes."""
         if result.ensemble.n_nodes == 0:
             warnings.warn(
-                "no tree has a split, so every document gets the same score: are all labels equal, "
-                f"or is min_docs_per_leaf={self.min_docs_per_leaf} too many for this data?",
+                "no tree has a split, so every document gets the same score: are all labels or all rows alike, "
+                "are samples too small, or do max_depth, n_leaves, min_docs_per_leaf or min_gain forbid it?",
                 stacklevel=3,
             )
         self.ensemble_ = result.ensemble.with_metadata(**self._notes(seed))

@@ -12,6 +12,7 @@ from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
 from rankwood.studies.tables import Table
 
+NO_FIGURES = "figures need matplotlib: install it with pip install 'rankwood[report]'"
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
 
 
@@ -74,7 +75,7 @@ def _draw(figure: Figure, folder: Path) -> list[Path]:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure as Canvas
     except ModuleNotFoundError:
-        raise RankwoodError("figures need matplotlib: install it with pip install 'rankwood[report]'") from None
+        raise RankwoodError(NO_FIGURES) from None
     canvas = Canvas(figsize=figure.size, dpi=150, layout="constrained")
     figure.draw(canvas)
     paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
@@ -88,3 +89,11 @@ def _draw(figure: Figure, folder: Path) -> list[Path]:
 def _write(path: Path, text: str) -> None:
     with atomic_write(path, "w") as file:
         file.write(text)
+
+
+def check_figures() -> None:
+    """Refuse work whose figures could not be drawn in the end."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise RankwoodError(NO_FIGURES) from None
