@@ -5,8 +5,8 @@
 
 Trees of full depth, sqrt of the features at every node, on bootstrap samples of documents, by variance and by entropy;
 and on samples of few whole queries, entropy (Ibrahim & Carman), which for scikit-learn means one tree after another on
-rows that are picked in Python. Real data (FOLDER/mq2008, FOLDER/ohsumed) is learnt on S1 to S3 and measured on S5 in the
-`letor` convention; synthetic data is shaped like MSLR-WEB. Every tool runs in a process of its own; memory is the peak
+rows that are picked in Python. Real data (FOLDER/mq2008, FOLDER/ohsumed) is learnt on S1 to S3 and measured on S5 in
+the `letor` convention; synthetic data is shaped like MSLR-WEB. Every tool runs in a process of its own; memory is the peak
 it adds to that of the loaded data. `--growth` times rankwood alone on samples of 1 % of the queries of up to a million
 rows.
 
@@ -237,8 +237,8 @@ def show(result: dict[str, Any], ours: dict[str, Any]) -> None:
     model = "" if result["model_mb"] is None else f"{result['model_mb']:8.1f}"
     print(
         f"  {result['tool']:14}{result['seconds']:9.2f} s{result['seconds'] / ours['seconds']:7.1f}x"
-        f"{result['cpu_seconds'] / ours['cpu_seconds']:9.1f}x CPU{result['added_peak_mb']:10,.0f} MB added{model:>9} MB model"
-        f"   nDCG@10 {result['nDCG@10']:.4f}  AP {result['AP']:.4f}",
+        f"{result['cpu_seconds'] / ours['cpu_seconds']:9.1f}x CPU{result['added_peak_mb']:10,.0f} MB added"
+        f"{model:>9} MB model   nDCG@10 {result['nDCG@10']:.4f}  AP {result['AP']:.4f}",
         flush=True,
     )
 

@@ -59,9 +59,7 @@ def train(
     ] = None,
     task: Annotated[
         LearnAs | None,
-        typer.Option(
-            help="mart, forest, igbrt: learn labels by regression, or the probability of every grade (ordinal)."
-        ),
+        typer.Option(help="mart, forest, igbrt: learn labels by regression, or how likely every grade is (ordinal)."),
     ] = None,
     forest: Annotated[
         Path | None, typer.Option(help="igbrt: model to start from, of any format; else a random forest is grown.")
