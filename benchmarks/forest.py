@@ -7,8 +7,8 @@ Trees of full depth, sqrt of the features at every node, on bootstrap samples of
 and on samples of few whole queries, entropy (Ibrahim & Carman), which for scikit-learn means one tree after another on
 rows that are picked in Python. Real data (FOLDER/mq2008, FOLDER/ohsumed) is learnt on S1 to S3 and measured on S5 in
 the `letor` convention; synthetic data is shaped like MSLR-WEB. Every tool runs in a process of its own; memory is the
-peak it adds to that of the loaded data. `--growth` times rankwood alone on samples of 1 % of the queries of up to a million
-rows.
+peak it adds to that of the loaded data. `--growth` times rankwood alone on samples of 1 % of the queries of up to a
+million rows.
 
 LightGBM has no entropy and no trees of full depth: it gets as many leaves as rankwood's trees have, at least 1 document
 each. ExtraTrees draws thresholds at random: the cheapest forest there is, on all documents.
