@@ -42,18 +42,24 @@ T = TypeVar("T")
 
 def save_model(model: Ensemble, path: PathLike) -> None:
     """Write `model` to `path`, whole or not at all. Equal bytes for equal models, names and metadata."""
+    content = model_bytes(model)
+    try:
+        with atomic_write(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise ModelError(f"{os.fspath(path)}: the model cannot be written: {_reason(error)}") from None
+
+
+def model_bytes(model: Ensemble) -> bytes:
+    """The content of the file."""
     from safetensors.numpy import save
 
     facts = {name: getattr(model, name) for name in FACTS if name != "format_version"}
     header = json.dumps({"format_version": FORMAT_VERSION, **facts}, sort_keys=True, separators=(",", ":"))
     arrays = {name: getattr(model, name) for name in (*ARRAYS, *OPTIONAL_ARRAYS)}
     # One entry of metadata only: safetensors would write several in random order.
-    content = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
-    try:
-        with atomic_write(path, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise ModelError(f"{os.fspath(path)}: the model cannot be written: {_reason(error)}") from None
+    content: bytes = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
+    return content
 
 
 def load_model(path: PathLike) -> Ensemble:
