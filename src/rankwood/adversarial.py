@@ -131,7 +131,7 @@ def _bounds(model: Ensemble, node: int, above: IndexArray, goes_left: AnyArray) 
 
 
 def _inside(low: float, high: float, dtype: Any, upper: bool) -> Any:
-    """The largest or the smallest number of the type that is more than `low` and at most `high`; None: there is none."""
+    """The largest or the smallest number of the type that is more than `low` and at most `high`; or None."""
     with np.errstate(over="ignore", under="ignore"):
         largest, smallest = dtype(high), dtype(low)
         if float(largest) > high:

@@ -46,7 +46,7 @@ class Exporter:
     @property
     def limits(self) -> str:
         """In a sentence or two: what is exact and what is not."""
-        module, name = self.home.split(":")
+        module = self.home.split(":")[0]
         constant = "VESPA_LIMITS" if self.name == "vespa" else "LIMITS"
         limits: str = getattr(importlib.import_module(f"rankwood.formats.{module}"), constant)
         return limits
@@ -62,10 +62,10 @@ class Exporter:
 _TABLE = (
     Exporter("rankwood", (".rw",), "rankwood", "any", "export_rankwood:export_rankwood"),
     Exporter("lightgbm", (".txt",), "LightGBM", "any", "export_lightgbm:export_lightgbm"),
-    Exporter("lightgbm-json", (".json",), "readers of LightGBM's dump", "any", "export_lightgbm_json:export_lightgbm_json"),
+    Exporter("lightgbm-json", (".json",), "LightGBM's dump", "any", "export_lightgbm_json:export_lightgbm_json"),
     Exporter("vespa", (".json",), "Vespa", "any", "export_lightgbm_json:export_vespa"),
     Exporter("xgboost", (".ubj", ".json"), "XGBoost", "any", "export_xgboost:export_xgboost"),
-    Exporter("xgboost-dump", (".json",), "Elasticsearch-LTR and OpenSearch", "any", "export_xgboost_dump:export_xgboost_dump"),
+    Exporter("xgboost-dump", (".json",), "Elasticsearch-LTR", "any", "export_xgboost_dump:export_xgboost_dump"),
     Exporter("elasticsearch", (".json",), "Elasticsearch", "any", "export_elasticsearch:export_elasticsearch"),
     Exporter("ranklib", (".txt",), "RankLib", "zero", "export_ranklib:export_ranklib"),
     Exporter("quickrank", (".xml",), "QuickRank", "zero", "export_quickrank:export_quickrank"),
@@ -96,8 +96,8 @@ def save_as(
 
     `EXPORTERS` lists the formats, with the limits of each; without `format` the path's suffix decides. Thresholds are
     converted to how the tool compares, weights and base go where it has a place for them. What a tool cannot do
-    exactly is refused (`ModelError`) or, where it only rounds, said in a `ConversionWarning` with the deviation that was
-    measured. `missing="ignore"` says that no value will be missing, for tools that cannot send missing values where
+    exactly is refused (`ModelError`) or, where it only rounds, said in a `ConversionWarning` with the measured
+    deviation. `missing="ignore"` says that no value will be missing, for tools that cannot send missing values where
     the model does. `feature_names` replaces the model's names. The file is written whole or not at all.
 
     >>> import rankwood as rw, tempfile, os

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ LIMITS = (
 )
 VESPA_LIMITS = (
     "Exact for Vespa's default evaluation, which compares `x < threshold` in float64: thresholds are one step higher "
-    "than in LightGBM, so do not read the file elsewhere. With `fastforest` Vespa rounds thresholds and leaves to float32."
+    "than in LightGBM, so do not read the file elsewhere. With `fastforest` Vespa rounds thresholds and leaves to "
+    "float32."
 )
 
 
@@ -37,7 +39,7 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
     names = names_of(model, "Column_{}")
     if not vespa:  # Vespa's rank features are calls such as fieldMatch(title)
         check_names(names)
-    infos = {name: {"min_value": None, "max_value": None, "values": []} for name in names}
+    infos: dict[str, Any] = {name: {"min_value": None, "max_value": None, "values": []} for name in names}
     head = {
         "name": "tree",
         "version": "v4",

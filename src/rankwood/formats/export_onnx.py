@@ -15,15 +15,15 @@ from rankwood.errors import MissingPackageError, ModelError
 from rankwood.formats.export_parts import plain
 
 LIMITS = (
-    "Every float64 value goes the same way (input X: float64, documents x features). Version 3 gives scores as float32, "
-    "rounded once at the end, because the operator has no other output; version 5 gives float64. Runtimes may add up "
+    "Every float64 value goes the same way (input X: float64, documents x features). Version 3 gives scores as "
+    "float32, rounded once at the end, because the operator has no other output; version 5 gives float64. Runtimes may add up "
     "trees in another order."
 )
 LESS_OR_EQUAL = 0  # of nodes_modes in version 5
 
 
 def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
-    """A graph from X to `score`, by `version` of the tree operator. Most runtimes know 3; 5 is exact to the last bit."""
+    """A graph from X to `score`, by `version` of the tree operator. Most runtimes know 3; 5 does not round scores."""
     try:
         import onnx
         from onnx import TensorProto, helper

@@ -88,8 +88,8 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
     tree = int(np.searchsorted(model.node_offsets, node, side="right")) - 1
     does = "sends a missing value right" if rule == "right" else "reads a missing value as 0"
     raise ModelError(
-        f"{target} {does} at every split, and {int(wrong.sum())} of {model.n_nodes} splits send it elsewhere (the first "
-        f"is node {node - int(model.node_offsets[tree])} of tree {tree}): "
+        f"{target} {does} at every split, and {int(wrong.sum())} of {model.n_nodes} splits send it elsewhere (the "
+        f"first is node {node - int(model.node_offsets[tree])} of tree {tree}): "
         "convert with missing='ignore' if no value is ever missing"
     )
 
@@ -120,7 +120,7 @@ def finite(thresholds: AnyArray, largest: float, target: str) -> AnyArray:
     if not beyond.any():
         return thresholds
     warn(
-        f"{target} cannot hold infinite thresholds: {int(beyond.sum())} splits compare with {largest:.8g} in their place, "
+        f"{target} cannot hold infinite thresholds: {int(beyond.sum())} splits compare with {largest:.8g} instead, "
         "so infinities and values of that size may go the other way"
     )
     return np.clip(thresholds, -largest, largest)

@@ -16,7 +16,7 @@ from rankwood.ensemble import Ensemble
 LIMITS = "Exact in every bit: the module compares and adds up in float64 as rankwood does."
 
 PLAIN = Template('''\
-"""A tree ensemble of ${n_trees} trees over ${n_features} features, written by rankwood ${version}. Needs nothing but Python.
+"""A tree ensemble of ${n_trees} trees over ${n_features} features, written by rankwood ${version}. Needs no package.
 
 score(row) is the score of one document, a sequence of ${n_features} numbers; float("nan") is a missing value.
 leaves(row) is the number of the leaf that it reaches in each tree.

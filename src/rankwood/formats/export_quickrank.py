@@ -18,7 +18,7 @@ LIMITS = (
 
 
 def export_quickrank(model: Ensemble, path: Path) -> str:
-    """A LambdaMART model with its tree weights; a base is added to the leaves of the first tree, whose weight is then 1."""
+    """A LambdaMART model with its weights; a base is added to the leaves of the first tree, whose weight is then 1."""
     if model.n_trees == 0:
         model = plain(model)
     elif model.base != 0:

@@ -13,8 +13,8 @@ from rankwood.formats.export_parts import names_of, nested, plain, single_leaves
 from rankwood.formats.export_thresholds import at_most_single, solr
 
 LIMITS = (
-    "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and where "
-    "no float32 does that (some below 1e-6 or negative) a warning says how far it is off. Leaves are float32 and so is "
+    "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "
+    "where no float32 does that (some below 1e-6 or negative) a warning says how far it is off. Leaves are float32 and so is "
     "their sum. A feature without a value is 0."
 )
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
@@ -57,7 +57,7 @@ def _thresholds(model: Ensemble) -> Any:
     if off.any():
         farthest = float(np.abs(reached[off].astype(np.float64) - wanted[off]).max())
         warn(
-            f"Solr adds 1e-6 to thresholds in float32, which cannot give {int(off.sum())} of {model.n_nodes} thresholds: "
+            f"Solr adds 1e-6 to thresholds in float32, which cannot give {int(off.sum())} of {model.n_nodes} of them: "
             f"values within {farthest:.2g} of those may go the other way"
         )
     return written

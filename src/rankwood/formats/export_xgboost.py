@@ -17,8 +17,8 @@ from rankwood.formats.export_ubjson import to_ubjson
 from rankwood.formats.export_xgboost_order import xgboost_order
 
 LIMITS = (
-    "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; XGBoost "
-    "itself refuses infinite values); leaves are float32 and so is their sum."
+    "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; "
+    "XGBoost itself refuses infinite values); leaves are float32 and so is their sum."
 )
 NO_PARENT = 2**31 - 1
 LAMBDARANK = {
@@ -39,8 +39,8 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 
 def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg", binary: bool | None = None) -> bytes:
-    """UBJSON when `binary` or the name ends in .ubj, else JSON. Weights and base are in the leaves; the base score is 0,
-    because some readers ignore it."""
+    """UBJSON when `binary` or the name ends in .ubj, else JSON. Weights and base are in the leaves; the base score is
+    0, because some readers ignore it."""
     if objective not in OBJECTIVES:
         raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
     model = plain(model)

@@ -16,7 +16,8 @@ from rankwood.formats.export_xgboost_order import xgboost_order
 
 LIMITS = (
     "Every float32 value goes the same way (`x < threshold` in float32, threshold one step higher); leaves are float32 "
-    "and so is their sum. The plugins read missing values as 0 up to 2024 and in OpenSearch; newer ones follow the split."
+    "and so is their sum. The plugins read missing values as 0 up to 2024 and in OpenSearch; newer ones follow the "
+    "split."
 )
 OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "binary:logitraw")
 
