@@ -48,17 +48,17 @@ def adversarial_rows(
 
 
 def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
-    """Each threshold rounded to the type, its two neighbours, and the values that need care anywhere; none twice.
+    """Each threshold rounded to the type, its two neighbours, and zeros of both signs; finite, none twice.
 
-    >>> values_near(np.array([1.0]), np.float32)[:3].tolist()
+    >>> values_near(np.array([1.0, np.inf]), np.float32)[:3].tolist()
     [1.0, 1.0000001192092896, 0.9999999403953552]
     """
     with np.errstate(over="ignore", under="ignore"):  # beyond the type's range is infinity
         on = np.unique(thresholds.astype(dtype))
         near = np.concatenate([on, np.nextafter(on, dtype(np.inf)), np.nextafter(on, dtype(-np.inf))])
-    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], dtype=dtype)
+    near = near[np.isfinite(near)]
     first = np.sort(np.unique(near, return_index=True)[1])  # np.unique alone would sort them
-    return np.concatenate([near[first], special])
+    return np.concatenate([near[first], np.array([0.0, -0.0], dtype=dtype)])
 
 
 def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Generator) -> tuple[AnyArray, bool]:
@@ -68,20 +68,34 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
     order = np.argsort(features, kind="stable")
     bounds = np.searchsorted(features[order], np.arange(n_features + 1))
     columns = [values_near(thresholds[order[bounds[f] : bounds[f + 1]]], dtype) for f in range(n_features)]
-    n_company = min(max(map(len, columns), default=1), max_rows)
+    n_company = min(max(map(len, columns), default=1), max(1, max_rows // 2))
     company = np.empty((n_company, n_features), dtype=dtype)
     for feature, values in enumerate(columns):
         company[:, feature] = np.resize(rng.permutation(values), n_company)
     complete = all(len(values) <= n_company for values in columns)
-    led = [company]
-    room = (max_rows - n_company) // max(1, len(models))
+    parts = [company, _special_rows(company, (max_rows - n_company) // 4, rng)]
+    room = (max_rows - sum(map(len, parts))) // max(1, len(models))
     for model in models:
         chosen = np.arange(model.n_nodes)
         if PLACES * len(chosen) > room:
             chosen = np.sort(rng.choice(chosen, size=room // PLACES, replace=False))
             complete = False
-        led.append(_led_rows(model, chosen, company, rng))
-    return np.concatenate(led), complete
+        parts.append(_led_rows(model, chosen, company, rng))
+    return np.concatenate(parts), complete
+
+
+def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> AnyArray:
+    """NaN and the infinities: of one feature alone, and of several at once. Other rows are finite, since some scorers
+    take no others."""
+    dtype, n_features = company.dtype.type, company.shape[1]
+    specials = np.array([np.nan, np.inf, -np.inf], dtype=dtype)
+    n_alone = min(3 * n_features, room)
+    alone = company[rng.integers(0, len(company), n_alone)]
+    cells = rng.permutation(3 * n_features)[:n_alone]
+    alone[np.arange(n_alone), cells // 3] = specials[cells % 3]
+    several = company[rng.integers(0, len(company), min(n_alone, room - n_alone))]
+    several = np.where(rng.random(several.shape) < 0.5, rng.choice(specials, several.shape), several)
+    return np.concatenate([alone, several])
 
 
 def _led_rows(model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator) -> AnyArray:

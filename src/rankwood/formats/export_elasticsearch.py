@@ -49,7 +49,7 @@ def export_elasticsearch(
 def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
     """Inner nodes keep their numbers, leaves follow."""
     nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
-    n_nodes = nodes.stop - nodes.start
+    n_nodes = int(nodes.stop - nodes.start)
     left, right = (np.where(c >= 0, c, n_nodes + ~c).tolist() for c in (model.left[nodes], model.right[nodes]))
     structure: list[dict[str, Any]] = []
     features, thresholds = model.feature[nodes].tolist(), model.threshold[nodes].tolist()

@@ -16,7 +16,7 @@ from rankwood.formats.export_parts import plain
 
 LIMITS = (
     "Every float64 value goes the same way (input X: float64, documents x features). Version 3 gives scores as "
-    "float32, rounded once at the end, because the operator has no other output; version 5 gives float64. Runtimes may add up "
+    "float32, rounded once at the end, for want of another output; version 5 gives float64. Runtimes may add up "
     "trees in another order."
 )
 LESS_OR_EQUAL = 0  # of nodes_modes in version 5

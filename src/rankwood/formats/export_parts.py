@@ -26,7 +26,7 @@ class ConversionWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    warnings.warn(message, ConversionWarning, stacklevel=4)
+    warnings.warn(message, ConversionWarning, stacklevel=5)  # the caller of save_as
 
 
 def plain(model: Ensemble) -> Ensemble:

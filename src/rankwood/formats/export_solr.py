@@ -14,8 +14,8 @@ from rankwood.formats.export_thresholds import at_most_single, solr
 
 LIMITS = (
     "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "
-    "where no float32 does that (some below 1e-6 or negative) a warning says how far it is off. Leaves are float32 and so is "
-    "their sum. A feature without a value is 0."
+    "where no float32 does that (some below 1e-6 or negative) a warning says how far it is off. Leaves are float32 and "
+    "so is their sum. A feature without a value is 0."
 )
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 

@@ -76,7 +76,7 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
     }
     if binary or (binary is None and path.suffix == ".ubj"):
         return to_ubjson(whole)
-    return json.dumps(whole, default=_as_list).encode()
+    return json.dumps(whole, default=_as_list, ensure_ascii=False).encode()  # XGBoost does not read \u escapes
 
 
 def _tree(model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class RoutingDifference:
     def __str__(self) -> str:
         a, b = (("left" if left else "right") for left in (self.left_a, self.left_b))
         return (
-            f"{self.source} row {self.row}, tree {self.tree}, node {self.node}: feature {self.feature} is {self.value!r}"
+            f"{self.source} row {self.row}: tree {self.tree}, node {self.node}: feature {self.feature} = {self.value!r}"
             f"; A goes {a} (threshold {self.threshold_a!r}), B goes {b} (threshold {self.threshold_b!r})"
         )
 
