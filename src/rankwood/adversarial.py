@@ -19,12 +19,14 @@ PLACES = 4  # of a value at a node that a row is led to: on its threshold, one s
 class AdversarialRows:
     """The same kind of rows twice, with steps of float32 and with steps of float64.
 
-    `complete` tells whether every threshold and every node is tried; in a large model some are left to chance.
+    Every threshold of each feature is among them, and every node is met on its threshold; where there are too many of
+    either, chance picks some, and `every_threshold` or `every_node` is False.
     """
 
     single: AnyArray
     double: AnyArray
-    complete: bool
+    every_threshold: bool
+    every_node: bool
 
 
 def adversarial_rows(
@@ -37,14 +39,14 @@ def adversarial_rows(
 
     >>> import rankwood as rw
     >>> rows = adversarial_rows(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]))
-    >>> bool(np.isin([0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0)], rows.double).all()), rows.complete
+    >>> bool(np.isin([0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0)], rows.double).all()), rows.every_node
     (True, True)
     """
     given = [models] if isinstance(models, Ensemble) else list(models)
     rng = np.random.default_rng(seed)
     found = [_rows(given, dtype, max_rows, rng) for dtype in (np.float32, np.float64)]
-    (single, complete), (double, _) = found
-    return AdversarialRows(single, double, complete)
+    (single, *complete), (double, *_) = found
+    return AdversarialRows(single, double, *complete)
 
 
 def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
@@ -61,7 +63,7 @@ def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
     return np.concatenate([near[first], np.array([0.0, -0.0], dtype=dtype)])
 
 
-def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Generator) -> tuple[AnyArray, bool]:
+def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Generator) -> tuple[AnyArray, bool, bool]:
     n_features = max((model.n_features for model in models), default=0)
     thresholds = np.concatenate([np.zeros(0), *(model.threshold for model in models)])
     features = np.concatenate([np.zeros(0, np.int64), *(model.feature for model in models)])
@@ -72,16 +74,16 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
     company = np.empty((n_company, n_features), dtype=dtype)
     for feature, values in enumerate(columns):
         company[:, feature] = np.resize(rng.permutation(values), n_company)
-    complete = all(len(values) <= n_company for values in columns)
+    every_threshold, every_node = all(len(values) <= n_company for values in columns), True
     parts = [company, _special_rows(company, (max_rows - n_company) // 4, rng)]
     room = (max_rows - sum(map(len, parts))) // max(1, len(models))
     for model in models:
         chosen = np.arange(model.n_nodes)
         if PLACES * len(chosen) > room:
             chosen = np.sort(rng.choice(chosen, size=room // PLACES, replace=False))
-            complete = False
+            every_node = False
         parts.append(_led_rows(model, chosen, company, rng))
-    return np.concatenate(parts), complete
+    return np.concatenate(parts), every_threshold, every_node
 
 
 def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> AnyArray:

@@ -132,3 +132,12 @@ def test_solr_thresholds_are_hit(values):
     written, reached = thresholds.solr(t)
     assert_array_equal(reached, thresholds.at_most_single(t))
     assert_array_equal(written + np.float32(1e-6), reached)
+
+
+def test_documentation_has_every_format_and_option():
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "docs" / "exporting.md").read_text(encoding="utf-8")
+    for name, exporter in EXPORTERS.items():
+        assert f"`{name}`" in text
+        assert all(f"`{option}`" in text for option in exporter.options)

@@ -47,7 +47,7 @@ def leaf(tree, row):
     first, child = FIRST_NODE[tree], 0
     while child >= 0:
         node = first + child
-        x = row[FEATURE[node]]
+        x = float(row[FEATURE[node]])  # a numpy.float32 would round the threshold
         goes_left = x <= THRESHOLD[node] if x == x else MISSING_LEFT[node]
         child = LEFT[node] if goes_left else RIGHT[node]
     return ~child

@@ -10,7 +10,7 @@ import numpy as np
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
-from rankwood.formats.export_parts import finite, names_of, nested, plain, refuse_names, single_leaves
+from rankwood.formats.export_parts import finite, names_of, nested, plain, single_leaves
 from rankwood.formats.export_thresholds import LARGEST_SINGLE, below_single
 from rankwood.formats.export_xgboost_order import xgboost_order
 
@@ -29,7 +29,6 @@ def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = 
         raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
     model = plain(model)
     names = names_of(model)
-    refuse_names(names, "XGBoost", "[]<")
     values = single_leaves(model, "the plugin")
     thresholds = finite(below_single(model.threshold), LARGEST_SINGLE, "JSON")
     trees = [_tree(model, tree, names, thresholds.astype(np.float64), values) for tree in range(model.n_trees)]

@@ -43,8 +43,7 @@ class Routes:
 
     a: Ensemble
     b: Ensemble
-    rank_a: IndexArray  # of each leaf: its number from left to right
-    rank_b: IndexArray
+    partner: IndexArray  # of each leaf of A: the number, inside its tree, of the leaf of B in its place
 
     @classmethod
     def of(cls, a: Ensemble, b: Ensemble) -> Routes | None:
@@ -53,15 +52,23 @@ class Routes:
             return None
         shape_a, rank_a = _shape(a)
         shape_b, rank_b = _shape(b)
-        return cls(a, b, rank_a, rank_b) if shape_a == shape_b else None
+        if shape_a != shape_b:
+            return None
+        starts = np.repeat(a.leaf_offsets[:-1], np.diff(a.leaf_offsets))
+        by_rank = np.empty_like(rank_b)
+        by_rank[starts + rank_b] = np.arange(b.n_leaves) - starts
+        return cls(a, b, by_rank[starts + rank_a])
 
     def differences(
         self, X: AnyArray, source: str, *, n_threads: int | None = None
     ) -> tuple[int, list[RoutingDifference]]:
         """How often a row and a tree part the models, and the first few times."""
-        starts = self.a.leaf_offsets[:-1]
-        first = self.rank_a[starts + self.a.leaves(X, n_threads=n_threads)]
-        second = self.rank_b[starts + self.b.leaves(X, n_threads=n_threads)]
+        first, second = (model.leaves(X, n_threads=n_threads) for model in (self.a, self.b))
+        starts = self.a.leaf_offsets
+        if not np.array_equal(self.partner, np.arange(self.a.n_leaves) - np.repeat(starts[:-1], np.diff(starts))):
+            first = first.copy()
+            for tree in range(self.a.n_trees):
+                first[:, tree] = self.partner[starts[tree] : starts[tree + 1]][first[:, tree]]
         places = np.argwhere(first != second)
         return len(places), [
             self._describe(X[row], int(row), int(tree), source) for row, tree in places[:SHOWN].tolist()

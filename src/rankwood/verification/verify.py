@@ -188,10 +188,11 @@ def _matrices(
     if models:
         room = max(1000, min(max_rows, MAX_VALUES // max(1, *widths)))
         rows = adversarial_rows(models, max_rows=room, seed=seed)
-        if not rows.complete:
-            notes.append(
-                f"the models have more thresholds and nodes than {room:,} rows can try: some were left to chance"
-            )
+        left = [
+            what for what, all_of in (("thresholds", rows.every_threshold), ("nodes", rows.every_node)) if not all_of
+        ]
+        if left:
+            notes.append(f"{room:,} rows cannot try all {' and '.join(left)}: those tried were left to chance")
         yield "float32", rows.single
         if not single:
             yield "float64", rows.double
