@@ -156,4 +156,6 @@ def _inside(low: float, high: float, dtype: Any, upper: bool) -> Any:
             smallest = np.nextafter(smallest, dtype(np.inf))
     if not low < float(largest) or not float(smallest) <= high:
         return None
+    if np.isinf(largest) or np.isinf(smallest):  # rather the bound that is a threshold
+        return smallest if np.isinf(largest) else largest
     return largest if upper else smallest

@@ -142,7 +142,30 @@ def test_models_of_other_libraries():
     assert rw.verify(booster, lambda X: model.score(X), np.zeros((2, 8)), tolerance=1e-5).rows == {"data": 2}
 
 
-def test_scikit_learn_and_onnx():
+def test_scikit_learn():
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    fitted = DecisionTreeRegressor(max_leaf_nodes=20).fit(X, X[:, 0] * X[:, 1])
+    tree = fitted.tree_
+
+    def nested(node):
+        if tree.children_left[node] < 0:
+            return float(tree.value[node, 0, 0])
+        children = nested(tree.children_left[node]), nested(tree.children_right[node])
+        missing_left = bool(tree.missing_go_to_left[node])
+        return (int(tree.feature[node]), float(tree.threshold[node]), *children, missing_left)
+
+    model = rw.Ensemble.from_trees([nested(0)], n_features=3)
+    result = rw.verify(model, fitted, X)
+    assert result
+    assert result.max_absolute == 0
+    assert result.rows["float32"] > 60
+    assert any("refuses rows with infinities" in note for note in result.notes)
+    assert not rw.verify(model.replace(threshold=model.threshold + 1e-6), fitted)
+
+
+def test_onnx():
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     model = big_ensemble(2, n_trees=10, n_leaves=8)

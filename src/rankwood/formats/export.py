@@ -78,6 +78,8 @@ _TABLE = (
 )  # fmt: skip
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _TABLE}
 
+_WITHOUT_FEATURES = ("rankwood", "c", "so", "python", "numpy")  # the only ones that take a constant over nothing
+
 # What a suffix means when no format is named. Those that end in .json are too many to guess.
 _BY_SUFFIX = {".rw": "rankwood", ".txt": "lightgbm", ".ubj": "xgboost", ".xml": "quickrank", ".onnx": "onnx",
               ".c": "c", ".so": "so", ".py": "python"}  # fmt: skip
@@ -118,6 +120,8 @@ def save_as(
         raise ModelError(f"format {exporter.name!r} has no option {unknown[0]!r}; it has: {known}")
     if feature_names is not None:
         ensemble = ensemble.replace(feature_names=feature_names)
+    if ensemble.n_features == 0 and exporter.name not in _WITHOUT_FEATURES:
+        raise ModelError(f"{exporter.title} cannot hold a model without features")
     check_missing(ensemble, exporter.title, exporter.missing, missing)
     content = exporter.function(ensemble, target, **options)
     files = content if isinstance(content, dict) else {target: content}

@@ -102,9 +102,9 @@ def names_of(model: Ensemble, default: str = "f{}", *, start: int = 0) -> list[s
 
 
 def refuse_names(names: list[str], target: str, forbidden: str, *, spaces: bool = False) -> None:
-    """Refuse names with characters that a format cannot hold, with the name and the character."""
+    """Refuse names with characters that a format cannot hold, such as control characters and, if so told, `spaces`."""
     for name in names:
-        bad = next((c for c in name if c in forbidden or (spaces and (c.isspace() or not c.isprintable()))), None)
+        bad = next((c for c in name if c in forbidden or not c.isprintable() or (spaces and c.isspace())), None)
         if bad is not None:
             raise ModelError(
                 f"{target} cannot hold the feature name {name!r} because of {bad!r}: give other feature_names"
