@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.formats.export_lightgbm import check_names
@@ -62,27 +60,25 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
 
 
 def _tree(model: Ensemble, tree: int, thresholds: FloatArray) -> str:
-    first, first_leaf = int(model.node_offsets[tree]), int(model.leaf_offsets[tree])
-    gains = np.zeros(model.n_nodes) if model.split_gain is None else model.split_gain
-    n_leaves = int(model.leaf_offsets[tree + 1]) - first_leaf
+    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    gains = [0] * int(nodes.stop - nodes.start) if model.split_gain is None else model.split_gain[nodes].tolist()
+    counts = None if model.node_count is None else model.node_count[nodes].tolist()
+    features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()
+    splits, values = thresholds[nodes].tolist(), model.leaf_value[leaves].tolist()
 
     def opening(node: int) -> str:
-        entry = {
-            "split_index": node - first,
-            "split_feature": int(model.feature[node]),
-            "split_gain": float(gains[node]),
-            "threshold": float(thresholds[node]),
-            "decision_type": "<=",
-            "default_left": bool(model.missing_left[node]),
-            "missing_type": "NaN",
-        }
-        if model.node_count is not None:
-            entry["internal_count"] = int(model.node_count[node])
-        return json.dumps(entry)[:-1] + ', "left_child": '
+        at = node - nodes.start
+        count = "" if counts is None else f'"internal_count": {counts[at]}, '
+        return (
+            f'{{"split_index": {at}, "split_feature": {features[at]}, "split_gain": {gains[at]!r}, '
+            f'"threshold": {splits[at]!r}, "decision_type": "<=", '
+            f'"default_left": {"true" if missing_left[at] else "false"}, "missing_type": "NaN", {count}"left_child": '
+        )
 
     def leaf(number: int) -> str:
-        return json.dumps({"leaf_index": number - first_leaf, "leaf_value": float(model.leaf_value[number])})
+        at = number - leaves.start
+        return f'{{"leaf_index": {at}, "leaf_value": {values[at]!r}}}'
 
     structure = "".join(nested(model, tree, opening, leaf, ', "right_child": ', "}"))
-    head = {"tree_index": tree, "num_leaves": n_leaves, "num_cat": 0, "shrinkage": 1}
+    head = {"tree_index": tree, "num_leaves": len(values), "num_cat": 0, "shrinkage": 1}
     return f'{json.dumps(head)[:-1]}, "tree_structure": {structure}}}'

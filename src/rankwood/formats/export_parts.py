@@ -133,8 +133,9 @@ def nested(
 
     Nodes and leaves are numbered in the whole model. Depth is no limit: nothing here is recursive.
     """
-    first, first_leaf = int(model.node_offsets[tree]), int(model.leaf_offsets[tree])
-    pending: list[int | str] = [0 if model.node_offsets[tree + 1] > first else -1]
+    first, first_leaf, stop = int(model.node_offsets[tree]), int(model.leaf_offsets[tree]), model.node_offsets[tree + 1]
+    left, right = model.left[first:stop].tolist(), model.right[first:stop].tolist()
+    pending: list[int | str] = [0 if left else -1]
     while pending:
         at = pending.pop()
         if isinstance(at, str):
@@ -143,4 +144,4 @@ def nested(
             yield leaf(first_leaf + ~at)
         else:
             yield opening(first + at)
-            pending += [closing, int(model.right[first + at]), middle, int(model.left[first + at])]
+            pending += [closing, right[at], middle, left[at]]

@@ -28,7 +28,7 @@ def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = 
     if objective is not None and objective not in OBJECTIVES:
         raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
     model = plain(model)
-    names = names_of(model)
+    names = [json.dumps(name) for name in names_of(model)]
     values = single_leaves(model, "the plugin")
     thresholds = finite(below_single(model.threshold), LARGEST_SINGLE, "JSON")
     trees = [_tree(model, tree, names, thresholds.astype(np.float64), values) for tree in range(model.n_trees)]
@@ -37,26 +37,25 @@ def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = 
 
 
 def _tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatArray, values: AnyArray) -> str:
-    first, first_leaf = int(model.node_offsets[tree]), int(model.leaf_offsets[tree])
+    """Names are JSON already."""
+    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
     order = xgboost_order(model, tree)
-
-    def number(child: int) -> int:
-        return int(order.nodes[child] if child >= 0 else order.leaves[~child])
+    numbers = [*order.nodes.tolist(), *order.leaves[::-1].tolist()]  # leaf 0 is child -1
+    left, right, depths = model.left[nodes].tolist(), model.right[nodes].tolist(), order.depths.tolist()
+    features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()
+    conditions, outputs = thresholds[nodes].tolist(), values[leaves].tolist()
 
     def opening(node: int) -> str:
-        yes, no = number(int(model.left[node])), number(int(model.right[node]))
-        entry = {
-            "nodeid": int(order.nodes[node - first]),
-            "depth": int(order.depths[node - first]),
-            "split": names[model.feature[node]],
-            "split_condition": float(thresholds[node]),
-            "yes": yes,
-            "no": no,
-            "missing": yes if model.missing_left[node] else no,
-        }
-        return json.dumps(entry)[:-1] + ', "children": ['
+        at = node - nodes.start
+        yes, no = numbers[left[at]], numbers[right[at]]
+        return (
+            f'{{"nodeid": {numbers[at]}, "depth": {depths[at]}, "split": {names[features[at]]}, '
+            f'"split_condition": {conditions[at]!r}, "yes": {yes}, "no": {no}, '
+            f'"missing": {yes if missing_left[at] else no}, "children": ['
+        )
 
-    def leaf(at: int) -> str:
-        return json.dumps({"nodeid": int(order.leaves[at - first_leaf]), "leaf": float(values[at])})
+    def leaf(number: int) -> str:
+        at = number - leaves.start
+        return f'{{"nodeid": {numbers[~at]}, "leaf": {outputs[at]!r}}}'
 
     return "".join(nested(model, tree, opening, leaf, ", ", "]}"))

@@ -13,8 +13,10 @@ def xml_tree(
     """Lines of one tree; `threshold` and `output` give the texts of a node's threshold and of a leaf's value, numbered
     in the whole model. One element per line, and nothing else: RankLib counts them."""
     first, first_leaf = int(model.node_offsets[tree]), int(model.leaf_offsets[tree])
+    nodes = slice(first, int(model.node_offsets[tree + 1]))
+    left, right, features = (array[nodes].tolist() for array in (model.left, model.right, model.feature))
     lines: list[str] = []
-    root = 0 if model.node_offsets[tree + 1] > first else -1
+    root = 0 if left else -1
     pending: list[tuple[int, int, str]] = [(root, 0, "")]  # child, depth, position; position "/" closes
     while pending:
         child, depth, position = pending.pop()
@@ -28,8 +30,8 @@ def xml_tree(
             lines.append(f"{space}\t<output> {output(first_leaf + ~child)} </output>")
             continue
         node = first + child
-        lines.append(f"{space}\t<feature> {int(model.feature[node]) + 1} </feature>")
+        lines.append(f"{space}\t<feature> {features[child] + 1} </feature>")
         lines.append(f"{space}\t<threshold> {threshold(node)} </threshold>")
-        pending.append((int(model.right[node]), depth + 1, ' pos="right"'))
-        pending.append((int(model.left[node]), depth + 1, ' pos="left"'))
+        pending.append((right[child], depth + 1, ' pos="right"'))
+        pending.append((left[child], depth + 1, ' pos="left"'))
     return lines
