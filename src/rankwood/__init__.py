@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
+    from rankwood.formats.export import ConversionWarning as ConversionWarning
+    from rankwood.formats.export import save_as as save_as
     from rankwood.learners.callbacks import early_stopping as early_stopping
     from rankwood.learners.callbacks import log_evaluation as log_evaluation
     from rankwood.learners.callbacks import record_evaluation as record_evaluation
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
+    from rankwood.verification.result import Verification as Verification
+    from rankwood.verification.verify import verify as verify
     from rankwood.visits import Usage as Usage
     from rankwood.visits import usage as usage
 
@@ -77,6 +81,10 @@ _HOME_OF = {
     "available_engines": "rankwood.engines.registry",
     "get_engine": "rankwood.engines.registry",
     "load_model": "rankwood.model_file",
+    "save_as": "rankwood.formats.export",
+    "ConversionWarning": "rankwood.formats.export",
+    "verify": "rankwood.verification.verify",
+    "Verification": "rankwood.verification.result",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

@@ -45,6 +45,16 @@ T = TypeVar("T")
 
 def save_model(model: Ensemble, path: PathLike) -> None:
     """Write `model` to `path`, whole or not at all. Equal bytes for equal models, names and metadata."""
+    content = model_bytes(model)
+    try:
+        with atomic_write(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise ModelError(f"{os.fspath(path)}: the model cannot be written: {_reason(error)}") from None
+
+
+def model_bytes(model: Ensemble) -> bytes:
+    """The content of the file."""
     from safetensors.numpy import save
 
     facts = {name: getattr(model, name) for name in FACTS if name != "format_version"}
@@ -52,12 +62,8 @@ def save_model(model: Ensemble, path: PathLike) -> None:
     facts |= {"format_version": FORMAT_VERSION, CHECKSUM: _checksum(arrays)}
     header = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     # One entry of metadata only: safetensors would write several in random order.
-    content = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
-    try:
-        with atomic_write(path, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise ModelError(f"{os.fspath(path)}: the model cannot be written: {_reason(error)}") from None
+    content: bytes = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
+    return content
 
 
 def load_model(path: PathLike) -> Ensemble:

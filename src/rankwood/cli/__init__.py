@@ -18,6 +18,7 @@ from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
 from rankwood.cli.score import score
 from rankwood.cli.train import train
+from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
 
@@ -35,6 +36,7 @@ app.command("score")(score)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)
+app.command("verify")(verify)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(datasets.app, name="datasets")
 

@@ -1,0 +1,161 @@
+"""Rows that try a model's every threshold: where two scorers that differ at all are most likely to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray
+from rankwood.ensemble import Ensemble
+
+MAX_ROWS = 40_000
+PLACES = 4  # of a value at a node that a row is led to: on its threshold, one step above, one below, missing
+
+
+@dataclass(frozen=True, eq=False)
+class AdversarialRows:
+    """The same kind of rows twice, with steps of float32 and with steps of float64.
+
+    Every threshold of each feature is among them, and every node is met on its threshold; where there are too many of
+    either, chance picks some, and `every_threshold` or `every_node` is False.
+    """
+
+    single: AnyArray
+    double: AnyArray
+    every_threshold: bool
+    every_node: bool
+
+
+def adversarial_rows(
+    models: Ensemble | Sequence[Ensemble], *, max_rows: int = MAX_ROWS, seed: int = 0
+) -> AdversarialRows:
+    """Rows on the thresholds of some models: every threshold of each feature, one step to either side, NaN, infinities,
+    zeros of both signs, in random company; and for each node rows that are led to it and meet its threshold there.
+
+    At most `max_rows` of each type; as wide as the widest model. The same models and seed give the same rows.
+
+    >>> import rankwood as rw
+    >>> rows = adversarial_rows(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]))
+    >>> bool(np.isin([0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0)], rows.double).all()), rows.every_node
+    (True, True)
+    """
+    given = [models] if isinstance(models, Ensemble) else list(models)
+    rng = np.random.default_rng(seed)
+    found = [_rows(given, dtype, max_rows, rng) for dtype in (np.float32, np.float64)]
+    (single, *complete), (double, *_) = found
+    return AdversarialRows(single, double, *complete)
+
+
+def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
+    """Each threshold rounded to the type, its two neighbours, and zeros of both signs; finite, none twice.
+
+    >>> values_near(np.array([1.0, np.inf]), np.float32)[:3].tolist()
+    [1.0, 1.0000001192092896, 0.9999999403953552]
+    """
+    with np.errstate(over="ignore", under="ignore"):  # beyond the type's range is infinity
+        on = np.unique(thresholds.astype(dtype))
+        near = np.concatenate([on, np.nextafter(on, dtype(np.inf)), np.nextafter(on, dtype(-np.inf))])
+    near = near[np.isfinite(near)]
+    first = np.sort(np.unique(near, return_index=True)[1])  # np.unique alone would sort them
+    return np.concatenate([near[first], np.array([0.0, -0.0], dtype=dtype)])
+
+
+def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Generator) -> tuple[AnyArray, bool, bool]:
+    n_features = max((model.n_features for model in models), default=0)
+    thresholds = np.concatenate([np.zeros(0), *(model.threshold for model in models)])
+    features = np.concatenate([np.zeros(0, np.int64), *(model.feature for model in models)])
+    order = np.argsort(features, kind="stable")
+    bounds = np.searchsorted(features[order], np.arange(n_features + 1))
+    columns = [values_near(thresholds[order[bounds[f] : bounds[f + 1]]], dtype) for f in range(n_features)]
+    n_company = min(max(map(len, columns), default=1), max(1, max_rows // 2))
+    company = np.empty((n_company, n_features), dtype=dtype)
+    for feature, values in enumerate(columns):
+        company[:, feature] = np.resize(rng.permutation(values), n_company)
+    every_threshold, every_node = all(len(values) <= n_company for values in columns), True
+    parts = [company, _special_rows(company, (max_rows - n_company) // 4, rng)]
+    room = (max_rows - sum(map(len, parts))) // max(1, len(models))
+    for model in models:
+        chosen = np.arange(model.n_nodes)
+        if PLACES * len(chosen) > room:
+            chosen = np.sort(rng.choice(chosen, size=room // PLACES, replace=False))
+            every_node = False
+        parts.append(_led_rows(model, chosen, company, rng))
+    return np.concatenate(parts), every_threshold, every_node
+
+
+def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> AnyArray:
+    """NaN and the infinities: of one feature alone, and of several at once. Other rows are finite, since some scorers
+    take no others."""
+    dtype, n_features = company.dtype.type, company.shape[1]
+    specials = np.array([np.nan, np.inf, -np.inf], dtype=dtype)
+    n_alone = min(3 * n_features, room)
+    alone = company[rng.integers(0, len(company), n_alone)]
+    cells = rng.permutation(3 * n_features)[:n_alone]
+    alone[np.arange(n_alone), cells // 3] = specials[cells % 3]
+    several = company[rng.integers(0, len(company), min(n_alone, room - n_alone))]
+    several = np.where(rng.random(several.shape) < 0.5, rng.choice(specials, several.shape), several)
+    return np.concatenate([alone, several])
+
+
+def _led_rows(model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator) -> AnyArray:
+    """For each node rows that the splits above let through to it, as far as they do so for any row."""
+    dtype = company.dtype.type
+    above, goes_left = _parents(model)
+    rows = company[rng.integers(0, len(company), PLACES * len(nodes))]
+    kept = np.ones(len(rows), dtype=bool)
+    prefers_upper = rng.random(len(nodes)) < 0.5
+    for number, node in enumerate(nodes.tolist()):
+        mine = slice(PLACES * number, PLACES * (number + 1))
+        for feature, (low, high) in _bounds(model, node, above, goes_left).items():
+            value = _inside(low, high, dtype, bool(prefers_upper[number]))
+            if value is None:
+                kept[mine] = False
+                break
+            rows[mine, feature] = value
+        with np.errstate(over="ignore", under="ignore"):
+            on = dtype(model.threshold[node])
+            places = (on, np.nextafter(on, dtype(np.inf)), np.nextafter(on, dtype(-np.inf)), dtype(np.nan))
+        rows[mine, model.feature[node]] = places
+    return rows[kept]
+
+
+def _parents(model: Ensemble) -> tuple[IndexArray, AnyArray]:
+    """Of each node of the model: the node above it (-1: it is a root), and whether it lies to its left."""
+    above = np.full(model.n_nodes, -1, dtype=np.int64)
+    goes_left = np.zeros(model.n_nodes, dtype=bool)
+    first = np.repeat(model.node_offsets[:-1], np.diff(model.node_offsets))
+    for children, is_left in ((model.left, True), (model.right, False)):
+        inner = np.flatnonzero(children >= 0)
+        child = first[inner] + children[inner]
+        above[child], goes_left[child] = inner, is_left
+    return above, goes_left
+
+
+def _bounds(model: Ensemble, node: int, above: IndexArray, goes_left: AnyArray) -> dict[int, tuple[float, float]]:
+    """What the splits above a node ask of each feature: more than the first and at most the second number."""
+    bounds: dict[int, tuple[float, float]] = {}
+    while above[node] >= 0:
+        parent = int(above[node])
+        feature, threshold = int(model.feature[parent]), float(model.threshold[parent])
+        low, high = bounds.get(feature, (-np.inf, np.inf))
+        bounds[feature] = (low, min(high, threshold)) if goes_left[node] else (max(low, threshold), high)
+        node = parent
+    return bounds
+
+
+def _inside(low: float, high: float, dtype: Any, upper: bool) -> Any:
+    """The largest or the smallest number of the type that is more than `low` and at most `high`; or None."""
+    with np.errstate(over="ignore", under="ignore"):
+        largest, smallest = dtype(high), dtype(low)
+        if float(largest) > high:
+            largest = np.nextafter(largest, dtype(-np.inf))
+        if float(smallest) <= low:
+            smallest = np.nextafter(smallest, dtype(np.inf))
+    if not low < float(largest) or not float(smallest) <= high:
+        return None
+    if np.isinf(largest) or np.isinf(smallest):  # rather the bound that is a threshold
+        return smallest if np.isinf(largest) else largest
+    return largest if upper else smallest

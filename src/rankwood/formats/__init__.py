@@ -1,0 +1,1 @@
+"""Models of other tools: read into an `Ensemble`, or written from one."""

@@ -1,0 +1,179 @@
+"""Exports for search engines, read by evaluators written from what those engines do."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rankwood as rw
+from oracles import elasticsearch, es_ltr, lightgbm_json, quickrank, ranklib, solr
+from strategies.exports import exported, models_and_rows, outputs, single_bound, telling
+
+pytestmark = pytest.mark.native
+few = settings(max_examples=30)
+
+
+def names(model):
+    return [f"f{number}" for number in range(model.n_features)]
+
+
+def within(X, messages, largest):
+    """Rows without values that a warning speaks of: infinities, and those as large as the largest number."""
+    speaks = any("infinite thresholds" in message for message in messages)
+    return np.where(np.abs(X) >= largest, 1, X) if speaks else X
+
+
+@few
+@given(models_and_rows(dtype=np.float32))
+def test_plugins_route_dumps_alike_and_add_up_in_float32(given_):
+    model, X = given_
+    content, messages = exported(telling(model), "xgboost-dump")
+    X = within(X, messages, np.float32(3.4028234e38))
+    assert_array_equal(es_ltr.outputs(content, X, names(model)), outputs(telling(model), X))
+    content, _ = exported(model, "xgboost-dump", objective="rank:pairwise")
+    assert_allclose(es_ltr.score(content, X, names(model)), model.score(X), rtol=0, atol=single_bound(model))
+
+
+def test_dump_is_an_array_or_names_its_objective():
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
+    assert isinstance(json.loads(exported(model, "xgboost-dump")[0]), list)
+    assert json.loads(exported(model, "xgboost-dump", objective="rank:ndcg")[0])["objective"] == "rank:ndcg"
+    with pytest.raises(rw.ModelError, match="objective must leave scores as they are"):
+        exported(model, "xgboost-dump", objective="binary:logistic")
+
+
+@few
+@given(models_and_rows())
+def test_elasticsearch_scores_alike(given_):
+    model, X = given_
+    X = np.where(np.isinf(X), 1, X)  # which it reads as missing
+    content, messages = exported(model, "elasticsearch")
+    assert messages == []
+    assert_array_equal(elasticsearch.score(content, X, names(model)), model.score(X))
+    routed = elasticsearch.outputs(exported(telling(model), "elasticsearch")[0], X, names(model))
+    assert_array_equal(routed, outputs(telling(model), X))
+
+
+def test_elasticsearch_body_has_the_extractors():
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=["title_bm25"])
+    extractors = [{"query_extractor": {"feature_name": "title_bm25", "query": {"match": {"title": "{{query}}"}}}}]
+    body = json.loads(exported(model, "elasticsearch", feature_extractors=extractors)[0])
+    assert body["inference_config"]["learning_to_rank"]["feature_extractors"] == extractors
+    assert "trained_model" in json.loads(exported(model, "elasticsearch", definition_only=True)[0])
+
+
+@few
+@given(models_and_rows(), st.booleans())
+def test_dumps_score_alike_under_both_comparisons(given_, vespa):
+    model, X = given_
+    content, messages = exported(model, "vespa" if vespa else "lightgbm-json")
+    X = within(X, messages, np.finfo(np.float64).max)
+    assert_array_equal(lightgbm_json.score(content, X, vespa=vespa), model.score(X))
+    content, _ = exported(telling(model), "vespa" if vespa else "lightgbm-json")
+    routed = lightgbm_json.outputs(content, X, vespa=vespa)
+    assert_array_equal(routed, outputs(telling(model), X))
+
+
+def test_dump_holds_what_lightgbm_dumps():
+    lightgbm = pytest.importorskip("lightgbm")
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, -2.5, 2.0, 3.0)), 7.0], base=0.5)
+    ours = json.loads(exported(model, "lightgbm-json")[0])
+    theirs = lightgbm.Booster(model_str=exported(model, "lightgbm")[0]).dump_model()
+
+    def same(one, other):
+        if isinstance(one, dict):
+            return all(same(one[key], other[key]) for key in one if key in other)
+        return one == other
+
+    assert set(ours) <= set(theirs) | {"pandas_categorical"}
+    assert all(same(a, b) for a, b in zip(ours["tree_info"], theirs["tree_info"], strict=True))
+
+
+@few
+@given(models_and_rows(dtype=np.float32))
+def test_ranklib_routes_alike_and_adds_up_in_float32(given_):
+    model, X = given_
+    X = np.where(np.isnan(X), 0, X)
+    content, _ = exported(telling(model), "ranklib", missing="ignore")
+    assert_array_equal(ranklib.outputs(content, X), outputs(telling(model), X))
+    content, _ = exported(model, "ranklib", missing="ignore")
+    assert_allclose(ranklib.score(content, X), model.score(X), rtol=0, atol=single_bound(model))
+
+
+@few
+@given(models_and_rows(dtype=np.float32))
+def test_ranklib_reads_missing_values_as_zero(given_):
+    model, X = given_
+    model = telling(model).replace(missing_left=model.threshold >= 0)
+    content, _ = exported(model, "ranklib")  # nothing to refuse
+    assert_array_equal(ranklib.outputs(content, X), outputs(model, X))
+
+
+@few
+@given(models_and_rows(dtype=np.float32))
+def test_quickrank_scores_alike(given_):
+    model, X = given_
+    X = np.where(np.isnan(X), 0, X)
+    content, messages = exported(model, "quickrank", missing="ignore")
+    X = within(X, messages, np.float32(3.4028234e38))
+    assert_array_equal(quickrank.score(content, X), model.score(X))
+
+
+@st.composite
+def models_for_solr(draw):
+    """Thresholds that Solr's sum can give: positive ones that are not tiny, and zero."""
+    model, _ = draw(models_and_rows(dtype=np.float32))
+    pool = draw(st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 1e30)), min_size=1, max_size=5))
+    threshold = np.resize(np.array(pool), model.n_nodes)
+    return model.replace(threshold=threshold)
+
+
+@few
+@given(models_for_solr(), st.data())
+def test_solr_routes_alike_in_spite_of_its_slack(model, data):
+    from strategies.ensembles import rows_near_thresholds
+
+    X = data.draw(rows_near_thresholds(model, dtype=np.float32))
+    X = np.where(np.isnan(X), 0, X)
+    content, messages = exported(telling(model), "solr", missing="ignore")
+    assert messages == []
+    assert_array_equal(solr.outputs(content, X, names(model)), outputs(telling(model), X))
+    content, _ = exported(model, "solr", missing="ignore")
+    assert_allclose(solr.score(content, X, names(model)), model.score(X), rtol=0, atol=single_bound(model))
+
+
+@few
+@given(models_and_rows(dtype=np.float32))
+def test_solr_is_exact_unless_a_warning_says_how_far_it_is_off(given_):
+    model, X = given_
+    X = np.where(np.isnan(X), 0, X)
+    content, messages = exported(telling(model), "solr", missing="ignore")
+    routed = solr.outputs(content, X, names(model))
+    if not any("may go the other way" in message for message in messages):
+        assert_array_equal(routed, outputs(telling(model), X))
+    finite = model.threshold[np.isfinite(model.threshold)]
+    far = np.array([np.abs(row[:, None].astype(float) - finite).min(initial=np.inf) for row in X]) > 1e-6
+    assert_array_equal(routed[far], outputs(telling(model), X)[far])
+
+
+def test_solr_names_the_model_and_lists_used_features():
+    model = rw.Ensemble.from_trees([(1, 0.5, 1.0, 2.0)], feature_names=["a", 'odd "name" \\ ü', "c"])
+    written = json.loads(exported(model, "solr", missing="ignore", name="mine", store="shop")[0])
+    assert (written["name"], written["store"]) == ("mine", "shop")
+    assert written["features"] == [{"name": 'odd "name" \\ ü'}]
+    assert written["params"]["trees"][0]["root"]["feature"] == 'odd "name" \\ ü'
+
+
+@pytest.mark.parametrize("name", ["solr", "ranklib", "quickrank"])
+def test_directions_of_missing_values_that_cannot_be_said_are_refused(name):
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True), (0, 0.5, 1.0, (0, 1.0, 2.0, 3.0), True)])
+    with pytest.raises(
+        rw.ModelError, match=r"reads a missing value as 0 at every split, and 1 of 3 .* node 1 of tree 1"
+    ):
+        exported(model, name)
+    exported(model, name, missing="ignore")

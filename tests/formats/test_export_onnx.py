@@ -1,0 +1,54 @@
+"""ONNX models, run by onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rankwood as rw
+from strategies.ensembles import big_ensemble
+from strategies.exports import exported, models_and_rows, single_bound, telling
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+pytestmark = pytest.mark.native
+
+
+def run(content, X):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"X": X.astype(np.float64)})[0][:, 0]
+
+
+@settings(max_examples=30)
+@given(models_and_rows(), st.sampled_from([3, 5]))
+def test_onnxruntime_scores_alike(given_, version):
+    model, X = given_
+    scores = run(exported(model, "onnx", version=version)[0], X)
+    assert scores.dtype == (np.float32 if version == 3 else np.float64)
+    assert_allclose(scores, model.score(X), rtol=0, atol=single_bound(model) * (1 if version == 3 else 1e-6))
+
+
+@settings(max_examples=30)
+@given(models_and_rows(max_trees=1), st.sampled_from([3, 5]))
+def test_onnxruntime_reaches_the_same_leaf(given_, version):
+    model, X = given_
+    model = telling(model)
+    assert_array_equal(run(exported(model, "onnx", version=version)[0], X), model.score(X))
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_large_model(version):
+    model = big_ensemble(3, n_trees=50, n_leaves=32)
+    X = np.random.default_rng(0).normal(size=(300, 8)).round(2)
+    scores = run(exported(model, "onnx", version=version)[0], X)
+    assert_allclose(scores, model.score(X), rtol=0, atol=1e-5 if version == 3 else 1e-12)
+
+
+def test_version_must_be_known():
+    with pytest.raises(rw.ModelError, match="version must be 3 or 5"):
+        exported(rw.Ensemble.from_trees([1.0]), "onnx", version=4)
