@@ -102,7 +102,7 @@ using Leaves = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 WeightedTree weighted_tree(const Leaves& leaves, const In<double>& values, double weight) {
   WeightedTree tree;
   const std::size_t n_values = values.shape(0);
-  for (std::size_t v = 0; v < n_values; ++v) tree.values.push_back(weight * values.data()[v]);
+  for (std::size_t v = 0; v < n_values; ++v) tree.values.push_back(rounded_for_sums(weight * values.data()[v]));
   if (leaves.dtype() == nb::dtype<std::uint8_t>()) {
     tree.narrow = static_cast<const std::uint8_t*>(leaves.data());
     if (n_values < 256) tree.values.resize(256, 0.0);
@@ -245,7 +245,8 @@ void bind_learner(nb::module_& m) {
   m.def(
       "add_trees",
       [](const std::vector<Leaves>& leaves, const std::vector<In<double>>& values, const std::vector<double>& weights,
-         const Out<double>& scores, int n_threads) {
+         const Out<double>& scores, const Out<double>& rests, int n_threads) {
+        require(rests.shape(0) == scores.shape(0), "one rest per score is needed");
         require(leaves.size() == values.size() && leaves.size() == weights.size(),
                 "trees need leaves, values, weights");
         std::vector<WeightedTree> trees;
@@ -254,9 +255,10 @@ void bind_learner(nb::module_& m) {
           trees.push_back(weighted_tree(leaves[t], values[t], weights[t]));
         }
         const nb::gil_scoped_release release;
-        add_trees(trees, scores.shape(0), scores.data(), n_threads);
+        add_trees(trees, scores.shape(0), scores.data(), rests.data(), n_threads);
       },
-      nb::arg("leaves"), nb::arg("values"), nb::arg("weights"), nb::arg("scores"), nb::arg("n_threads"),
+      nb::arg("leaves"), nb::arg("values"), nb::arg("weights"), nb::arg("scores"), nb::arg("rests"),
+      nb::arg("n_threads"),
       "Add trees to scores: of each the leaf of every document (uint8 or uint16), the leaves' values and its weight.");
 }
 

@@ -274,7 +274,12 @@ def add_leaf_values(
     leaf_of_row: NDArray[np.uint16], values: FloatArray, weight: float, scores: FloatArray, n_threads: int
 ) -> None: ...
 def add_trees(
-    leaves: list[AnyArray], values: list[FloatArray], weights: list[float], scores: FloatArray, n_threads: int
+    leaves: list[AnyArray],
+    values: list[FloatArray],
+    weights: list[float],
+    scores: FloatArray,
+    rests: FloatArray,
+    n_threads: int,
 ) -> None: ...
 
 # bind_forest.cpp

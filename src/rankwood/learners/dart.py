@@ -26,9 +26,10 @@ class DART(LambdaRanker):
     record_sizes    numbers of trees: `models_at_` has the models that first had so many
 
     The other parameters are LambdaMART's. The defaults of n_trees, n_leaves and learning_rate are those of Lucchese et
-    al. (2017). After a tree is grown without k others it weighs learning_rate / (k + learning_rate), and theirs become
-    k / (k + learning_rate) of what they were. So, unlike in LambdaMART, the first trees of the model are not the model
-    that there was when it had so many: early stopping restores trees and weights as they were.
+    al. (2017); with so large a learning rate, l2 keeps leaves bounded where hessians vanish. After a tree is grown
+    without k others it weighs learning_rate / (k + learning_rate), and theirs become k / (k + learning_rate) of what
+    they were. So, unlike in LambdaMART, the first trees of the model are not the model that there was when it had so
+    many: early stopping restores trees and weights as they were.
 
     Fitted, besides what LambdaMART has: `log_`, a Step for every iteration (trees dropped and removed, weights,
     measures); and `models_at_`, by number of trees, as far as training went. `best_iteration_` counts iterations.
@@ -43,6 +44,7 @@ class DART(LambdaRanker):
     n_trees: int = field(default=500, kw_only=False)
     n_leaves: int = field(default=50, kw_only=False)
     learning_rate: float = field(default=1.0, kw_only=False)
+    l2: float = 1.0
     rate: float = 0.015
     skip: float = 0.0
     loss: Literal["lambdamart", "mart"] = "lambdamart"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from numpy.random import Generator
 
@@ -30,14 +30,16 @@ class Dart:
     rate: float = 0.015
     skip: float = 0.0
 
-    drops: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         check_learning_rate(self.learning_rate)
         if not 0.0 <= self.rate <= 1.0:
             raise RankwoodError(f"rate must lie between 0 and 1, a share of the trees, got {self.rate}")
         if not 0.0 <= self.skip <= 1.0:
             raise RankwoodError(f"skip must be a probability, between 0 and 1, got {self.skip}")
+
+    @property
+    def drops(self) -> bool:
+        return self.rate > 0.0
 
     @property
     def judged_on(self) -> Literal["valid", "train"] | None:
@@ -92,6 +94,10 @@ class XDart(Dart):
             raise RankwoodError(
                 f"upper_bound must be a number of trees, or a share of them below 1, got {self.upper_bound}"
             )
+
+    @property
+    def drops(self) -> bool:
+        return self.strategy != "ratio" or self.rate > 0.0
 
     @property
     def judged_on(self) -> Literal["valid", "train"] | None:

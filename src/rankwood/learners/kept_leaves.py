@@ -12,17 +12,20 @@ from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.learners.steps import Live, Step
 from rankwood.tree import Tree
 
-EXACT_EVERY = 50  # iterations after which scores are summed up anew, so that rounding errors do not pile up
-
 
 class KeptLeaves:
     """Changes `scores` in place. One byte per document and tree, two for trees of more than 256 leaves.
 
-    `start` has the scores before the first tree.
+    A score is the exact sum of what it was at the start and of its trees' values, rounded once: see kept_leaves.hpp.
+    So it does not matter which trees came and went before, nor in what order. Documents that no tree tells apart have
+    equal scores, and training that goes on from a checkpoint has the scores that it had.
     """
 
-    def __init__(self, scores: FloatArray, start: FloatArray, *, n_threads: int) -> None:
-        self.scores, self.start, self.n_threads = scores, start, n_threads
+    def __init__(self, scores: FloatArray, *, n_threads: int) -> None:
+        self.scores, self.n_threads = scores, n_threads
+        self.rests = np.zeros(len(scores))
+        small = np.abs(scores) < 2.0**-28
+        scores[small] = np.rint(scores[small] * 2.0**80) * 2.0**-80  # as the values of leaves are
         self._kept: dict[int, tuple[AnyArray, FloatArray]] = {}
 
     def keep(self, number: int, tree: Tree, leaf_of_row: NDArray[np.uint16]) -> None:
@@ -36,31 +39,31 @@ class KeptLeaves:
             del self._kept[number]
 
     @property
-    def n_bytes(self) -> int:
-        return sum(leaves.nbytes for leaves, _ in self._kept.values())
-
-    @property
     def trees(self) -> list[int]:
+        """Numbers of the trees that are remembered."""
         return list(self._kept)
 
-    def take_out(self, numbers: Iterable[int], live: Live) -> None:
-        """Take trees out of the scores; `live` has the weights that they are in with."""
-        self._add([(number, -live[number]) for number in numbers])
+    @property
+    def n_bytes(self) -> int:
+        """Memory of their leaves."""
+        return sum(leaves.nbytes for leaves, _ in self._kept.values())
 
-    def put_in(self, step: Step, live: Live) -> None:
-        """The new tree of a step and the trees that it had dropped; `live` has the weights after it."""
-        dropped = () if step.removed else step.dropped
-        self._add([(number, live[number]) for number in (step.iteration, *dropped)])
+    def put_in(self, numbers: Iterable[int], live: Live) -> None:
+        """Add trees to the scores, with their weights in `live`."""
+        self._add({number: live[number] for number in numbers})
+
+    def take_out(self, numbers: Iterable[int], live: Live) -> None:
+        """Take trees out of the scores, in which they are with their weights in `live`."""
+        self._add({number: -live[number] for number in numbers})
+
+    def settle(self, step: Step, live: Live) -> None:
+        """Add the new tree of a step and the trees that it had dropped, or forget these; `live` is after the step."""
         if step.removed:
             self.forget(step.dropped)
+        self.put_in([step.iteration, *(() if step.removed else step.dropped)], live)
 
-    def sum_up(self, live: Live) -> None:
-        """Scores anew: the start, and all live trees in their order, which is how a model sums."""
-        self.scores[:] = self.start
-        self._add(list(live.items()))
-
-    def _add(self, weighted: list[tuple[int, float]]) -> None:
-        if weighted:
-            leaves, values = zip(*(self._kept[number] for number, _ in weighted), strict=True)
-            weights = [weight for _, weight in weighted]
-            _native.add_trees(list(leaves), list(values), weights, self.scores, self.n_threads)
+    def _add(self, weights: Live) -> None:
+        if weights:
+            leaves, values = zip(*(self._kept[number] for number in weights), strict=True)
+            weighted = list(leaves), list(values), list(weights.values())
+            _native.add_trees(*weighted, self.scores, self.rests, self.n_threads)

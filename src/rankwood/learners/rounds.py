@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from rankwood.errors import RankwoodError
 from rankwood.learners.callbacks import Result
 from rankwood.learners.dropout import surpasses
 from rankwood.learners.growing import GrowingEnsemble
-from rankwood.learners.kept_leaves import EXACT_EVERY, KeptLeaves
-from rankwood.learners.steps import Step, apply, live_after
+from rankwood.learners.kept_leaves import KeptLeaves
+from rankwood.learners.steps import Step, apply
 from rankwood.learners.updates import Update
 from rankwood.learners.watch import Measures, Watched
 from rankwood.losses import Loss
@@ -55,8 +55,7 @@ class Rounds:
         self.measures, self.first_measure = measures, Measures(measures.measures[:1], measures.convention)
         self.builder = TreeBuilder(train, rules, constant_hessian=constant, n_threads=n_threads)
         self.gradient, self.hessian = np.empty(data.n_docs), np.empty(data.n_docs)
-        n_exact = growing.n_rounds - (growing.n_rounds % EXACT_EVERY if update.drops else 0)
-        whole = growing.whole(n_exact)
+        whole = growing.start if update.drops else growing.whole()
         parts = zip(task.targets(data.y), task.split(whole), task.split(growing.start), strict=True)
         self.problems = [_Problem(train, loss, *part, n_threads) for part in parts]
         alone = self.problems[0].scored if task.n_problems == 1 else None
@@ -66,18 +65,20 @@ class Rounds:
         }
         self.judge_name = judge
         self.judge = None if judge is None else self.watched.get(judge, self.problems[0].scored)
-        self.kept: list[tuple[Watched, KeptLeaves]] = []
+        self.kept: dict[Watched, KeptLeaves] = {}
         if update.drops:
-            self._keep_leaves(n_exact)
+            self._keep_leaves([self.problems[0].scored, *self.watched.values()])
         self._grown: list[_Grown] = []
 
     def advance(self, number: int, learning_rate: float) -> tuple[list[Tree], Step, list[Result]]:
         """The next round: its trees, what became of them and of others, and the measures after it."""
         growing, update, last = self.growing, self.update, self.growing.last_step
         drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
-        for _, kept in self.kept:
+        for kept in self.kept.values():
             kept.take_out(drop.trees, growing.live)
         self._grow(number)
+        for one, kept in self.kept.items():
+            kept.keep(number, self._grown[0].grown.tree, self._grown[0].leaves_of(one))
         settled = update.settle(drop, learning_rate, last, self._with_new_tree)
         step = Step(number, drop.k, drop.trees, settled.removed, settled.weight, settled.factor, settled.candidate)
         self._put_in(step)
@@ -103,23 +104,18 @@ class Rounds:
                     if one is not new.problem.scored:
                         one.add(new.grown, self.growing.task.sign * step.weight, new.leaves_of(one))
             return
-        (new,) = self._grown
         live = dict(self.growing.live)
         apply(step, live)
-        for one, kept in self.kept:
-            kept.keep(step.iteration, new.grown.tree, new.leaves_of(one))
-            kept.put_in(step, live)
-            if (step.iteration + 1) % EXACT_EVERY == 0:
-                kept.sum_up(live)
+        for kept in self.kept.values():
+            kept.settle(step, live)
 
     def _with_new_tree(self, weight: float) -> Result:
         """Measure of the model as it is without what was dropped, the new tree in it with this weight."""
-        (new,) = self._grown
         assert self.judge is not None
-        before = self.judge.scores.copy()
-        self.judge.add(new.grown, weight, new.leaves_of(self.judge))
+        kept, number = self.kept[self.judge], self.growing.n_rounds
+        kept.put_in([number], {number: weight})
         result = self._measure_judge()
-        self.judge.scores[:] = before
+        kept.take_out([number], {number: weight})
         return result
 
     def _measure_judge(self) -> Result:
@@ -138,28 +134,15 @@ class Rounds:
         improved = surpasses(found, best)
         return step._replace(value=found.metric_value, best=found.metric_value if improved else best, improved=improved)
 
-    def _keep_leaves(self, n_exact: int) -> None:
-        """The leaves of every live tree; and the very scores that training had, when it goes on from a checkpoint.
-
-        Those were exact after `n_exact` rounds, and what was done since is done again in the same order.
-        """
-        growing = self.growing
-        live = live_after(growing.steps[:n_exact])
-        scored = dict.fromkeys([self.problems[0].scored, *self.watched.values()])
-        for one in scored:
-            start = one.scores.copy() if not growing.steps else one.scores_of(growing.start)
-            self.kept.append((one, KeptLeaves(one.scores, start, n_threads=one.n_threads)))
-        since = range(n_exact, growing.n_rounds)
-        trees = {number: regrown(growing.trees[number], self.train.edges) for number in (*live, *since)}
-        for one, kept in self.kept:
-            weights = dict(live)
+    def _keep_leaves(self, scored: Iterable[Watched]) -> None:
+        """Scores, now those of the start, that trees can be taken out of; live trees of a checkpoint are put in."""
+        live, edges = self.growing.live, self.train.edges
+        trees = {number: regrown(self.growing.trees[number], edges) for number in live}
+        for one in dict.fromkeys(scored):
+            kept = self.kept[one] = KeptLeaves(one.scores, n_threads=one.n_threads)
             for number, grown in trees.items():
                 kept.keep(number, grown.tree, grown.leaves_of(one.binned, n_threads=one.n_threads))
-            for number in since:
-                step = growing.steps[number]
-                kept.take_out(step.dropped, weights)
-                apply(step, weights)
-                kept.put_in(step, weights)
+            kept.put_in(live, live)
 
 
 class _Problem:
@@ -183,14 +166,10 @@ class _Grown:
         self, problem: _Problem, train: BinnedDataset, grown: GrownTree, leaf_of_row: NDArray[np.uint16]
     ) -> None:
         self.problem, self.train, self.grown, self.leaf_of_row = problem, train, grown, leaf_of_row
-        self._found: dict[Watched, NDArray[np.uint16]] = {}
 
     def leaves_of(self, one: Watched) -> NDArray[np.uint16]:
-        if one.binned is self.train:
-            return self.leaf_of_row
-        if one not in self._found:
-            self._found[one] = self.grown.leaves_of(one.binned, n_threads=one.n_threads)
-        return self._found[one]
+        on_train = one.binned is self.train
+        return self.leaf_of_row if on_train else self.grown.leaves_of(one.binned, n_threads=one.n_threads)
 
 
 def weights_of(train: BinnedDataset) -> FloatArray | None:

@@ -123,11 +123,6 @@ class Watched(ScoredData):
         """With the scores of a model to go on from."""
         return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
 
-    def scores_of(self, model: Ensemble) -> FloatArray:
-        """Scores of another model, query by query as those here."""
-        scores = self._by_query(model.score(self.data.X, n_threads=self.n_threads))
-        return np.ascontiguousarray(scores, dtype=np.float64)
-
     def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
         """Add a tree's contribution. The same additions in the same order as a model's score."""
         if leaf_of_row is None:
