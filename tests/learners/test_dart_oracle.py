@@ -22,7 +22,7 @@ CASES = {
     "ratio": (rw.XDART(strategy="ratio", rate=0.15, learning_rate=0.2, **SMALL), ("ratio", 0.15)),
     "fixed": (rw.XDART(strategy="fixed", k=2, **SMALL), ("fixed", 2)),
     "fixed 1": (rw.XDART(strategy="fixed", k=1, learning_rate=0.2, **SMALL), ("fixed", 1)),
-    "adaptive": (rw.XDART(upper_bound=3, learning_rate=0.2, random_state=2, **SMALL), ("adaptive", 3)),
+    "adaptive": (rw.XDART(upper_bound=3, learning_rate=0.5, **SMALL), ("adaptive", 3)),
     "adaptive share": (rw.XDART(upper_bound=0.1, learning_rate=0.4, **SMALL), ("adaptive", 0.1)),
     "previous": (
         rw.XDART(reference="previous", learning_rate=0.2, **SMALL | {"max_iterations": 90}),

@@ -183,8 +183,8 @@ def _differences(found: XdartResults) -> list[str]:
     return [
         "The data are others than the paper's, MSLR-WEB30K fold 1 and Istella-S, unless --data names them.",
         f"Learning rates (0.05 for LambdaMART, 1 for its adaptive control, {study.learning_rate:g} for DART and "
-        f"X-DART) and leaves ({study.n_leaves}) are not tuned again; the paper's best were 0.05, 1, 1 and 50. Leaf values of "
-        "DART and X-DART are shrunk by l2 = 1, which bounds them where hessians vanish.",
+        f"X-DART) and leaves ({study.n_leaves}) are not tuned again; the paper's best were 0.05, 1, 1 and 50. "
+        "Leaf values of DART and X-DART are shrunk by l2 = 1, which bounds them where hessians vanish.",
         "k is rounded, and at most half of the trees; the paper's text suggests that it cuts decimals off.",
         "Removals are judged by nDCG@10 on validation data. DART and X-DART never stop early here: a size is missing "
         "when it was not reached within ten iterations per tree.",
