@@ -144,6 +144,16 @@ def test_early_stopping_restores_trees_and_weights(learner, parts):
     assert ranker.n_trees_ == ranker.log_[ranker.best_iteration_ - 1].n_trees
 
 
+def test_early_stopping_of_lightgbm_restores_them_too(parts):
+    lightgbm = pytest.importorskip("lightgbm")
+    train, valid = parts
+    for rounds in (10, 1000):  # stopping early, and choosing at the end
+        theirs = xdart().fit(train, valid=valid, callbacks=[lightgbm.early_stopping(rounds, verbose=False)])
+        ours = xdart(early_stopping_rounds=rounds).fit(train, valid=valid)
+        assert theirs.ensemble_ == ours.ensemble_
+        assert theirs.best_iteration_ == ours.best_iteration_ < len(ours.log_)
+
+
 def test_any_size_is_the_model_that_training_for_it_gives(parts):
     train, valid = parts
     for learner in (dart, xdart):

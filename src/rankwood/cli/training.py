@@ -71,10 +71,9 @@ class Watcher:
 
 
 def _removals(env: CallbackEnv) -> str:
-    """Iterations, and trees removed again, when a training may take more iterations than trees."""
-    if env.step is None or env.n_trees is None or env.n_trees == env.end_iteration:
-        return ""
-    return f"{env.iteration + 1:,} iterations, {env.iteration + 1 - env.step.n_trees:,} trees removed"
+    """Iterations, and trees removed again, once there are any."""
+    n_removed = 0 if env.step is None else env.iteration + 1 - env.step.n_trees
+    return f"{env.iteration + 1:,} iterations, {n_removed:,} trees removed" if n_removed else ""
 
 
 def in_words(seconds: float) -> str:

@@ -98,7 +98,7 @@ def boost(
     env = CallbackEnv(growing, {"learning_rate": update.learning_rate}, 0, 0, max_iterations)
     env.n_trees = n_trees
     env.train_name = next((name for name, binned in sets.items() if binned is train), None)
-    stopped = False
+    stopped = stopped_early = False
     try:
         with deferred_interrupt() as interrupted:
             for env.iteration in range(max_iterations):
@@ -115,19 +115,21 @@ def boost(
                         n_saved = growing.n_rounds
                 env.evaluation_result_list = growing.history[env.iteration]
                 env.step = growing.steps[env.iteration]
+                if env.step.n_trees == n_trees:
+                    env.end_iteration = env.iteration + 1  # callbacks look there for the last iteration
                 _call(after, env)
                 stopped = interrupted()
                 if stopped or env.step.n_trees == n_trees:
                     break
     except Exception as error:
-        env.best = stopped_at(error)
+        env.best, stopped_early = stopped_at(error), True
         if env.best is None:
             raise
     if checkpoint is not None and growing.n_rounds > n_saved:
         checkpoint.save(growing, identity)
     if stopped and on_interrupt == "raise":
         raise KeyboardInterrupt
-    if env.best is None and not stopped and env.step is not None and env.step.n_trees < n_trees:
+    if not stopped and not stopped_early and env.step is not None and env.step.n_trees < n_trees:
         warnings.warn(
             f"after max_iterations={max_iterations:,} there are {env.step.n_trees:,} of {n_trees:,} trees: "
             "dropped trees were removed too often for more",
