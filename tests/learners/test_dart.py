@@ -215,6 +215,8 @@ def test_what_judges_removals(parts, recwarn):
     assert on_train.ensemble_ == with_valid.ensemble_
     assert on_train.evals_result_ == {}
     assert with_valid.log_[-1].value != with_valid.evals_result_["valid"]["nDCG@10"][-1]
+    misnamed = xdart(judge="train").fit(train, eval_set=[valid], eval_names=["train"])
+    assert misnamed.ensemble_ == on_train.ensemble_
     value = rw.evaluate(on_train.ensemble_, train)["nDCG@10"]
     assert on_train.log_[-1].value == pytest.approx(value, rel=1e-12)
     assert not [str(warning.message) for warning in recwarn if "judges" in str(warning.message)]

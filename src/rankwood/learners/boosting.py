@@ -17,7 +17,7 @@ from rankwood.learners.callbacks import Callback, CallbackEnv, as_mapping, in_or
 from rankwood.learners.checkpoint import Checkpoint, identify
 from rankwood.learners.growing import GrowingEnsemble
 from rankwood.learners.interrupt import deferred_interrupt
-from rankwood.learners.rounds import Rounds, weights_of
+from rankwood.learners.rounds import UNNAMED, Rounds, weights_of
 from rankwood.learners.steps import Step
 from rankwood.learners.tasks import Regression, Task
 from rankwood.learners.updates import Update
@@ -156,7 +156,8 @@ def _judge(update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDatas
             "or judge='train', if that is what you want",
             stacklevel=4,
         )
-    return training or "train" if update.judged_on == "train" or validation is None else validation
+    on_training = update.judged_on == "train" or validation is None
+    return (training or UNNAMED) if on_training else validation
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:

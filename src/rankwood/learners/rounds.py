@@ -25,12 +25,14 @@ from rankwood.trees.tree import GrownTree, regrown
 
 DROPS = 0xDA27  # of the random streams that choose what to drop; those of trees have no third number
 
+UNNAMED = "<training data>"  # when it is not among the data sets to measure on, but measured all the same
+
 
 class Rounds:
     """The training data with the scores of every problem, and the data sets to measure on with those of the model.
 
     watched    the data sets by name; the scores of the training data are those of its only problem, if it has one
-    judge      name of the data that removal is judged on: one of those watched, or "train" when that is not among them
+    judge      name of the data that removal is judged on: one of those watched, or UNNAMED
     """
 
     def __init__(
