@@ -14,7 +14,7 @@ from rankwood.learners.growing import GrowingEnsemble
 from rankwood.learners.rounds import Rounds
 from rankwood.learners.steps import Step, live_after
 from rankwood.learners.tasks import Ordinal
-from rankwood.learners.updates import Plain
+from rankwood.learners.updates import Drop, Plain
 from rankwood.learners.watch import Measures
 from rankwood.losses import LambdaLoss, SquaredLoss
 from rankwood.trees.build import TreeRules
@@ -71,6 +71,12 @@ def test_weights_are_those_of_the_paper(parts):
         assert not step.removed
     assert any(len(step.dropped) == 3 for step in ranker.log_)
     assert ranker.ensemble_.tree_weights.tolist() == list(live.values())
+
+
+@pytest.mark.parametrize(("weighting", "share"), [("paper", 2.5), ("lightgbm", 3.0)])
+def test_weightings(weighting, share):
+    settled = Dart(0.5, weighting=weighting).settle(Drop(2.0, (3, 4)), 0.5, None, never_better)
+    assert (settled.weight, settled.factor) == (0.5 / share, 2 / share)
 
 
 def test_the_adaptive_learning_rate(parts):
@@ -284,6 +290,7 @@ WRONG = [
     ("rate", -0.1, "rate must lie between 0 and 1, a share of the trees, got -0.1"),
     ("rate", 1.5, "rate must lie between 0 and 1, a share of the trees, got 1.5"),
     ("skip", 2, "skip must be a probability, between 0 and 1, got 2"),
+    ("weighting", "even", "weighting must be 'paper' or 'lightgbm', got 'even'"),
     ("loss", "logistic", "loss must be 'lambdamart' or 'mart', got 'logistic'"),
     ("record_sizes", [10, 31], "record_sizes must lie between 1 and n_trees=30, got 31"),
     ("record_sizes", [], "record_sizes must be a sequence, each entry a whole number or None"),

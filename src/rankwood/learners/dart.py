@@ -22,6 +22,8 @@ class DART(LambdaRanker):
 
     rate            share of the live trees that are dropped while a tree is grown: k = rate * trees, rounded
     skip            probability that an iteration drops nothing
+    weighting       of dropped trees and the new one: as in the "paper", see below; or as in "lightgbm", where k + 1 is in
+                    place of k + learning_rate
     loss            "lambdamart", or "mart" for squared error on the labels, which needs no queries
     record_sizes    numbers of trees: `models_at_` has the models that first had so many
 
@@ -47,6 +49,7 @@ class DART(LambdaRanker):
     l2: float = 1.0
     rate: float = 0.015
     skip: float = 0.0
+    weighting: Literal["paper", "lightgbm"] = "paper"
     loss: Literal["lambdamart", "mart"] = "lambdamart"
     record_sizes: Sequence[int] | None = None
 
@@ -60,7 +63,7 @@ class DART(LambdaRanker):
         return super()._loss(p)
 
     def _update(self, p: SimpleNamespace) -> Update:
-        return Dart(p.learning_rate, p.rate, p.skip)
+        return Dart(p.learning_rate, p.rate, p.skip, p.weighting)
 
     def _extent(self, p: SimpleNamespace) -> dict[str, Any]:
         sizes = [] if p.record_sizes is None else [int(size) for size in p.record_sizes]
@@ -109,7 +112,8 @@ class XDART(DART):
     max_iterations: int | None = None
 
     def _update(self, p: SimpleNamespace) -> Update:
-        return XDart(p.learning_rate, p.rate, p.skip, p.strategy, p.k, p.upper_bound, p.reference, p.judge)
+        dropout = p.learning_rate, p.rate, p.skip, p.weighting
+        return XDart(*dropout, p.strategy, p.k, p.upper_bound, p.reference, p.judge)
 
     def _extent(self, p: SimpleNamespace) -> dict[str, Any]:
         most = 10 * p.n_trees if p.max_iterations is None else p.max_iterations
