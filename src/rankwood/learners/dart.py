@@ -22,8 +22,8 @@ class DART(LambdaRanker):
 
     rate            share of the live trees that are dropped while a tree is grown: k = rate * trees, rounded
     skip            probability that an iteration drops nothing
-    weighting       of dropped trees and the new one: as in the "paper", see below; or as in "lightgbm", where k + 1 is in
-                    place of k + learning_rate
+    weighting       of dropped trees and the new one: as in the "paper", see below; or as in "lightgbm", which has k + 1
+                    in place of k + learning_rate
     loss            "lambdamart", or "mart" for squared error on the labels, which needs no queries
     record_sizes    numbers of trees: `models_at_` has the models that first had so many
 
