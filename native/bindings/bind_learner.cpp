@@ -10,6 +10,7 @@
 #include "binning.hpp"
 #include "coded.hpp"
 #include "grower.hpp"
+#include "kept_leaves.hpp"
 #include "parallel.hpp"
 
 namespace rankwood {
@@ -94,6 +95,24 @@ struct Learner {
   In<std::uint8_t> has_missing;
   TreeGrower grower;
 };
+
+// Leaf of every document in one tree, in one byte or two.
+using Leaves = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+WeightedTree weighted_tree(const Leaves& leaves, const In<double>& values, double weight) {
+  WeightedTree tree;
+  const std::size_t n_values = values.shape(0);
+  for (std::size_t v = 0; v < n_values; ++v) tree.values.push_back(rounded_for_sums(weight * values.data()[v]));
+  if (leaves.dtype() == nb::dtype<std::uint8_t>()) {
+    tree.narrow = static_cast<const std::uint8_t*>(leaves.data());
+    if (n_values < 256) tree.values.resize(256, 0.0);
+  } else {
+    require(leaves.dtype() == nb::dtype<std::uint16_t>(), "leaves must be uint8 or uint16");
+    tree.wide = static_cast<const std::uint16_t*>(leaves.data());
+    for (std::size_t i = 0; i < leaves.shape(0); ++i) require(tree.wide[i] < n_values, "leaf out of range");
+  }
+  return tree;
+}
 
 std::vector<std::size_t> checked_nodes(const Learner& learner, const In<std::uint64_t>& nodes) {
   std::vector<std::size_t> numbers(nodes.data(), nodes.data() + nodes.shape(0));
@@ -223,6 +242,24 @@ void bind_learner(nb::module_& m) {
         add_leaf_values(leaf_of_row.data(), n, values.data(), weight, scores.data(), n_threads);
       },
       nb::arg("leaf_of_row"), nb::arg("values"), nb::arg("weight"), nb::arg("scores"), nb::arg("n_threads"));
+  m.def(
+      "add_trees",
+      [](const std::vector<Leaves>& leaves, const std::vector<In<double>>& values, const std::vector<double>& weights,
+         const Out<double>& scores, const Out<double>& rests, int n_threads) {
+        require(rests.shape(0) == scores.shape(0), "one rest per score is needed");
+        require(leaves.size() == values.size() && leaves.size() == weights.size(),
+                "trees need leaves, values, weights");
+        std::vector<WeightedTree> trees;
+        for (std::size_t t = 0; t < leaves.size(); ++t) {
+          require(leaves[t].shape(0) == scores.shape(0), "one leaf per score is needed");
+          trees.push_back(weighted_tree(leaves[t], values[t], weights[t]));
+        }
+        const nb::gil_scoped_release release;
+        add_trees(trees, scores.shape(0), scores.data(), rests.data(), n_threads);
+      },
+      nb::arg("leaves"), nb::arg("values"), nb::arg("weights"), nb::arg("scores"), nb::arg("rests"),
+      nb::arg("n_threads"),
+      "Add trees to scores: of each the leaf of every document (uint8 or uint16), the leaves' values and its weight.");
 }
 
 }  // namespace rankwood

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from rankwood.learners.callbacks import record_evaluation as record_evaluation
     from rankwood.learners.callbacks import reset_parameter as reset_parameter
     from rankwood.learners.checkpoint import Checkpoint as Checkpoint
+    from rankwood.learners.dart import DART as DART
+    from rankwood.learners.dart import XDART as XDART
     from rankwood.learners.initialized import InitializedMART as InitializedMART
     from rankwood.learners.ordinal import grade_probabilities as grade_probabilities
     from rankwood.learners.out_of_bag import out_of_bag_curve as out_of_bag_curve
@@ -90,6 +92,8 @@ _HOME_OF = {
     "BinnedDataset": "rankwood.data.binning",
     "MART": "rankwood.learners.presets",
     "LambdaMART": "rankwood.learners.presets",
+    "DART": "rankwood.learners.dart",
+    "XDART": "rankwood.learners.dart",
     "InitializedMART": "rankwood.learners.initialized",
     "grade_probabilities": "rankwood.learners.ordinal",
     "out_of_bag_curve": "rankwood.learners.out_of_bag",

@@ -273,6 +273,14 @@ def reach_leaves(
 def add_leaf_values(
     leaf_of_row: NDArray[np.uint16], values: FloatArray, weight: float, scores: FloatArray, n_threads: int
 ) -> None: ...
+def add_trees(
+    leaves: list[AnyArray],
+    values: list[FloatArray],
+    weights: list[float],
+    scores: FloatArray,
+    rests: FloatArray,
+    n_threads: int,
+) -> None: ...
 
 # bind_forest.cpp
 MAX_VALUE_CODES: int

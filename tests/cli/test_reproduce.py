@@ -61,6 +61,18 @@ def test_figures_are_thought_of_first(rankwood, folder, tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
+def test_xdart_as_json(rankwood, folder, tmp_path):
+    outcome = rankwood("reproduce", "xdart", "--quick", "--data", folder, "--folds", 2, "--trees", 10, "--methods",
+                       "LambdaMART,X-DART adaptive 5", "--out", tmp_path, "--json")  # fmt: skip
+    assert outcome.status == 0
+    answer = json.loads(outcome.out)
+    assert [row[0] for row in answer["tables"]["table1"]["rows"]] == ["DART 1.5%", "LambdaMART", "X-DART adaptive 5"]
+    assert (tmp_path / "figure1.svg").stat().st_size > 1000
+    wrong = rankwood("reproduce", "xdart", "--methods", "AdaRank", "--data", folder, "--out", tmp_path)
+    assert wrong.status == 2
+    assert "methods are LambdaMART, " in wrong.err.splitlines()[-1]
+
+
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
     monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")

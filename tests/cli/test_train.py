@@ -71,6 +71,33 @@ def test_a_forest_of_grades(rankwood, parts, tmp_path):
     assert rw.load_model(tmp_path / "m.rw") == rw.RandomForest(4, task="ordinal").fit(sets["train"]).ensemble_
 
 
+def test_dart_and_x_dart(rankwood, parts, tmp_path):
+    sets, files = parts
+    given = ("--train", files["train"], "--valid", files["valid"], *SMALL, "-p", "n_trees=20", "--seed", 5)
+    outcome = rankwood("train", "xdart", *given, "-p", "upper_bound=0.1", "-o", tmp_path / "m.rw")
+    assert (outcome.status, outcome.out) == (0, "")
+    expected = rw.XDART(n_trees=20, n_leaves=4, min_docs_per_leaf=5, upper_bound=0.1, random_state=5)
+    expected.fit(sets["train"], valid=sets["valid"])
+    assert rw.load_model(tmp_path / "m.rw") == expected.ensemble_
+    n_iterations = len(expected.log_)
+    assert n_iterations > 20
+    assert re.fullmatch(
+        r"20 of 20 trees: nDCG@10 train 0\.\d{4}, valid 0\.\d{4}, best 0\.\d{4} at tree \d+, "
+        rf"{n_iterations} iterations, {n_iterations - 20} trees removed, 0 s left\n"
+        rf"trained 20 trees in {n_iterations} iterations, {n_iterations - 20} removed again with "
+        r"nDCG@10 0\.\d{4} on train, nDCG@10 0\.\d{4} on valid in \d s; wrote .*m\.rw\n",
+        outcome.err,
+    )
+    found = json.loads(rankwood("train", "dart", *given, "-p", "rate=0.2", "--json", "-o", tmp_path / "m.rw").out)
+    assert (found["n_trees"], found["iterations"], found["trees_removed"]) == (20, 20, 0)
+    stopped = rankwood("train", "dart", *given, "-p", "early_stopping_rounds=3", "-o", tmp_path / "m.rw")
+    assert re.search(r"trained \d+ trees in \d+ iterations, 0 removed again, the best after \d+, with", stopped.err)
+    alone = rankwood("train", "xdart", "--train", files["train"], *SMALL, "-o", tmp_path / "m.rw")
+    assert "warning: there is no validation data, so training data judges" in alone.err
+    wrong = rankwood("train", "xdart", *given, "-p", "strategy=bold", "-o", tmp_path / "m.rw")
+    assert "strategy must be 'ratio', 'fixed' or 'adaptive', got 'bold'" in wrong.err
+
+
 @pytest.mark.parametrize(("name", "learner"), [("mart", rw.MART), ("lambdamart", rw.LambdaMART)])
 def test_the_model_is_what_python_trains(rankwood, parts, tmp_path, name, learner):
     sets, files = parts

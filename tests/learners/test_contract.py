@@ -10,10 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from strategies.learners import LEARNERS
+from strategies.learners import DROPPING, LEARNERS
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore:no tree has a split")]
-every_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
+EVERY = LEARNERS | DROPPING
+every_learner = pytest.mark.parametrize("learner", EVERY.values(), ids=EVERY.keys())
 
 
 def assert_same_model(one: rw.Ensemble, other: rw.Ensemble) -> None:
@@ -170,7 +171,7 @@ def test_a_query_of_ten_thousand_documents(learner):
     assert ranker.n_trees_ == 5
 
 
-@every_learner
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
 def test_early_stopping_restores_the_best_size(learner, parts):
     train, valid = parts
     ranker = learner(n_trees=60, early_stopping_rounds=5).fit(train, valid=valid)

@@ -21,6 +21,8 @@ WRONG = [
     ("learning_rate", "fast", "learning_rate must be a number, got 'fast'"),
     ("learning_rate", float("nan"), "learning_rate must be a number, got nan"),
     ("learning_rate", float("inf"), "learning_rate must be above 0, got inf"),
+    ("learning_rate_schedule", "falling", "learning_rate_schedule must be 'constant' or 'adaptive', got 'falling'"),
+    ("schedule_rate", -1, "schedule_rate must be a number from 0 up, got -1"),
     ("depth_relaxation", 1.5, "depth_relaxation must lie between 0 and 1, got 1.5"),
     ("balance", -0.1, "balance must lie between 0 and 1, got -0.1"),
     ("max_depth", "deep", "max_depth must be a whole number or None, got 'deep'"),

@@ -25,6 +25,17 @@ class LambdaMARTOfOneQuery(rw.LambdaMART):
         return super().score(X, y, group=None if y is None else [len(np.asarray(y))])
 
 
+@dataclass(eq=False, repr=False)
+class XDARTOfOneQuery(rw.XDART):
+    """The same, with removals judged on the training data, there being no other."""
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+        return super().fit(X, y, group=None if y is None else [len(np.asarray(y))], sample_weight=sample_weight)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        return super().score(X, y, group=None if y is None else [len(np.asarray(y))])
+
+
 NEEDS_QUERIES = "score measures rankings, and rows without queries have none"
 BINS = "a document of weight 0 still counts for the ends of bins, and so for thresholds"
 DRAWN = "documents are drawn by their numbers, and a copy is one more to draw"
@@ -43,11 +54,15 @@ EXPECTED_TO_FAIL: dict[type, dict[str, str]] = {
     },
 }
 PARAMETERS: dict[str, Any] = {"n_trees": 10, "min_docs_per_leaf": 1}  # the checks have few rows
+EXPECTED_TO_FAIL[rw.DART] = EXPECTED_TO_FAIL[rw.MART]
+EXPECTED_TO_FAIL[XDARTOfOneQuery] = EXPECTED_TO_FAIL[LambdaMARTOfOneQuery]
 EXPECTED_TO_FAIL[rw.InitializedMART] = EXPECTED_TO_FAIL[rw.MART]
 # A forest without chance: every tree sees all documents and features.
 ESTIMATORS = [
     rw.MART(**PARAMETERS),
     LambdaMARTOfOneQuery(**PARAMETERS),
+    rw.DART(**PARAMETERS, rate=0.2, loss="mart"),
+    XDARTOfOneQuery(**PARAMETERS, judge="train"),
     rw.InitializedMART(**PARAMETERS, forest=rw.MART(n_trees=2, min_docs_per_leaf=1)),
     rw.RandomForest(**PARAMETERS),
     rw.RandomForest(3, max_features=None, replace=False),

@@ -18,3 +18,9 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "LambdaMART-sampled": lambda **more: rw.LambdaMART(**SMALL | SAMPLED | {"feature_sampling": "split"} | more),
     "LambdaMART-cheap": lambda **more: rw.LambdaMART(**SMALL | CHEAP | {"gain": "variance"} | more),
 }
+
+# Trees that were there may weigh less later, or be gone: going on from a model is another training than one at once.
+DROPPING: dict[str, Callable[..., Any]] = {
+    "DART": lambda **more: rw.DART(**SMALL | {"rate": 0.3, "l2": 0.0} | more),
+    "XDART": lambda **more: rw.XDART(**SMALL | {"judge": "train", "upper_bound": 2, "l2": 0.0} | more),
+}

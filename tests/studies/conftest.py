@@ -8,6 +8,7 @@ from rankwood.studies.igbrt import IgbrtStudy
 from rankwood.studies.runs import RunFile
 from rankwood.studies.sources import SyntheticFolds
 from rankwood.studies.subsampling import SubsamplingStudy
+from rankwood.studies.xdart import XdartStudy
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +36,14 @@ def igbrt_study(source):
 @pytest.fixture(scope="session")
 def igbrt_results(igbrt_study, tmp_path_factory):
     return igbrt_study.results(RunFile(tmp_path_factory.mktemp("igbrt") / "runs.jsonl"))
+
+
+@pytest.fixture(scope="session")
+def xdart_study(source):
+    methods = ("LambdaMART", "LambdaMART adaptive", "DART 1.5%", "X-DART fixed 2", "X-DART adaptive 5")
+    return XdartStudy(source, (1, 2), n_seeds=2, n_trees=20, full_trees=30, patience=10, n_leaves=6, methods=methods)
+
+
+@pytest.fixture(scope="session")
+def xdart_results(xdart_study, tmp_path_factory):
+    return xdart_study.results(RunFile(tmp_path_factory.mktemp("xdart") / "runs.jsonl"))

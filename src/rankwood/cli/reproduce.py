@@ -126,6 +126,50 @@ def igbrt(
     _reproduce("igbrt", report, out, resume, threads, as_json)
 
 
+@app.command("xdart")
+def xdart(
+    data: Data = None,
+    folds: Folds = None,
+    seeds: Seeds = None,
+    trees: Annotated[int | None, typer.Option(min=5, help="Trees of DART and X-DART; 500 unless given.")] = None,
+    full_trees: Annotated[
+        int | None, typer.Option(min=5, help="Most trees of LambdaMART, which stops early; 1,500 unless given.")
+    ] = None,
+    leaves: Annotated[int, typer.Option(min=2, help="Leaves of a tree.")] = 50,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Methods to run besides DART, like 'LambdaMART,X-DART adaptive 5'; all unless given."),
+    ] = None,
+    quick: Quick = False,
+    threads: Threads = None,
+    out: Out = Path("rankwood-xdart"),
+    resume: Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """LambdaMART, DART and X-DART by the number of trees (Lucchese et al. 2017, table 1 and figure 1)."""
+    from rankwood.studies.xdart import METHODS, REFERENCE, XdartStudy
+    from rankwood.studies.xdart_report import make_report
+
+    source, numbers = _open(data, folds, quick, threads)
+    chosen = list(METHODS) if methods is None else [REFERENCE, *(name.strip() for name in methods.split(","))]
+    n_trees = trees or (30 if quick else 500)
+    study = XdartStudy(
+        source,
+        numbers,
+        n_seeds=seeds or 1,
+        n_trees=n_trees,
+        full_trees=full_trees or 3 * n_trees,
+        n_leaves=min(leaves, 8) if quick else leaves,
+        methods=list(dict.fromkeys(chosen)),
+        n_threads=threads,
+    )
+
+    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
+        return make_report(study.results(runs, on_run=on_run))
+
+    _reproduce("xdart", report, out, resume, threads, as_json)
+
+
 def _open(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
     from rankwood.studies.sources import open_source, parse_folds
 

@@ -23,6 +23,8 @@ class Learner(str, Enum):
 
     mart = "mart"
     lambdamart = "lambdamart"
+    dart = "dart"
+    xdart = "xdart"
     igbrt = "igbrt"
     forest = "forest"
 
@@ -188,6 +190,7 @@ def _grow_forest(ranker: Any, data: Dataset, checkpoint: Path | None, every: int
 
 def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:
     """The estimator, with the parameters that were given as text."""
+    from rankwood.learners.dart import DART, XDART
     from rankwood.learners.initialized import InitializedMART
     from rankwood.learners.parameters import read_parameter
     from rankwood.learners.presets import MART, LambdaMART
@@ -196,6 +199,8 @@ def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> A
     kinds: dict[Learner, Any] = {
         Learner.mart: MART,
         Learner.lambdamart: LambdaMART,
+        Learner.dart: DART,
+        Learner.xdart: XDART,
         Learner.igbrt: InitializedMART,
         Learner.forest: RandomForest,
     }
@@ -219,7 +224,12 @@ def _summary(ranker: Any) -> str:
     )
     n_dropped = max(0, n_rounds - ranker.best_iteration_) * (len(getattr(ranker, "classes_", (0, 1))) - 1)
     n_kept = ranker.n_trees_
-    trees = f"{n_kept:,} trees" + (f", the best of {n_kept + n_dropped:,}," if n_dropped else "")
+    if hasattr(ranker, "log_"):
+        trees = f"{n_kept:,} trees in {_dropout(ranker)['iterations']:,} iterations, "
+        trees += f"{_dropout(ranker)['trees_removed']:,} removed again"
+        trees += f", the best after {ranker.best_iteration_:,}," if ranker.best_iteration_ < len(ranker.log_) else ""
+    else:
+        trees = f"{n_kept:,} trees" + (f", the best of {n_kept + n_dropped:,}," if n_dropped else "")
     values = [
         f"{measure} {value:.4f} on {name}"
         for name, by_measure in ranker.best_score_.items()
@@ -230,6 +240,14 @@ def _summary(ranker: Any) -> str:
         values.append(f"{measure} {value:.4f} out of the bag")
     reached = f" with {', '.join(values)}" if values else ""
     return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees}{reached}"
+
+
+def _dropout(ranker: Any) -> dict[str, Any]:
+    """Iterations of a training that drops trees, and trees that it removed for good."""
+    log = getattr(ranker, "log_", None)
+    if log is None:
+        return {}
+    return {"iterations": len(log), "trees_removed": sum(len(step.dropped) for step in log if step.removed)}
 
 
 def _out_of_bag(ranker: Any) -> dict[str, Any]:
@@ -252,6 +270,7 @@ def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None
                 "best_iteration": ranker.best_iteration_,
                 "valid": ranker.best_score_.get("valid", {}),
                 **_out_of_bag(ranker),
+                **_dropout(ranker),
                 "measures": {} if result is None else result.means,
             }
         )

@@ -39,7 +39,10 @@ class Watcher:
 
     def __call__(self, env: CallbackEnv) -> None:
         per_round = 1 if env.model is None else env.model.task.n_problems
-        now, done, total = time.monotonic(), per_round * (env.iteration + 1), per_round * env.end_iteration
+        now, size, goal = time.monotonic(), env.iteration + 1, env.end_iteration
+        if env.step is not None and env.n_trees is not None:  # trees may be removed again
+            size, goal = env.step.n_trees, env.n_trees
+        done, total = per_round * size, per_round * goal
         results = env.evaluation_result_list
         watched = [result for result in results if result.dataset_name != env.train_name]
         if watched:
@@ -50,8 +53,9 @@ class Watcher:
             self.first, self.started = done, now
         elif now - self.shown >= self.every or (self.every and done == total):
             self.shown = now
-            left = (now - self.started) / (done - self.first) * (total - done)
-            self.show(done, total, self._measures(env), f"{in_words(left)} left")
+            left = (now - self.started) / max(done - self.first, 1) * (total - done)
+            told = ", ".join(filter(None, (self._measures(env), _removals(env))))
+            self.show(done, total, told, f"{in_words(left)} left")
 
     def _measures(self, env: CallbackEnv) -> str:
         """The first measure on every data set, and the best so far of the first that is not the training data."""
@@ -64,6 +68,12 @@ class Watcher:
         if self.best is not None:
             values.append(f"best {self.best[0]:.4f} at tree {self.best[1]:,}")
         return f"{results[0].metric_name} {', '.join(values)}" if values else ""
+
+
+def _removals(env: CallbackEnv) -> str:
+    """Iterations, and trees removed again, once there are any."""
+    n_removed = 0 if env.step is None else env.iteration + 1 - env.step.n_trees
+    return f"{env.iteration + 1:,} iterations, {n_removed:,} trees removed" if n_removed else ""
 
 
 def in_words(seconds: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rankwood.errors import RankwoodError
+from rankwood.learners.steps import Step
 
 
 class Result(NamedTuple):
@@ -36,6 +37,8 @@ class CallbackEnv:
     params           a callback before a tree may change `learning_rate`
     iteration        number of the tree, from 0
     train_name       name under which the training data is measured, if it is
+    step             what became of the tree, once it is grown: a rankwood.learners.steps.Step
+    n_trees          trees at which training ends, which takes more iterations when some are removed again
     replayed         the tree comes from a checkpoint; callbacks see it again, so that they know what went before
     best             set by early stopping: the tree to end with, and the measures after it
     """
@@ -47,6 +50,8 @@ class CallbackEnv:
     end_iteration: int
     evaluation_result_list: list[Result] = field(default_factory=list)
     train_name: str | None = None
+    step: Step | None = None
+    n_trees: int | None = None
     replayed: bool = False
     best: tuple[int, list[Result]] | None = None
 

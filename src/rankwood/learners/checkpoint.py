@@ -19,6 +19,9 @@ from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.learners.callbacks import Result
 from rankwood.learners.growing import GrowingEnsemble
+from rankwood.learners.steps import Step
+
+DROPPED = Step._fields.index("dropped")
 
 Identity = dict[str, str]  # what the next tree depends on, by name; large things as digests
 
@@ -29,7 +32,8 @@ class Checkpoint:
 
     The file is a model file. It says what it was trained on and how; going on with other data or parameters is an
     error. The number of trees may be larger than before: so a finished training is prolonged. With task="ordinal" it
-    is every `every` rounds of trees.
+    is every `every` rounds of trees. With X-DART it is every `every` iterations, and the file also has the trees that
+    were removed, with weight 0.
 
     >>> import rankwood as rw, tempfile, os
     >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=4)
@@ -65,15 +69,20 @@ class Checkpoint:
             fresh.start,
             fresh.task,
             trees=[model.tree(t) for t in range(model.n_trees)],
-            weights=model.tree_weights.tolist(),
+            steps=[Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in saved["steps"]],
             learning_rates=saved["learning_rates"],
             history=read_history(saved["history"]),
         )
 
     def save(self, growing: GrowingEnsemble, identity: Identity) -> None:
         """Write the trees so far; a kill while writing leaves the checkpoint before it."""
-        notes = {"identity": identity, "learning_rates": growing.learning_rates, "history": growing.history}
-        growing.boosted().with_metadata(checkpoint=notes).save(self.path)
+        notes = {
+            "identity": identity,
+            "learning_rates": growing.learning_rates,
+            "history": growing.history,
+            "steps": growing.steps,
+        }
+        growing.everything().with_metadata(checkpoint=notes).save(self.path)
 
 
 def read_history(history: list[Any]) -> list[list[Result]]:

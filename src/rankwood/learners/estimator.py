@@ -24,7 +24,7 @@ from rankwood.learners.inputs import Rows, evaluation_data, training_data
 from rankwood.learners.parameters import checked_parameters
 from rankwood.learners.ranker import Ranker, as_list
 from rankwood.learners.tasks import Regression, Task
-from rankwood.learners.updates import Plain
+from rankwood.learners.updates import Plain, Update
 from rankwood.learners.watch import Measures
 from rankwood.losses import Loss
 from rankwood.trees.build import TreeRules
@@ -70,6 +70,14 @@ class BoostedRanker(Ranker):
     def _loss(self, p: SimpleNamespace) -> Loss:
         """The loss that the parameters `p` mean."""
         raise NotImplementedError
+
+    def _update(self, p: SimpleNamespace) -> Update:
+        """How trees join the ensemble."""
+        return Plain(p.learning_rate)
+
+    def _extent(self, p: SimpleNamespace) -> dict[str, Any]:
+        """How far to go: arguments of `boost`."""
+        return {"n_trees": p.n_trees}
 
     def _task(self, p: SimpleNamespace, y: FloatArray) -> Task:
         """What the labels are learnt as."""
@@ -126,10 +134,11 @@ class BoostedRanker(Ranker):
         loss, rules, update, seed, n_threads = (
             self._loss(p),
             _tree_rules(p),
-            Plain(p.learning_rate),
+            self._update(p),
             self._seed(),
             self._n_threads(),
         )
+        extent = self._extent(p)
         measures = Measures(as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
         stopping = [] if p.early_stopping_rounds is None else [early_stopping(p.early_stopping_rounds, True)]
         checkpoint = self._checkpoint(checkpoint)
@@ -150,7 +159,7 @@ class BoostedRanker(Ranker):
             loss,
             rules,
             update,
-            n_trees=p.n_trees,
+            **extent,
             task=task,
             start=start,
             valid=watched,

@@ -12,15 +12,48 @@ from rankwood.errors import RankwoodError
 from rankwood.learners.estimator import BoostedRanker
 from rankwood.learners.ordinal import GradesMixin
 from rankwood.learners.tasks import Ordinal, Regression, Task
+from rankwood.learners.updates import Plain, Update
 from rankwood.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LambdaMART(BoostedRanker):
+class ScheduledRanker(BoostedRanker):
+    """Rankers that only ever add trees, with a weight that may depend on their number. LambdaMART explains it."""
+
+    learning_rate_schedule: Literal["constant", "adaptive"] = "constant"
+    schedule_rate: float = 0.015
+
+    def _update(self, p: SimpleNamespace) -> Update:
+        return Plain(p.learning_rate, p.learning_rate_schedule, p.schedule_rate)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LambdaRanker(BoostedRanker):
+    """Rankers that learn by LambdaMART's gradients, and the parameters of these. LambdaMART explains them."""
+
+    truncation: int | None = 30
+    sigma: float = 1.0
+    normalize: bool = True
+    gains: Sequence[float] | Literal["linear"] | None = None
+    cut_discounts: bool = False
+
+    def _loss(self, p: SimpleNamespace) -> Loss:
+        if p.objective is not None:
+            return CustomLoss(p.objective)
+        return LambdaLoss(
+            truncation=p.truncation, sigma=p.sigma, normalize=p.normalize, gains=p.gains, cut_discounts=p.cut_discounts
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LambdaMART(ScheduledRanker, LambdaRanker):
     """LambdaMART: boosted trees that raise NDCG directly (Burges 2010), grown as in Asadi & Lin (2013).
 
     n_trees, learning_rate     size of the ensemble and weight of each tree
     n_leaves, max_depth, min_docs_per_leaf, min_gain, min_hessian, l2, gain     limits of a tree; see GrowthRules
+    learning_rate_schedule     "constant"; or "adaptive": tree i = 0, 1, ... weighs nu / (k + nu), where nu is the
+                               learning rate and k = schedule_rate * i. Meant for a learning rate of about 1: the
+                               control of Lucchese et al. (2017)
     depth_relaxation, balance  Asadi & Lin's lambda (cost-sensitive growth) and alpha (pruning while boosting)
     truncation, sigma, normalize, gains, cut_discounts    the loss; see LambdaLoss
     query_fraction, feature_fraction    share of the queries and features that a tree may see, drawn anew for each
@@ -47,22 +80,9 @@ class LambdaMART(BoostedRanker):
     (20, 20)
     """
 
-    truncation: int | None = 30
-    sigma: float = 1.0
-    normalize: bool = True
-    gains: Sequence[float] | Literal["linear"] | None = None
-    cut_discounts: bool = False
-
-    def _loss(self, p: SimpleNamespace) -> Loss:
-        if p.objective is not None:
-            return CustomLoss(p.objective)
-        return LambdaLoss(
-            truncation=p.truncation, sigma=p.sigma, normalize=p.normalize, gains=p.gains, cut_discounts=p.cut_discounts
-        )
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MART(GradesMixin, BoostedRanker):
+class MART(GradesMixin, ScheduledRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
     Parameters are those of LambdaMART but for its loss, and

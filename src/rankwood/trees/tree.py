@@ -80,3 +80,12 @@ def finish(
         node_count=np.array([s[3] for s in splits], dtype=np.int64),
     )
     return GrownTree(tree, np.array([s[1] for s in splits], dtype=np.int32))
+
+
+def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
+    """A tree that was grown on these bins, and the bins behind its thresholds."""
+    bins = np.empty(len(tree.feature), dtype=np.int32)
+    for node, (feature, threshold) in enumerate(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)):
+        start, end = edges.offsets[feature : feature + 2]
+        bins[node] = np.searchsorted(edges.flat[start:end], threshold)
+    return GrownTree(tree, bins)

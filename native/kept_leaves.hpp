@@ -1,0 +1,65 @@
+// Scores of documents whose leaf in every tree is known: trees can be put in and taken out again, without a trace.
+//
+// In plain doubles (s + t) - t is not s, and documents that ought to have equal scores no longer do. Here a score is
+// the exact sum of its trees' values, in two doubles: `scores` is that sum rounded once, `rests` what the rounding left
+// over. Values are rounded to multiples of 2^-80 first, so sums below 2^24 fit into two doubles, and the order in which
+// trees come and go does not matter.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "parallel.hpp"
+
+namespace rankwood {
+
+// A double of 2^-28 or more is a multiple of 2^-80 already.
+inline double rounded_for_sums(double value) {
+  return std::abs(value) < 0x1p-28 ? std::nearbyint(value * 0x1p80) * 0x1p-80 : value;
+}
+
+// One tree: the leaf of every document, in one byte or two, and the value of every leaf times the tree's weight.
+struct WeightedTree {
+  const std::uint8_t* narrow = nullptr;
+  const std::uint16_t* wide = nullptr;
+  std::vector<double> values;  // rounded_for_sums; at least 256 when leaves are bytes, so that none is out of range
+};
+
+// score + rest += value, exactly as long as the rest fits (Knuth's two-sum).
+inline void add_exactly(double value, double& score, double& rest) {
+  const double sum = score + value, part = sum - score;
+  rest += (score - (sum - part)) + (value - part);
+  score = sum;
+}
+
+template <class Leaf>
+inline void add_tree(const Leaf* leaf_of_row, const double* values, std::size_t begin, std::size_t end, double* scores,
+                     double* rests) {
+  for (std::size_t i = begin; i < end; ++i) add_exactly(values[leaf_of_row[i]], scores[i], rests[i]);
+}
+
+// A block of scores stays in the first cache while all trees are added to it.
+inline void add_trees(const std::vector<WeightedTree>& trees, std::size_t n_rows, double* scores, double* rests,
+                      int n_threads) {
+  constexpr std::size_t kBlock = 1024;
+  parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
+    const std::size_t begin = block * kBlock, end = std::min(n_rows, begin + kBlock);
+    for (const WeightedTree& tree : trees) {
+      if (tree.narrow != nullptr) {
+        add_tree(tree.narrow, tree.values.data(), begin, end, scores, rests);
+      } else {
+        add_tree(tree.wide, tree.values.data(), begin, end, scores, rests);
+      }
+    }
+    for (std::size_t i = begin; i < end; ++i) {  // so that the score is the sum, rounded, and the rest what is missing
+      const double rest = rests[i];
+      rests[i] = 0.0;
+      add_exactly(rest, scores[i], rests[i]);
+    }
+  });
+}
+
+}  // namespace rankwood

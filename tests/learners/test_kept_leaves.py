@@ -1,0 +1,75 @@
+"""The kernel that takes trees out of scores and puts them in: exact sums, whatever came and went."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from rankwood import _native
+
+pytestmark = pytest.mark.native
+
+values = st.floats(-1e3, 1e3, allow_nan=False).map(lambda v: v if abs(v) > 1e-30 else 0.0)
+
+
+def on_grid(value: float) -> Fraction:
+    """The nearest multiple of 2^-80; of two, the even one."""
+    return Fraction(round(Fraction(value) * 2**80), 2**80)
+
+
+@given(
+    trees=st.lists(st.tuples(st.lists(values, min_size=2, max_size=4), values), min_size=1, max_size=12),
+    n_out=st.integers(0, 11),
+    seed=st.integers(0, 99),
+)
+def test_scores_are_the_exact_sum_rounded_once(trees, n_out, seed):
+    rng = np.random.default_rng(seed)
+    n_docs = 37
+    dtypes = [np.uint8 if rng.random() < 0.5 else np.uint16 for _ in trees]
+    leaves = [rng.integers(0, len(v), n_docs).astype(d) for (v, _), d in zip(trees, dtypes, strict=True)]
+    tables = [np.array(v) for v, _ in trees]
+    weights = [w for _, w in trees]
+    scores, rests = np.zeros(n_docs), np.zeros(n_docs)
+    _native.add_trees(leaves, tables, weights, scores, rests, 1)
+    order = rng.permutation(len(trees))
+    out, rest = order[:n_out], order[n_out:]
+    for t in out:
+        _native.add_trees([leaves[t]], [tables[t]], [-weights[t]], scores, rests, 1)
+    for i in range(n_docs):
+        exact = sum((on_grid(weights[t] * tables[t][leaves[t][i]]) for t in rest), Fraction(0))
+        assert scores[i] == float(exact)
+        assert Fraction(scores[i]) + Fraction(rests[i]) == exact
+
+
+def test_threads_and_blocks_change_nothing():
+    rng = np.random.default_rng(0)
+    n_docs, n_trees = 5000, 20
+    leaves = [rng.integers(0, 60, n_docs).astype(np.uint8) for _ in range(n_trees)]
+    tables = [rng.normal(size=60) for _ in range(n_trees)]
+    found = []
+    for n_threads in (1, 2, 3):
+        scores, rests = rng.normal(size=0), None
+        scores, rests = np.full(n_docs, 0.1), np.zeros(n_docs)
+        _native.add_trees(leaves, tables, [0.3] * n_trees, scores, rests, n_threads)
+        found.append((scores, rests))
+    for scores, rests in found[1:]:
+        assert_array_equal(scores, found[0][0])
+        assert_array_equal(rests, found[0][1])
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    leaf, table, scores = np.zeros(3, dtype=np.uint16), np.zeros(2), np.zeros(3)
+    for arguments, message in (
+        (([leaf[:2]], [table], [1.0], scores, scores.copy()), "one leaf per score is needed"),
+        (([leaf + np.uint16(2)], [table], [1.0], scores, scores.copy()), "leaf out of range"),
+        (([leaf.astype(np.int64)], [table], [1.0], scores, scores.copy()), "leaves must be uint8 or uint16"),
+        (([leaf], [table], [], scores, scores.copy()), "trees need leaves, values, weights"),
+        (([leaf], [table], [1.0], scores, np.zeros(2)), "one rest per score is needed"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _native.add_trees(*arguments, 1)
