@@ -64,6 +64,11 @@ if TYPE_CHECKING:
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.model_file import load_model as load_model
+    from rankwood.pruning.cleaver import cleaver as cleaver
+    from rankwood.pruning.growing import grow_and_prune as grow_and_prune
+    from rankwood.pruning.line_search import LineSearch as LineSearch
+    from rankwood.pruning.refit import Refit as Refit
+    from rankwood.pruning.result import CleaverResult as CleaverResult
     from rankwood.tree import Tree as Tree
     from rankwood.visits import Usage as Usage
     from rankwood.visits import usage as usage
@@ -77,6 +82,11 @@ _HOME_OF = {
     "available_engines": "rankwood.engines.registry",
     "get_engine": "rankwood.engines.registry",
     "load_model": "rankwood.model_file",
+    "cleaver": "rankwood.pruning.cleaver",
+    "CleaverResult": "rankwood.pruning.result",
+    "LineSearch": "rankwood.pruning.line_search",
+    "Refit": "rankwood.pruning.refit",
+    "grow_and_prune": "rankwood.pruning.growing",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

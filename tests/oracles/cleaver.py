@@ -63,7 +63,10 @@ def line_search(model, train, valid, weights, trees, *, radius, samples, shrink,
         failures += 1
         now = scores(model, train.X, current)
         direction = sum(
-            ((promising[t] - current[t]) * output(model, train.X, t, model.tree_weights[t]) for t in range(len(current))),
+            (
+                (promising[t] - current[t]) * output(model, train.X, t, model.tree_weights[t])
+                for t in range(len(current))
+            ),
             start=np.zeros(train.n_docs),
         )
         found = [quality(train, now + step / samples * direction, **how) for step in range(1, samples + 1)]
@@ -87,9 +90,7 @@ def stay(strategy, model, data, weights, k, *, seed=0, **how):
     def without(gone):
         left = np.array([0.0 if t in gone else weights[t] for t in range(n)])
         now = scores(model, X, left)
-        return {
-            t: quality(data, now + -left[t] * outputs[t], **how) for t in range(n) if t not in gone
-        }
+        return {t: quality(data, now + -left[t] * outputs[t], **how) for t in range(n) if t not in gone}
 
     if strategy == "skip":
         return [math.ceil(i * n / (n - k)) - 1 for i in range(1, n - k + 1)]
@@ -110,6 +111,8 @@ def stay(strategy, model, data, weights, k, *, seed=0, **how):
     else:
         parts = np.abs(np.array(weights)[:, None] * np.array(outputs))
         total = parts.sum(axis=0)
-        worth = {t: float(np.mean([p / s if s > 0 else 0.0 for p, s in zip(parts[t], total, strict=True)])) for t in range(n)}
+        worth = {
+            t: float(np.mean([p / s if s > 0 else 0.0 for p, s in zip(parts[t], total, strict=True)])) for t in range(n)
+        }
     gone = sorted(range(n), key=lambda t: (worth[t], -t))[:k]
     return [t for t in range(n) if t not in gone]

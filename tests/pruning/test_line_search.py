@@ -17,7 +17,13 @@ from rankwood.pruning.queries import Part, Queries
 pytestmark = pytest.mark.native
 
 # The kernel of nDCG@k and DCG@k, and what takes the long way.
-FAST = [("nDCG@10", "rankwood"), ("nDCG@1", "lightgbm"), ("nDCG@3", "letor"), ("DCG@5", "yahoo"), ("nDCG@64", "rankwood")]
+FAST = [
+    ("nDCG@10", "rankwood"),
+    ("nDCG@1", "lightgbm"),
+    ("nDCG@3", "letor"),
+    ("DCG@5", "yahoo"),
+    ("nDCG@64", "rankwood"),
+]
 SLOW = [("nDCG", "rankwood"), ("nDCG@10", "trec"), ("nDCG@5", "sklearn"), ("AP", "rankwood"), ("ERR@10", "rankwood"),
         ("RR", "xgboost"), ("P@3", "rankwood"), ("nDCG@65", "rankwood")]  # fmt: skip
 

@@ -109,9 +109,7 @@ def line_search(
     return Searched(best, best_train, best_valid, quality_before, valid_before, len(history), tuple(history))
 
 
-def promising_weights(
-    train: Part, weights: FloatArray, trees: IndexArray, radius: float, samples: int
-) -> FloatArray:
+def promising_weights(train: Part, weights: FloatArray, trees: IndexArray, radius: float, samples: int) -> FloatArray:
     """For every tree, all others held, the best of `samples` weights within `radius`, equally spaced and not negative.
 
     A tree keeps its weight unless another is better; of equally good ones it takes the nearest.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,7 +53,9 @@ class TreeOutputs:
 
         Refuses when it would not fit; `needed_bytes` tells how much is needed.
         """
-        check_fits(model, data, max_memory)
+        if data.n_docs == 0:
+            raise DataError("there is nothing to prune by: the data has no documents")
+        check_fits(model, [data], max_memory)
         threads = resolve_threads(n_threads)
         codes: AnyArray = np.empty((model.n_trees, data.n_docs), dtype=code_type(model))
         columns = column_order(data.feature_names, model.feature_names)
@@ -153,19 +156,27 @@ def needed_bytes(model: Ensemble, n_docs: int) -> int:
     return n_docs * (model.n_trees * code_type(model).itemsize + BYTES_PER_DOCUMENT)
 
 
-def check_fits(model: Ensemble, data: Dataset, max_memory: int | None = None) -> None:
-    """Refuse data that is too large for the memory, and say how many queries would fit."""
-    if data.n_docs == 0:
-        raise DataError("there is nothing to prune by: the data has no documents")
+def check_fits(model: Ensemble, parts: Sequence[Dataset], max_memory: int | None = None) -> None:
+    """Refuse data that is too large for the memory, and say how many queries of each part would fit."""
     room = available_memory() if max_memory is None else max_memory
-    needed = needed_bytes(model, data.n_docs)
+    n_docs = sum(part.n_docs for part in parts)
+    needed = needed_bytes(model, n_docs)
     if room is not None and needed > room:
-        fitting = int(0.9 * room / needed * data.n_queries)
+        fitting = int(0.9 * room / needed * sum(part.n_queries for part in parts))
+        for n_others, part in enumerate(sorted(parts, key=lambda part: part.n_queries)):
+            of_each = fitting // (len(parts) - n_others)
+            if of_each <= part.n_queries:
+                break
+            fitting -= part.n_queries  # this part is taken whole
         raise RankwoodError(
-            f"the leaves that {data.n_docs:,} documents reach in {model.n_trees:,} trees need {needed / 1e9:,.2f} GB "
-            f"and {room / 1e9:,.2f} GB are to be had: take a sample of queries with max_queries={max(fitting, 1)}, "
+            f"the leaves that {n_docs:,} documents reach in {model.n_trees:,} trees need {_in_words(needed)} "
+            f"and {_in_words(room)} are to be had: take a sample of queries with max_queries={max(of_each, 1)}, "
             "or set max_memory"
         )
+
+
+def _in_words(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes:,} bytes"
 
 
 def sample_queries(data: Dataset, max_queries: int | None, *, seed: int = 0) -> Dataset:
