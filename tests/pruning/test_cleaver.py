@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies.ensembles import ensembles
-from strategies.pruning import rankings
 
 import rankwood as rw
 from rankwood.pruning.accept import Acceptance
 from rankwood.pruning.outputs import TreeOutputs, needed_bytes, unsigned_weights
 from rankwood.pruning.pruner import Pruner
 from rankwood.pruning.strategies import STRATEGIES, Chooser
+from strategies.ensembles import ensembles
+from strategies.pruning import rankings
 
 pytestmark = pytest.mark.native
 SHORT = rw.LineSearch(iterations=4)
@@ -212,7 +212,7 @@ def test_wrong_objects(parts, model):
         rw.cleaver(model.select([]), train, valid)
     with pytest.raises(rw.ModelError, match="could overflow"):
         rw.cleaver(model.reweigh(np.full(16, 1e305)), train, valid)
-    with pytest.raises(rw.DataError, match="validation data: .*no documents"):
+    with pytest.raises(rw.DataError, match=r"validation data: .*no documents"):
         rw.cleaver(model, train, valid.select_queries([]))
 
 

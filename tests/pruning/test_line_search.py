@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import cleaver as oracle
-from strategies.pruning import models_and_data, rankings
 
 import rankwood as rw
+from oracles import cleaver as oracle
 from rankwood.pruning.line_search import LineSearch, best_on_segment, line_search, promising_weights
 from rankwood.pruning.outputs import unsigned_weights
 from rankwood.pruning.queries import Part, Queries
+from strategies.pruning import models_and_data, rankings
 
 pytestmark = pytest.mark.native
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import cleaver as oracle
-from strategies.pruning import models_and_data
 
 import rankwood as rw
+from oracles import cleaver as oracle
 from rankwood.pruning.outputs import unsigned_weights
 from rankwood.pruning.queries import Part
 from rankwood.pruning.strategies import STRATEGIES, Chooser, score_shares, skip
+from strategies.pruning import models_and_data
 
 pytestmark = pytest.mark.native
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from strategies.ensembles import ensembles
 
 import rankwood as rw
+from strategies.ensembles import ensembles
 
 
 @st.composite

@@ -78,13 +78,13 @@ def prune(
     variants: list[Any] = ["line-search", *["gradient"] * gradient, *["refit"] * refit]
     loaded = load_models([model])
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
-    sets = [None if not paths else load_data(paths, loaded, **reading) for paths in (train, valid, test)]
+    searched, judged = (load_data(paths, loaded, **reading) for paths in (train, valid))
+    held_out = load_data(test, loaded, **reading) if test else None
     (ensemble,) = loaded.values()
-    assert sets[0] is not None and sets[1] is not None
     try:
         with progress("pruning", unit="searches", quiet=as_json) as advance:
             result = cleaver(
-                ensemble, sets[0], sets[1], test=sets[2], measure=measure, convention=convention, strategy=strategy,
+                ensemble, searched, judged, test=held_out, measure=measure, convention=convention, strategy=strategy,
                 rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
                 search=LineSearch(iterations=iterations, patience=patience),
                 max_queries=max_queries, seed=seed, n_threads=threads, progress=advance,

@@ -171,7 +171,7 @@ class _Judge:
         better = [pruned.valid >= self.full.valid for _, pruned in found]
         passed = self.acceptance.judge(full, others, better)
         p_values = [p_difference(full, other) for other in others]
-        corrected = holm(p_values) if None not in p_values else [None] * len(found)
+        corrected: list[Any] = list(holm(p_values)) if None not in p_values else [None] * len(found)
         margin = self.acceptance.margin
         times = [seconds_per_document(one, self._X) for one in (self.pruner.model, *models)] if speed else None
         on_test = self._test_columns(models)

@@ -120,7 +120,7 @@ def promising_weights(train: Part, weights: FloatArray, trees: IndexArray, radiu
     found, standing_still = train.queries.along(train.outputs, train.outputs.scores(weights), trees, deltas)
     best = found.max(axis=1)
     nearest = np.where(found == best[:, None], np.abs(deltas), np.inf).argmin(axis=1)
-    promising = weights.copy()
+    promising: FloatArray = weights.copy()
     promising[trees] = np.where(best > standing_still, tried[np.arange(len(trees)), nearest], now)
     return promising
 

@@ -75,7 +75,7 @@ class Pruner:
                 parts.append(Part.of(model, data, measure, convention, max_memory=max_memory, n_threads=n_threads))
             except DataError as error:
                 raise DataError(f"{name} data: {error}") from None
-        return cls(model, *parts, chooser, search, refit)
+        return cls(model, parts[0], parts[1], chooser, search, refit)
 
     @property
     def original(self) -> FloatArray:

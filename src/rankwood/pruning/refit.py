@@ -6,7 +6,7 @@ Both go down the smooth surrogate that LambdaMART minimises, where the line sear
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -83,7 +83,8 @@ def gradient_weights(
     the training measure, is moved to, as long as that is better.
     """
     gradients = lambda_gradients(train.queries)
-    current, quality = weights.copy(), train.quality(weights)
+    current: FloatArray = weights.copy()
+    quality = train.quality(weights)
     for _ in range(steps):
         first, second = leaf_derivatives(train, current, trees, gradients)
         values, starts = train.outputs.values, train.outputs.leaf_offsets[:-1]
@@ -102,7 +103,7 @@ def gradient_weights(
 def lambda_gradients(queries: Queries) -> Gradients:
     """LambdaMART's gradients for the measure at hand: cut where the measure is, when it is cut."""
     cutoff = queries.measure.cutoff
-    gains = "linear" if queries.convention.gain == "linear" else None
+    gains: Literal["linear"] | None = "linear" if queries.convention.gain == "linear" else None
     labels = np.maximum(queries.labels, 0.0)
     return LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains=gains).prepare(
         labels, queries.offsets, queries.document_weights, queries.query_weights, n_threads=queries.n_threads

@@ -1,8 +1,8 @@
 """Which trees go: the strategies of CLEaVER (Lucchese et al. 2016), and any function of your own.
 
-A strategy takes what the trees say (`TreeOutputs`), their weights, the training `Queries` and the number k of trees that
-go, and answers with the numbers of those that stay. Weights are never negative here: a tree with a negative one has
-negated outputs instead.
+A strategy takes what the trees say (`TreeOutputs`), their weights, the training `Queries` and the number k of trees
+that go, and answers with the numbers of those that stay. Weights are never negative here: a tree with a negative one
+has negated outputs instead.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class Chooser:
     """Chooses the trees that stay, by a strategy's name or function; what several k share is computed once."""
 
     def __init__(self, strategy: str | Strategy, most: int, *, seed: int = 0) -> None:
-        self.strategy, self._most, self._gone = strategy, most, None
+        self.strategy, self._most = strategy, most
+        self._gone: IndexArray | None = None
         self.name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
         if isinstance(strategy, str) and strategy not in STRATEGIES:
             near = difflib.get_close_matches(strategy, STRATEGIES, n=1)
