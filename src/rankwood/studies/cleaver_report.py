@@ -146,9 +146,9 @@ def _facts(found: CleaverResults) -> list[dict[str, Any]]:
 def _differences(found: CleaverResults) -> list[str]:
     study = found.study
     return [
-        f"The reference models are LambdaMART alone, of up to {study.n_trees:,} trees with {study.n_leaves} leaves; the "
-        f"full one ends after {study.early_stopping} trees without a better validation measure. The paper takes the "
-        "better one of MART and LambdaMART after a sweep of parameters (737 and 736 trees).",
+        f"The reference models are LambdaMART alone, of up to {study.n_trees:,} trees with {study.n_leaves} leaves; "
+        f"the full one ends after {study.early_stopping} trees without a better validation measure. The paper takes "
+        "the better one of MART and LambdaMART after a sweep of parameters (737 and 736 trees).",
         "Weights are looked for in the part of the interval that is not negative, so that 0 is among them, and a tree "
         "keeps its weight when no other is better. The radius is twice the mean weight; the paper's weights are 1.",
         "score-loss takes absolute contributions over their sum instead of contributions over the score.",
