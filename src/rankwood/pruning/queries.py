@@ -26,8 +26,8 @@ class Queries:
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], qid=["a", "b", "a"])
     >>> queries = Queries(data, "RR")
-    >>> queries.values(np.array([0.9, 0.1, 0.3])).tolist()  # a: rows 0 and 2; b: row 1
-    [1.0, 1.0]
+    >>> queries.values(np.array([0.9, 0.1, 0.3])).tolist()  # of rows 0 and 2 (a), and 1 (b)
+    [0.5, 1.0]
     """
 
     def __init__(
