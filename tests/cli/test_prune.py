@@ -50,7 +50,9 @@ def test_json(rankwood, folder, tmp_path):
     answer = json.loads(outcome.out)
     assert {"n_trees_before", "n_trees_after", "valid_before", "valid_after", "table"} <= answer.keys()
     assert answer["n_trees_before"] == 12
-    assert [row["rate"] for row in answer["table"]] == [0.0, 0.5]
+    assert [(row["rate"], row["variant"]) for row in answer["table"]] == [
+        (0.0, "input"), (0.5, "line-search"), (0.5, "refit")
+    ]  # fmt: skip
     assert answer["n_trees_after"] == rw.load_model(tmp_path / "small.rw").n_trees
     valid = rw.read_svmlight(folder / "valid.txt", n_features=6)
     after = rw.evaluate(rw.load_model(tmp_path / "small.rw"), valid)["nDCG@10"]

@@ -35,7 +35,8 @@ def model(parts):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_gives_a_table_that_is_true(parts, model, strategy):
     train, valid, test = parts
-    result = rw.cleaver(model, train, valid, test=test, strategy=strategy, rates=(0.25, 0.5), search=SHORT, seed=1)
+    result = rw.cleaver(model, train, valid, test=test, strategy=strategy, rates=(0.25, 0.5), search=SHORT, seed=1,
+                        variants="line-search", victims="train" if strategy == "skip" else "valid")  # fmt: skip
     assert [row.rate for row in result.rows] == [0.0, 0.25, 0.5]
     assert result.rows[0].ensemble is model
     for row, most in zip(result.rows, (16, 12, 8), strict=True):
@@ -97,7 +98,7 @@ def test_forests_with_many_leaves(parts):
 
 def test_rules_of_acceptance(parts, model):
     train, valid, _ = parts
-    how = {"rates": (0.3, 0.6, 0.9), "search": SHORT, "measure_speed": False}
+    how = {"rates": (0.3, 0.6, 0.9), "search": SHORT, "measure_speed": False, "variants": "line-search"}
     strict = rw.cleaver(model, train, valid, **how)
     loose = rw.cleaver(model, train, valid, accept="not-significant", **how)
     margin = rw.cleaver(model, train, valid, accept="non-inferior", margin=0.5, **how)
@@ -193,6 +194,7 @@ def test_memory_is_stated_and_refused(parts, model):
         ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
         ({"strategy": "worst"}, "no strategy 'worst'"),
         ({"variants": ("newton",)}, "variants are"),
+        ({"victims": "test"}, "victims must be 'train' or 'valid'"),
         ({"measure": "nDCG@x"}, "nDCG@x"),
         ({"max_queries": 0}, "max_queries must be at least 1"),
     ],
@@ -230,6 +232,19 @@ def test_grow_and_prune(parts):
     assert model.metadata["grow_and_prune"]["size"] == 10
     with pytest.raises(rw.RankwoodError, match="1 <= keep <= grow"):
         rw.grow_and_prune(rw.LambdaMART(), train, valid, 10, grow=2, keep=4)
+
+
+def test_victims_are_chosen_by_the_data_asked_for(parts, model):
+    train, valid, _ = parts
+    seen = []
+
+    def watch(outputs, weights, queries, k):
+        seen.append(outputs.n_docs)
+        return np.arange(outputs.n_trees - k)
+
+    for victims in ("train", "valid"):
+        rw.cleaver(model, train, valid, strategy=watch, victims=victims, rates=(0.5,), search=SHORT)
+    assert seen == [train.n_docs, valid.n_docs]
 
 
 def test_pruner_scores_as_its_ensemble(parts, model):

@@ -25,6 +25,13 @@ class AcceptRule(str, Enum):
     non_inferior = "non-inferior"
 
 
+class VictimsBy(str, Enum):
+    """Where a strategy looks."""
+
+    valid = "valid"
+    train = "train"
+
+
 def prune(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")],
     train: Annotated[list[Path], typer.Option("--train", help="Data to search weights on. Several files are joined.")],
@@ -47,7 +54,12 @@ def prune(
     alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
     measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10",
     convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood",
-    refit: Annotated[bool, typer.Option("--refit", help="Also fit leaf values anew, and let both compete.")] = False,
+    victims: Annotated[
+        VictimsBy, typer.Option(help="The data that the strategy looks at: valid, or train as in the paper.")
+    ] = VictimsBy.valid,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Also fit leaf values anew, and let both compete.")
+    ] = True,
     gradient: Annotated[
         bool, typer.Option("--gradient", help="Also start the search from gradient steps, and let both compete.")
     ] = False,
@@ -85,7 +97,7 @@ def prune(
         with progress("pruning", unit="searches", quiet=as_json) as advance:
             result = cleaver(
                 ensemble, searched, judged, test=held_out, measure=measure, convention=convention, strategy=strategy,
-                rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
+                victims=victims.value, rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
                 search=LineSearch(iterations=iterations, patience=patience),
                 max_queries=max_queries, seed=seed, n_threads=threads, progress=advance,
             )  # fmt: skip

@@ -20,7 +20,7 @@ from rankwood.evaluation.significance import holm
 from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.outputs import needed_bytes, sample_queries
-from rankwood.pruning.pruner import Pruned, Pruner, Variant, checked_variants
+from rankwood.pruning.pruner import Pruned, Pruner, Variant, Victims, checked_variants
 from rankwood.pruning.refit import Refit
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.speed import seconds_per_document
@@ -38,12 +38,13 @@ def cleaver(
     measure: str | Measure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
+    victims: Victims = "valid",
     rates: Sequence[float] = RATES,
     accept: Rule = "quality",
     margin: float | None = None,
     alpha: float = 0.05,
     search: LineSearch | None = None,
-    variants: Variant | Sequence[Variant] = ("line-search",),
+    variants: Variant | Sequence[Variant] = ("line-search", "refit"),
     refit: Refit | None = None,
     max_queries: int | None = None,
     max_memory: int | None = None,
@@ -61,12 +62,14 @@ def cleaver(
     train, valid  where weights are searched, and where models are judged. `test`, if given, is only measured
     strategy      which trees go: "quality-loss", "quality-loss-greedy", "score-loss", "low-weights", "skip", "last",
                   "random", or a function (outputs, weights, queries, k) -> trees that stay
+    victims       the data that the strategy looks at. "train" is the paper's; but trees that over-fit that data are
+                  judged too kindly there, and the first ones, which generalise best, go
     rates         shares of trees to take out; every one gives a row of the table
     accept        "quality": the validation measure is at least the full model's; "not-significant": or worse, but not
                   significantly so at level `alpha`; "non-inferior": shown to lose less than `margin`
     search        a `LineSearch`: radius, samples, shrink, iterations, patience
-    variants      ways to re-weigh, all tried at every rate: "line-search"; "gradient", a line search that starts from
-                  Newton steps on lambda gradients; "refit", leaf values fitted anew after the line search
+    variants      ways to re-weigh, all tried at every rate: "line-search", the paper's; "refit", leaf values fitted
+                  anew after it; "gradient", a line search that starts from Newton steps on lambda gradients
     max_queries   at most so many queries of the training and of the validation data, drawn at random
     max_memory    bytes that leaf numbers may take; a document needs a byte or two per tree (`needed_bytes`)
     seed          of the strategy "random" and of `max_queries`
@@ -88,7 +91,7 @@ def cleaver(
     chooser = Chooser(strategy, max(counts), seed=seed)
     pruner = Pruner.of(
         model, train, valid, measure, convention, chooser, how, refit or Refit(),
-        max_memory=max_memory, n_threads=n_threads,
+        victims=victims, max_memory=max_memory, n_threads=n_threads,
     )  # fmt: skip
     tick = _Ticks(progress, 1 + len(counts) * len(names))
     pruner.victims_by(tick.of_search)
@@ -222,6 +225,7 @@ def _result(
     chosen = min(gains, key=lambda row: (row.n_trees, -row.valid), default=full)
     note = {
         "strategy": pruner.chooser.name,
+        "victims": pruner.victims,
         "measure": str(judge.measure),
         "convention": judge.convention.name,
         "accept": judge.acceptance.rule,

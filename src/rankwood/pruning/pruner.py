@@ -21,6 +21,7 @@ from rankwood.pruning.queries import Part
 from rankwood.pruning.refit import Refit, gradient_weights, refit_leaves
 from rankwood.pruning.strategies import Chooser
 
+Victims = Literal["train", "valid"]
 Variant = Literal["line-search", "gradient", "refit"]
 VARIANTS: tuple[str, ...] = get_args(Variant)
 
@@ -50,6 +51,7 @@ class Pruner:
     chooser: Chooser
     search: LineSearch
     refit: Refit = field(default_factory=Refit)
+    victims: Victims = "valid"  # the data that the strategy looks at
     _searched: FloatArray | None = None  # weights that victims are chosen by
 
     @classmethod
@@ -64,10 +66,13 @@ class Pruner:
         search: LineSearch,
         refit: Refit,
         *,
+        victims: Victims = "valid",
         max_memory: int | None = None,
         n_threads: int | None = None,
     ) -> Pruner:
         check_model(model, search)
+        if victims not in get_args(Victims):
+            raise RankwoodError(f"victims must be 'train' or 'valid', the data they are chosen by, got {victims!r}")
         check_fits(model, [train, valid], max_memory)
         parts = []
         for name, data in (("training", train), ("validation", valid)):
@@ -75,7 +80,7 @@ class Pruner:
                 parts.append(Part.of(model, data, measure, convention, max_memory=max_memory, n_threads=n_threads))
             except DataError as error:
                 raise DataError(f"{name} data: {error}") from None
-        return cls(model, parts[0], parts[1], chooser, search, refit)
+        return cls(model, parts[0], parts[1], chooser, search, refit, victims)
 
     @property
     def original(self) -> FloatArray:
@@ -100,7 +105,8 @@ class Pruner:
     ) -> list[Pruned]:
         """Take k trees out and re-weigh the rest, once for each variant; trees driven to weight 0 go as well."""
         weights = self.victims_by() if k else self.original
-        stay = self.chooser.stay(self.train.outputs, weights, self.train.queries, k) if k else np.arange(len(weights))
+        part = self.train if self.victims == "train" else self.valid
+        stay = self.chooser.stay(part.outputs, weights, part.queries, k) if k else np.arange(len(weights))
         start = np.zeros_like(self.original)
         start[stay] = self.original[stay]
         plain = line_search(self.train, self.valid, start, stay, settings=self.search, on_iteration=on_iteration)

@@ -1,6 +1,6 @@
 """Which trees go: the strategies of CLEaVER (Lucchese et al. 2016), and any function of your own.
 
-A strategy takes what the trees say (`TreeOutputs`), their weights, the training `Queries` and the number k of trees
+A strategy takes what the trees say (`TreeOutputs`), their weights, the `Queries` to go by and the number k of trees
 that go, and answers with the numbers of those that stay. Weights are never negative here: a tree with a negative one
 has negated outputs instead.
 """
@@ -43,7 +43,7 @@ def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: i
 
 
 def quality_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """Those whose removal, each on its own, leaves the best measure on training data."""
+    """Those whose removal, each on its own, leaves the best measure on the data at hand."""
     return smallest(-without_each(outputs, weights, queries, np.arange(outputs.n_trees)), k)
 
 

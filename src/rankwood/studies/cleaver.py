@@ -20,7 +20,8 @@ from rankwood.studies.sources import FoldData, Source
 MEASURE = "nDCG@10"
 FULL = "full"
 STRATEGIES = ("random", "last", "skip", "low-weights", "score-loss", "quality-loss")
-BEYOND = ("quality-loss-greedy", "quality-loss + refit")  # not in the paper
+# Not in the paper: others, victims chosen by validation data, and leaf values fitted anew.
+BEYOND = ("quality-loss-greedy", "quality-loss by validation", "quality-loss by validation + refit")
 WAYS = ("trained", "line-searched", "pruned")
 
 
@@ -84,7 +85,8 @@ class CleaverStudy:
             return self._close(model, fold, *config["closing"])
         if config["size"] != FULL:
             model = model.select(np.arange(min(config["size"], model.n_trees)))
-        strategy, _, extra = config["strategy"].partition(" + ")
+        named, _, extra = config["strategy"].partition(" + ")
+        strategy, _, judge = named.partition(" by ")
         result = cleaver(
             model,
             fold.train,
@@ -92,6 +94,7 @@ class CleaverStudy:
             test=fold.test,
             measure=MEASURE,
             strategy=strategy,
+            victims="valid" if judge == "validation" else "train",
             rates=self.rates,
             variants="refit" if extra == "refit" else "line-search",
             search=LineSearch(iterations=self.iterations),
@@ -107,7 +110,8 @@ class CleaverStudy:
     def _close(self, model: Ensemble, fold: FoldData, small: int, large: int) -> Result:
         """Three ways to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
         first, more = (model.select(np.arange(min(size, model.n_trees))) for size in (small, large))
-        how: dict[str, Any] = {"measure": MEASURE, "measure_speed": False, "n_threads": self.n_threads}
+        how: dict[str, Any] = {"measure": MEASURE, "measure_speed": False, "n_threads": self.n_threads,
+                               "victims": "train", "variants": "line-search"}  # fmt: skip
         search = LineSearch(iterations=self.iterations)
         searched = cleaver(first, fold.train, fold.valid, rates=(0.0,), search=search, **how).rows[1].ensemble
         rate = max(0.0, 1.0 - small / more.n_trees)

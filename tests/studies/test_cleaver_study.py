@@ -19,7 +19,8 @@ pytestmark = pytest.mark.native
 def study(source):
     return CleaverStudy(
         source, (1, 2), sizes=(6,), n_trees=10, n_leaves=5, learning_rate=0.2, early_stopping=10, rates=(0.3, 0.6),
-        iterations=3, n_random=2, closing=(4, 8), strategies=("random", "last", "quality-loss", "quality-loss + refit"),
+        iterations=3, n_random=2, closing=(4, 8),
+        strategies=("random", "last", "quality-loss", "quality-loss by validation + refit"),
     )  # fmt: skip
 
 
@@ -33,7 +34,8 @@ def test_outcomes_are_those_of_cleaver(study, results):
     for fold in study.folds:
         data = study.source.load(fold)
         small = rw.LambdaMART(6, 5, 0.2).fit(data.train).ensemble_
-        found = rw.cleaver(small, data.train, data.valid, rates=(0.3, 0.6), search=rw.LineSearch(iterations=3))
+        found = rw.cleaver(small, data.train, data.valid, rates=(0.3, 0.6), search=rw.LineSearch(iterations=3),
+                           variants="line-search", victims="train")  # fmt: skip
         trees.append(found.ensemble.n_trees)
         measured = rw.evaluate(found.ensemble, data.test)
         tests.append(measured["nDCG@10"])
