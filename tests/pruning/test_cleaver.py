@@ -253,3 +253,11 @@ def test_pruner_scores_as_its_ensemble(parts, model):
     for pruned in pruner.prune(9, ("line-search", "gradient", "refit")):
         outputs = pruner.valid.outputs.with_values(pruned.values)
         assert outputs.scores(pruned.weights).tolist() == pruner.ensemble(pruned).score(valid.X).tolist()
+
+
+@pytest.mark.parametrize("measure", ["nDCG(gains=(0, 5, 1, 2, 3))@5", "ERR", "RBP(p=0.5)", "nDCG(dcg='log2')@10"])
+def test_refit_and_gradient_for_other_measures(parts, model, measure):
+    train, valid, _ = parts
+    result = rw.cleaver(model, train, valid, measure=measure, rates=(0.5,), search=rw.LineSearch(iterations=2),
+                        variants=("line-search", "gradient", "refit"), measure_speed=False)  # fmt: skip
+    assert result.valid_after >= result.valid_before

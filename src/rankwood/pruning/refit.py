@@ -6,18 +6,22 @@ Both go down the smooth surrogate that LambdaMART minimises, where the line sear
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankwood import _native
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.losses import LambdaLoss
+from rankwood.evaluation.per_query import resolve
+from rankwood.losses import LambdaLoss, label_gains
 from rankwood.pruning.line_search import best_on_segment
 from rankwood.pruning.queries import Part, Queries
 
 if TYPE_CHECKING:
     from rankwood.losses import Gradients
+
+GRADED = ("nDCG", "DCG", "ERR")  # measures that tell more than relevant or not
 
 
 @dataclass(frozen=True)
@@ -101,13 +105,33 @@ def gradient_weights(
 
 
 def lambda_gradients(queries: Queries) -> Gradients:
-    """LambdaMART's gradients for the measure at hand: cut where the measure is, when it is cut."""
+    """LambdaMART's gradients for the measure at hand, at least as deep as it looks.
+
+    They are NDCG's whatever the measure, but with its gains: those of its labels, or relevant or not.
+    """
     cutoff = queries.measure.cutoff
-    gains: Literal["linear"] | None = "linear" if queries.convention.gain == "linear" else None
-    labels = np.maximum(queries.labels, 0.0)
-    return LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains=gains).prepare(
-        labels, queries.offsets, queries.document_weights, queries.query_weights, n_threads=queries.n_threads
-    )
+    loss = LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains="linear")
+    weights = queries.document_weights, queries.query_weights
+    return loss.prepare(surrogate_gains(queries), queries.offsets, *weights, n_threads=queries.n_threads)
+
+
+def surrogate_gains(queries: Queries) -> FloatArray:
+    """What every document is worth to the measure.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[0.0], [0.0], [0.0]], [-1, 1, 3], group=[3])
+    >>> surrogate_gains(Queries(data, "nDCG@10")).tolist(), surrogate_gains(Queries(data, "P(rel=2)@5")).tolist()
+    ([0.0, 1.0, 7.0], [0.0, 0.0, 1.0])
+    """
+    spec, labels = resolve(queries.measure, queries.convention), queries.labels
+    if queries.measure.name not in GRADED:
+        return (labels >= spec.relevant).astype(np.float64)
+    if spec.gain == _native.GainKind.EXP:
+        return label_gains(np.maximum(labels, 0.0))
+    if spec.gain == _native.GainKind.LINEAR:
+        return np.maximum(labels, 0.0)
+    table = np.array(spec.gains)
+    return np.where(labels >= 0.0, np.maximum(table[np.maximum(labels, 0.0).astype(np.int64)], 0.0), 0.0)
 
 
 def leaf_derivatives(
