@@ -18,10 +18,23 @@ constexpr std::size_t kMostVectors = 5;  // of lanes, what registers can hold; 2
 inline double smaller(double a, double b) { return b < a ? b : a; }
 inline double larger(double a, double b) { return b > a ? b : a; }
 
+// The n_top-th largest of q.low: so many documents never fall below it. Lows fall with i but for few, so that keeping
+// the largest in order costs little. Uses q.reach.
+inline double find_bound(const MovingQuery& q) {
+  double* largest = q.reach;
+  for (std::size_t i = 0; i < q.n; ++i) {
+    std::size_t at = i < q.n_top ? i : q.n_top;
+    const double low = q.low[i];
+    if (at == q.n_top && !(low > largest[--at])) continue;
+    for (; at > 0 && largest[at - 1] < low; --at) largest[at] = largest[at - 1];
+    largest[at] = low;
+  }
+  return largest[q.n_top - 1];
+}
+
 // Keep, in place, the documents that may be counted; returns how many. Needs the ranges of all.
 inline std::size_t keep_reachable(const MovingQuery& q) {
-  double bound = q.low[0];  // n_top documents never fall below it
-  for (std::size_t i = 1; i < q.n_top; ++i) bound = smaller(bound, q.low[i]);
+  const double bound = find_bound(q);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < q.n; ++i) {
     q.score[kept] = q.score[i];
