@@ -59,6 +59,14 @@ def test_json(rankwood, folder, tmp_path):
     assert answer["valid_after"] == after >= answer["valid_before"]
 
 
+def test_other_data_judges(rankwood, folder, tmp_path):
+    files = folder / "test.txt", folder / "valid.txt"
+    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), "--rates", "0.5", "--judge", *files, "--no-refit")
+    assert outcome.status == 0
+    assert "judged" in outcome.out
+    assert "refit" not in outcome.out
+
+
 def test_nothing_accepted_is_said(rankwood, folder, tmp_path):
     outcome = rankwood(*arguments(folder, tmp_path / "same.rw"), "--rates", "0.9", "--accept", "non-inferior",
                        "--margin", 1e-9)  # fmt: skip

@@ -117,6 +117,25 @@ def test_what_cannot_be_told_is_not_accepted():
     assert Acceptance("non-inferior", 0.9).judge(np.array([0.5]), worse, [False]) == [False]
 
 
+def test_other_data_may_judge(parts, model):
+    train, valid, judge = parts
+    result = rw.cleaver(model, train, valid, judge=judge, rates=(0.3, 0.6), search=SHORT, measure_speed=False)
+    for row in result.rows:
+        assert row.judged == row.worth == rw.evaluate(row.ensemble, judge)["nDCG@10"]
+        assert row.valid == rw.evaluate(row.ensemble, valid)["nDCG@10"]
+        if row.variant != "input":
+            assert row.accepted == (row.judged >= result.rows[0].judged)
+            assert row.p_valid == rw.compare(model, row.ensemble, judge).p_randomisation
+    kept, aside = valid.split(0.6, seed=0)
+    one = rw.cleaver(model, train, valid, judge=0.4, rates=(0.3,), search=SHORT, measure_speed=False)
+    two = rw.cleaver(model, train, kept, judge=aside, rates=(0.3,), search=SHORT, measure_speed=False)
+    assert one.table == two.table
+    with pytest.raises(rw.DataError, match="fraction must lie between 0 and 1"):
+        rw.cleaver(model, train, valid, judge=1.5)
+    with pytest.raises(rw.DataError, match="judge must be a Dataset"):
+        rw.cleaver(model, train, valid, judge="test")
+
+
 def test_metadata_says_what_was_done(parts, model):
     train, valid, _ = parts
     result = rw.cleaver(

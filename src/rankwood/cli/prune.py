@@ -38,6 +38,9 @@ def prune(
     valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are judged on.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None,
+    judge: Annotated[
+        list[Path] | None, typer.Option("--judge", help="Data that smaller models are judged on instead of --valid.")
+    ] = None,
     strategy: Annotated[
         str,
         typer.Option(
@@ -91,12 +94,13 @@ def prune(
     loaded = load_models([model])
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     searched, judged = (load_data(paths, loaded, **reading) for paths in (train, valid))
-    held_out = load_data(test, loaded, **reading) if test else None
+    judging, held_out = (load_data(paths, loaded, **reading) if paths else None for paths in (judge, test))
     (ensemble,) = loaded.values()
     try:
         with progress("pruning", unit="searches", quiet=as_json) as advance:
             result = cleaver(
-                ensemble, searched, judged, test=held_out, measure=measure, convention=convention, strategy=strategy,
+                ensemble, searched, judged, test=held_out, judge=judging,
+                measure=measure, convention=convention, strategy=strategy,
                 victims=victims.value, rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
                 search=LineSearch(iterations=iterations, patience=patience),
                 max_queries=max_queries, seed=seed, n_threads=threads, progress=advance,
@@ -144,7 +148,17 @@ def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
 def _print(result: CleaverResult) -> None:
     several = len({row.variant for row in result.rows}) > 2
     with_test = result.rows[0].test is not None
-    columns = ["rate", *["variant"] * several, "trees", "train", "valid", "p", *["test", "p (test)"] * with_test]
+    judged = result.rows[0].judged is not None
+    columns = [
+        "rate",
+        *["variant"] * several,
+        "trees",
+        "train",
+        "valid",
+        *["judged"] * judged,
+        "p",
+        *["test", "p (test)"] * with_test,
+    ]
     columns += [*["p (inferior)"] * (result.rule.margin is not None), "speed-up", ""]
     rows = []
     for row in result.rows:
@@ -152,7 +166,8 @@ def _print(result: CleaverResult) -> None:
         rows.append([
             "input" if row.variant == "input" else f"{row.rate:.0%}",
             *[row.variant] * several,
-            f"{row.n_trees:,}", f"{row.train:.4f}", f"{row.valid:.4f}", _p(row.p_valid),
+            f"{row.n_trees:,}", f"{row.train:.4f}", f"{row.valid:.4f}", *[_number(row.judged)] * judged,
+            _p(row.p_valid),
             *([_number(row.test), _p(row.p_test)] if with_test else []),
             *[_p(row.p_inferior)] * (result.rule.margin is not None),
             "" if row.speed_up is None else f"{row.speed_up:.2f}x", mark,

@@ -35,6 +35,7 @@ def cleaver(
     valid: Dataset,
     *,
     test: Dataset | None = None,
+    judge: Dataset | float | None = None,
     measure: str | Measure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
@@ -59,7 +60,10 @@ def cleaver(
     `result.accepted` says so. With the default rule the result is never worse on validation data than the input.
 
     model         an Ensemble, or a fitted ranker
-    train, valid  where weights are searched, and where models are judged. `test`, if given, is only measured
+    train, valid  where weights are searched, and where searches are stopped and models judged
+    judge         where models are judged instead: data, or a share of the validation queries, which is set aside.
+                  Validation data that also chose victims and weights is too kind to them
+    test          is only measured
     strategy      which trees go: "quality-loss", "quality-loss-greedy", "score-loss", "low-weights", "skip", "last",
                   "random", or a function (outputs, weights, queries, k) -> trees that stay
     victims       the data that the strategy looks at. "train" is the paper's; but trees that over-fit that data are
@@ -85,6 +89,10 @@ def cleaver(
     acceptance, names = Acceptance(accept, margin, alpha), checked_variants(variants)  # type: ignore[arg-type]
     train, valid = (sample_queries(_checked(data, name), max_queries, seed=seed)
                     for data, name in ((train, "train"), (valid, "valid")))  # fmt: skip
+    if isinstance(judge, (int, float)):
+        valid, judge = valid.split(1.0 - judge, seed=seed)
+    elif judge is not None:
+        _checked(judge, "judge")
     shares, how = checked_rates(rates), LineSearch() if search is None else search
     n_trees = getattr(model, "n_trees", 0)
     counts = [min(round(rate * n_trees), max(n_trees - 1, 0)) for rate in shares]
@@ -96,13 +104,15 @@ def cleaver(
     tick = _Ticks(progress, 1 + len(counts) * len(names))
     pruner.victims_by(tick.of_search)
     tick.next()
-    judge = _Judge(pruner, valid, test, parse_measure(measure), Convention.get(convention), acceptance, n_threads)
+    bench = _Judge(
+        pruner, valid, judge, test, parse_measure(measure), Convention.get(convention), acceptance, n_threads
+    )
     found: list[tuple[float, Pruned]] = []
     for rate, k in zip(shares, counts, strict=True):
         found += [(rate, pruned) for pruned in pruner.prune(k, names, tick.of_search)]
         tick.next(len(names))
-    rows = judge.rows(found, speed=measure_speed)
-    return _result(pruner, judge, rows, how, train, valid, seed)
+    rows = bench.rows(found, speed=measure_speed)
+    return _result(pruner, bench, rows, how, train, valid, seed)
 
 
 def checked_rates(rates: Sequence[float]) -> list[float]:
@@ -139,12 +149,13 @@ class _Ticks:
 
 
 class _Judge:
-    """Measures models on validation and test data against the full one."""
+    """Measures models on the data that judges and on test data, against the full one."""
 
     def __init__(
         self,
         pruner: Pruner,
         valid: Dataset,
+        judge: Dataset | None,
         test: Dataset | None,
         measure: Measure,
         convention: Convention,
@@ -154,24 +165,28 @@ class _Judge:
         self.pruner, self.test, self.measure, self.convention = pruner, test, measure, convention
         self.acceptance, self._n_threads = acceptance, n_threads
         self._X = aligned_features(pruner.model, valid)
-        self._weights = pruner.valid.queries.query_weights
-        self.full_values = pruner.valid.values(pruner.original)
+        self.judge = judge
+        judged, self._full = self._judged(pruner.model, pruner.original, pruner.valid.outputs.values)
         self.full = Row(
             rate=0.0,
             variant="input",
             n_trees=pruner.model.n_trees,
             train=pruner.train.quality(pruner.original),
             valid=pruner.valid.quality(pruner.original),
+            judged=judged,
             ensemble=pruner.model,
         )
-        self._test_full = None if test is None else self._on_test(pruner.model)
+        self._test_full = None if test is None else self._on(test, pruner.model)
 
     def rows(self, found: Sequence[tuple[float, Pruned]], *, speed: bool) -> list[Row]:
         """The full model, and then every pruned one."""
         models = [self.pruner.ensemble(pruned) for _, pruned in found]
-        values = [self.pruner.valid.with_values(p.values).values(p.weights) for _, p in found]
-        full, others = weighted(self.full_values, self._weights), [weighted(v, self._weights) for v in values]
-        better = [pruned.valid >= self.full.valid for _, pruned in found]
+        judged = [self._judged(m, p.weights, p.values) for m, (_, p) in zip(models, found, strict=True)]
+        full, others = self._full, [values for _, values in judged]
+        better = [
+            pruned.valid >= self.full.valid if mean is None else mean >= (self.full.judged or 0.0)
+            for (_, pruned), (mean, _) in zip(found, judged, strict=True)
+        ]
         passed = self.acceptance.judge(full, others, better)
         p_values = [p_difference(full, other) for other in others]
         corrected: list[Any] = list(holm(p_values)) if None not in p_values else [None] * len(found)
@@ -187,6 +202,7 @@ class _Judge:
                     n_trees=models[i].n_trees,
                     train=pruned.train,
                     valid=pruned.valid,
+                    judged=judged[i][0],
                     ensemble=models[i],
                     speed_up=None if times is None else times[0] / times[i + 1],
                     p_valid=p_values[i],
@@ -205,13 +221,19 @@ class _Judge:
         full_mean, full_values = self._test_full
         columns: list[dict[str, Any]] = [{"test": full_mean}]
         for model in models:
-            mean, values = self._on_test(model)
+            mean, values = self._on(self.test, model)
             columns.append({"test": mean, "p_test": p_difference(full_values, values)})
         return columns
 
-    def _on_test(self, model: Ensemble) -> tuple[float, FloatArray]:
-        assert self.test is not None
-        found = evaluate(model, self.test, self.measure, convention=self.convention, n_threads=self._n_threads)
+    def _judged(self, model: Ensemble, weights: FloatArray, values: FloatArray) -> tuple[float | None, FloatArray]:
+        """Mean on the data that judges, None when that is the validation data; and values of its queries."""
+        if self.judge is not None:
+            return self._on(self.judge, model)
+        valid = self.pruner.valid
+        return None, weighted(valid.with_values(values).values(weights), valid.queries.query_weights)
+
+    def _on(self, data: Dataset, model: Ensemble) -> tuple[float, FloatArray]:
+        found = evaluate(model, data, self.measure, convention=self.convention, n_threads=self._n_threads)
         name = str(self.measure)
         return found.means[name], weighted(found.per_query[name], found.query_weights)
 
@@ -221,8 +243,8 @@ def _result(
 ) -> CleaverResult:
     """Choose the smallest accepted model, the better one of two that are as small, and note what was done."""
     full = rows[0]
-    gains = [row for row in rows[1:] if row.accepted and (row.n_trees < full.n_trees or row.valid > full.valid)]
-    chosen = min(gains, key=lambda row: (row.n_trees, -row.valid), default=full)
+    gains = [row for row in rows[1:] if row.accepted and (row.n_trees < full.n_trees or row.worth > full.worth)]
+    chosen = min(gains, key=lambda row: (row.n_trees, -row.worth), default=full)
     note = {
         "strategy": pruner.chooser.name,
         "victims": pruner.victims,

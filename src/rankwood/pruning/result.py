@@ -17,8 +17,9 @@ class Row:
     rate        share of the trees that was taken out; trees driven to weight 0 are gone besides
     variant     how the rest was re-weighed; "input" is the full model
     speed_up    time of scoring with the full model over that with this one, each with its fastest engine
-    p_valid, p_test   of the randomisation test that it differs from the full model; `p_holm` is p_valid corrected for
-                the number of rows (Holm)
+    judged      the measure on the data that judges, when that is not the validation data
+    p_valid, p_test   of the randomisation test that it differs from the full model, on the data that judges and on test
+                data; `p_holm` is p_valid corrected for the number of rows (Holm)
     p_inferior  of the test that it is worse by the margin or more: small is good
     accepted    whether it passes the rule
     """
@@ -29,6 +30,7 @@ class Row:
     train: float
     valid: float
     ensemble: Ensemble
+    judged: float | None = None
     test: float | None = None
     speed_up: float | None = None
     p_valid: float | None = None
@@ -36,6 +38,11 @@ class Row:
     p_test: float | None = None
     p_inferior: float | None = None
     accepted: bool = True
+
+    @property
+    def worth(self) -> float:
+        """The measure on the data that judges."""
+        return self.valid if self.judged is None else self.judged
 
     def with_(self, **changes: Any) -> Row:
         return replace(self, **changes)
