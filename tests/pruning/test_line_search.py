@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -125,6 +127,21 @@ def test_quality_is_that_of_evaluate():
     one = part(model, data)
     assert one.quality(unsigned_weights(model)) == rw.evaluate(model, data)["nDCG@10"]
     assert one.outputs.scores(unsigned_weights(model)).tolist() == model.score(data.X).tolist()
+
+
+def test_outputs_are_checked():
+    data = rw.make_ranking(n_queries=3, docs_per_query=5, n_features=5, seed=1)
+    outputs = part(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=5), data).outputs
+    with pytest.raises(rw.ModelError, match="one entry per leaf"):
+        outputs.with_values(np.ones(3))
+    with pytest.raises(rw.ModelError, match="tree 0 has no leaf 2"):
+        replace(outputs, codes=np.full_like(outputs.codes, 2))
+    with pytest.raises(ValueError, match="trees must hold numbers of trees"):
+        outputs.leaf_sums(np.ones(outputs.n_docs), np.array([1]))
+    with pytest.raises(ValueError, match="weights must have one entry per tree"):
+        outputs.scores(np.ones(2))
+    with pytest.raises(ValueError, match="deltas must have one row per tree"):
+        Queries(data).along(outputs, outputs.scores([1.0]), np.array([0]), np.ones((2, 3)))
 
 
 def test_queries_that_count_for_nothing():

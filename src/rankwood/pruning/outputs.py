@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,12 @@ class TreeOutputs:
 
     def with_values(self, values: FloatArray) -> TreeOutputs:
         """The same leaves with other values."""
-        return replace(self, values=np.ascontiguousarray(values, LEAF_VALUE))
+        array = np.ascontiguousarray(values, LEAF_VALUE)
+        if array.shape != self.values.shape:
+            raise ModelError(f"values must have one entry per leaf ({len(self.values)}), got shape {array.shape}")
+        other = copy(self)  # whose codes need not be checked again
+        object.__setattr__(other, "values", array)
+        return other
 
     def as_tree(self, output: FloatArray) -> TreeOutputs:
         """One tree with a leaf for every document, whose output is given."""
