@@ -77,7 +77,7 @@ def issue_shape(args: argparse.Namespace, train: rw.Dataset, valid: rw.Dataset, 
         wall, cpu, result = timed(
             lambda strategy=strategy: rw.cleaver(
                 model, train, valid, strategy=strategy, rates=(0.5,), measure_speed=False, n_threads=args.threads,
-                victims="train", variants="line-search",
+                victims="train", variants="line-search", judge=None,
                 search=LineSearch(iterations=args.iterations, patience=args.iterations),
             ),
             args.repeats,

@@ -120,16 +120,31 @@ def test_what_cannot_be_told_is_not_accepted():
 def test_other_data_may_judge(parts, model):
     train, valid, judge = parts
     result = rw.cleaver(model, train, valid, judge=judge, rates=(0.3, 0.6), search=SHORT, measure_speed=False)
+    full = result.rows[0]
     for row in result.rows:
         assert row.judged == row.worth == rw.evaluate(row.ensemble, judge)["nDCG@10"]
         assert row.valid == rw.evaluate(row.ensemble, valid)["nDCG@10"]
         if row.variant != "input":
-            assert row.accepted == (row.judged >= result.rows[0].judged)
+            assert row.accepted == (row.judged >= full.judged and row.valid >= full.valid)
             assert row.p_valid == rw.compare(model, row.ensemble, judge).p_randomisation
+
+
+def test_queries_are_set_aside_to_judge_by(parts, model):
+    train, valid, more = parts
     kept, aside = valid.split(0.6, seed=0)
-    one = rw.cleaver(model, train, valid, judge=0.4, rates=(0.3,), search=SHORT, measure_speed=False)
-    two = rw.cleaver(model, train, kept, judge=aside, rates=(0.3,), search=SHORT, measure_speed=False)
-    assert one.table == two.table
+    how = {"rates": (0.3,), "search": SHORT, "measure_speed": False}
+    one = rw.cleaver(model, train, valid, judge=0.4, **how)
+    two = rw.cleaver(model, train, kept, judge=aside, **how)
+    assert [row.judged for row in one.rows] == [row.judged for row in two.rows]
+    assert [row.ensemble for row in one.rows] == [row.ensemble for row in two.rows]
+    assert one.valid_before == rw.evaluate(model, valid)["nDCG@10"]
+    assert rw.cleaver(model, train, valid, **how).rows[0].judged is None  # too few queries
+    large = rw.Dataset(np.concatenate([valid.X, more.X]), np.concatenate([valid.y, more.y]),
+                       group=np.diff(np.concatenate([valid.offsets, more.offsets[1:] + valid.n_docs])))  # fmt: skip
+    halved, named = (rw.cleaver(model, train, large, judge=judge, **how) for judge in ("auto", 0.5))
+    assert halved.table == named.table
+    assert halved.rows[0].judged is not None
+    assert halved.valid_after == rw.evaluate(halved.ensemble, large)["nDCG@10"] >= halved.valid_before
     with pytest.raises(rw.DataError, match="fraction must lie between 0 and 1"):
         rw.cleaver(model, train, valid, judge=1.5)
     with pytest.raises(rw.DataError, match="judge must be a Dataset"):

@@ -39,7 +39,11 @@ def prune(
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None,
     judge: Annotated[
-        list[Path] | None, typer.Option("--judge", help="Data that smaller models are judged on instead of --valid.")
+        list[Path] | None, typer.Option("--judge", help="Data set aside to judge smaller models by.")
+    ] = None,
+    judge_share: Annotated[
+        float | None,
+        typer.Option(help="Share of the --valid queries to judge by; 0: none. Half of them unless given."),
     ] = None,
     strategy: Annotated[
         str,
@@ -87,6 +91,8 @@ def prune(
     from rankwood.pruning.strategies import Chooser
 
     check_writable(output)
+    if judge and judge_share is not None:
+        raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
     shares = checked_rates(RATES if rates is None else _shares(rates))
     Acceptance(accept.value, margin, alpha)  # what is wrong is said before files are read
     Chooser(strategy, 0)
@@ -94,7 +100,10 @@ def prune(
     loaded = load_models([model])
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     searched, judged = (load_data(paths, loaded, **reading) for paths in (train, valid))
-    judging, held_out = (load_data(paths, loaded, **reading) if paths else None for paths in (judge, test))
+    held_out = load_data(test, loaded, **reading) if test else None
+    judging: Any = "auto" if judge_share is None else judge_share or None
+    if judge:
+        judging = load_data(judge, loaded, **reading)
     (ensemble,) = loaded.values()
     try:
         with progress("pruning", unit="searches", quiet=as_json) as advance:

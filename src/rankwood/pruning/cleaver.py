@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.speed import seconds_per_document
 from rankwood.pruning.strategies import Chooser, Strategy
 
+FEWEST_TO_SPLIT = 40  # validation queries; with fewer, halves are too small to choose or to judge by
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 
 
@@ -35,7 +36,7 @@ def cleaver(
     valid: Dataset,
     *,
     test: Dataset | None = None,
-    judge: Dataset | float | None = None,
+    judge: Dataset | float | Literal["auto"] | None = "auto",
     measure: str | Measure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
@@ -61,8 +62,10 @@ def cleaver(
 
     model         an Ensemble, or a fitted ranker
     train, valid  where weights are searched, and where searches are stopped and models judged
-    judge         where models are judged instead: data, or a share of the validation queries, which is set aside.
-                  Validation data that also chose victims and weights is too kind to them
+    judge         data that is set aside to judge by, as what chose victims and weights is too kind to them: a share of
+                  the validation queries, or other data; None: validation data judges what it chose, as in the paper.
+                  "auto" sets half of the queries aside when there are at least 40. Where it judges, a model must be as
+                  good there *and* on all of the validation data
     test          is only measured
     strategy      which trees go: "quality-loss", "quality-loss-greedy", "score-loss", "low-weights", "skip", "last",
                   "random", or a function (outputs, weights, queries, k) -> trees that stay
@@ -89,10 +92,7 @@ def cleaver(
     acceptance, names = Acceptance(accept, margin, alpha), checked_variants(variants)  # type: ignore[arg-type]
     train, valid = (sample_queries(_checked(data, name), max_queries, seed=seed)
                     for data, name in ((train, "train"), (valid, "valid")))  # fmt: skip
-    if isinstance(judge, (int, float)):
-        valid, judge = valid.split(1.0 - judge, seed=seed)
-    elif judge is not None:
-        _checked(judge, "judge")
+    whole, (valid, judging) = valid, _set_aside(valid, judge, seed)
     shares, how = checked_rates(rates), LineSearch() if search is None else search
     n_trees = getattr(model, "n_trees", 0)
     counts = [min(round(rate * n_trees), max(n_trees - 1, 0)) for rate in shares]
@@ -105,7 +105,7 @@ def cleaver(
     pruner.victims_by(tick.of_search)
     tick.next()
     bench = _Judge(
-        pruner, valid, judge, test, parse_measure(measure), Convention.get(convention), acceptance, n_threads
+        pruner, whole, judging, test, parse_measure(measure), Convention.get(convention), acceptance, n_threads
     )
     found: list[tuple[float, Pruned]] = []
     for rate, k in zip(shares, counts, strict=True):
@@ -130,6 +130,16 @@ def _checked(data: Any, name: str) -> Dataset:
     if not isinstance(data, Dataset):
         raise DataError(f"{name} must be a Dataset, with labels and queries, got {type(data).__name__}")
     return data
+
+
+def _set_aside(valid: Dataset, judge: Any, seed: int) -> tuple[Dataset, Dataset | None]:
+    """The validation data to choose by, and the data to judge by; None: the same."""
+    if judge is None or (judge == "auto" and valid.n_queries < FEWEST_TO_SPLIT):
+        return valid, None
+    if judge == "auto" or isinstance(judge, (int, float)):
+        chooses, judges = valid.split(1.0 - (0.5 if judge == "auto" else judge), seed=seed)
+        return chooses, judges
+    return valid, _checked(judge, "judge")
 
 
 class _Ticks:
@@ -165,14 +175,14 @@ class _Judge:
         self.pruner, self.test, self.measure, self.convention = pruner, test, measure, convention
         self.acceptance, self._n_threads = acceptance, n_threads
         self._X = aligned_features(pruner.model, valid)
-        self.judge = judge
+        self.judge, self._valid = judge, valid
         judged, self._full = self._judged(pruner.model, pruner.original, pruner.valid.outputs.values)
         self.full = Row(
             rate=0.0,
             variant="input",
             n_trees=pruner.model.n_trees,
             train=pruner.train.quality(pruner.original),
-            valid=pruner.valid.quality(pruner.original),
+            valid=self._on_valid(pruner.model, pruner.valid.quality(pruner.original)),
             judged=judged,
             ensemble=pruner.model,
         )
@@ -183,9 +193,10 @@ class _Judge:
         models = [self.pruner.ensemble(pruned) for _, pruned in found]
         judged = [self._judged(m, p.weights, p.values) for m, (_, p) in zip(models, found, strict=True)]
         full, others = self._full, [values for _, values in judged]
+        valid = [self._on_valid(m, pruned.valid) for m, (_, pruned) in zip(models, found, strict=True)]
         better = [
-            pruned.valid >= self.full.valid if mean is None else mean >= (self.full.judged or 0.0)
-            for (_, pruned), (mean, _) in zip(found, judged, strict=True)
+            value >= self.full.valid and (mean is None or self.full.judged is None or mean >= self.full.judged)
+            for value, (mean, _) in zip(valid, judged, strict=True)
         ]
         passed = self.acceptance.judge(full, others, better)
         p_values = [p_difference(full, other) for other in others]
@@ -201,7 +212,7 @@ class _Judge:
                     variant=pruned.variant,
                     n_trees=models[i].n_trees,
                     train=pruned.train,
-                    valid=pruned.valid,
+                    valid=valid[i],
                     judged=judged[i][0],
                     ensemble=models[i],
                     speed_up=None if times is None else times[0] / times[i + 1],
@@ -231,6 +242,12 @@ class _Judge:
             return self._on(self.judge, model)
         valid = self.pruner.valid
         return None, weighted(valid.with_values(values).values(weights), valid.queries.query_weights)
+
+    def _on_valid(self, model: Ensemble, chosen_by: float) -> float:
+        """Measure on all of the validation data; that on the part that chose is known."""
+        if self.pruner.valid.queries.n_queries == self._valid.n_queries:
+            return chosen_by
+        return self._on(self._valid, model)[0]
 
     def _on(self, data: Dataset, model: Ensemble) -> tuple[float, FloatArray]:
         found = evaluate(model, data, self.measure, convention=self.convention, n_threads=self._n_threads)

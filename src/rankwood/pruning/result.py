@@ -17,7 +17,8 @@ class Row:
     rate        share of the trees that was taken out; trees driven to weight 0 are gone besides
     variant     how the rest was re-weighed; "input" is the full model
     speed_up    time of scoring with the full model over that with this one, each with its fastest engine
-    judged      the measure on the data that judges, when that is not the validation data
+    valid       the measure on all of the validation data
+    judged      on the data that judges, when some is set aside for that
     p_valid, p_test   of the randomisation test that it differs from the full model, on the data that judges and on test
                 data; `p_holm` is p_valid corrected for the number of rows (Holm)
     p_inferior  of the test that it is worse by the margin or more: small is good

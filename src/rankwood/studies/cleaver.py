@@ -92,6 +92,7 @@ class CleaverStudy:
             fold.train,
             fold.valid,
             test=fold.test,
+            judge=None,
             measure=MEASURE,
             strategy=strategy,
             victims="valid" if judge == "validation" else "train",
@@ -111,7 +112,7 @@ class CleaverStudy:
         """Three ways to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
         first, more = (model.select(np.arange(min(size, model.n_trees))) for size in (small, large))
         how: dict[str, Any] = {"measure": MEASURE, "measure_speed": False, "n_threads": self.n_threads,
-                               "victims": "train", "variants": "line-search"}  # fmt: skip
+                               "judge": None, "victims": "train", "variants": "line-search"}  # fmt: skip
         search = LineSearch(iterations=self.iterations)
         searched = cleaver(first, fold.train, fold.valid, rates=(0.0,), search=search, **how).rows[1].ensemble
         rate = max(0.0, 1.0 - small / more.n_trees)
