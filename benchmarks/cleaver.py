@@ -26,7 +26,7 @@ import numpy as np
 import rankwood as rw
 from rankwood.isa import active_isa, available_isas
 from rankwood.machine import cpu_name
-from rankwood.pruning.line_search import LineSearch, promising_weights
+from rankwood.pruning.line_search import LineSearch, Point, promising_weights
 from rankwood.pruning.outputs import unsigned_weights
 from rankwood.pruning.queries import Part
 
@@ -114,8 +114,8 @@ def growth(args: argparse.Namespace, train: rw.Dataset, model: rw.Ensemble) -> N
             data = train.select_queries(range(max(1, int(queries * train.n_queries))))
             part = Part.of(some, data, "nDCG@10", "rankwood", n_threads=args.threads)
             weights = unsigned_weights(some)
-            trees, radius = np.arange(some.n_trees), 2 * weights.mean()
-            call = lambda part=part, w=weights, t=trees, r=radius: promising_weights(part, w, t, r, 20)  # noqa: E731
+            trees, radius, start = np.arange(some.n_trees), 2 * weights.mean(), Point.at(part, weights)
+            call = lambda part=part, s=start, t=trees, r=radius: promising_weights(part, s, t, r, 20)  # noqa: E731
             _, cpu, _ = timed(call, 3)
             size = some.n_trees * data.n_docs / 1e6
             print(f"  {some.n_trees:5} trees{data.n_docs:9,} documents{1e3 * cpu:9.1f} ms{1e3 * cpu / size:9.2f} ms")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from oracles import cleaver as oracle
-from rankwood.pruning.line_search import LineSearch, best_on_segment, line_search, promising_weights
+from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search, promising_weights
 from rankwood.pruning.outputs import unsigned_weights
 from rankwood.pruning.queries import Part, Queries
 from strategies.pruning import models_and_data, rankings
@@ -59,10 +59,11 @@ def test_threads_do_not_matter(measure):
     found = []
     for n_threads in (1, 2, 3, 7, 13):
         one = part(model, data, measure, n_threads=n_threads)
-        promising = promising_weights(one, weights, np.arange(12), 0.2, 20)
-        moved, quality = best_on_segment(one, weights, promising, 20)
+        start = Point.at(one, weights)
+        promising = promising_weights(one, start, np.arange(12), 0.2, 20)
+        moved = best_on_segment(one, start, promising, 20)
         searched = line_search(one, one, weights, settings=LineSearch(iterations=4))
-        found.append((promising.tolist(), moved.tolist(), quality, searched))
+        found.append((promising.tolist(), moved.weights.tolist(), moved.quality, searched))
     for other in found[1:]:
         assert other[:3] == found[0][:3]
         assert other[3].weights.tolist() == found[0][3].weights.tolist()

@@ -84,57 +84,68 @@ def line_search(
     """
     how = LineSearch() if settings is None else settings
     trees = np.arange(len(weights)) if trees is None else trees
-    current = np.array(weights, dtype=np.float64)
-    quality = quality_before = train.quality(current)
-    best_valid = valid_before = valid.quality(current)
-    best, best_train = current, quality
-    radius, failures, history = how.first_radius(current[trees]), 0, list[tuple[float, float]]()
+    start = current = best = Point.at(train, np.array(weights, dtype=np.float64))
+    best_valid = valid_before = valid.quality(current.weights)
+    radius, failures, history = how.first_radius(current.weights[trees]), 0, list[tuple[float, float]]()
     for iteration in range(how.iterations):
         promising = promising_weights(train, current, trees, radius, how.samples)
-        moved, moved_quality = best_on_segment(train, current, promising, how.samples)
+        moved = best_on_segment(train, current, promising, how.samples)
         failures += 1
-        if moved_quality > quality:
-            current, quality = moved, moved_quality
-            value = valid.quality(current)
-            history.append((quality, value))
+        value = history[-1][1] if history else valid_before
+        if moved.quality > current.quality:
+            current = moved
+            value = valid.quality(current.weights)
             if value > best_valid:
-                best, best_train, best_valid, failures = current, quality, value, 0
-        else:
-            history.append((quality, history[-1][1] if history else best_valid))
+                best, best_valid, failures = current, value, 0
+        history.append((current.quality, value))
         radius *= how.shrink
         if on_iteration is not None:
             on_iteration(iteration + 1, how.iterations)
         if failures >= how.patience:
             break
-    return Searched(best, best_train, best_valid, quality_before, valid_before, len(history), tuple(history))
+    return Searched(best.weights, best.quality, best_valid, start.quality, valid_before, len(history), tuple(history))
 
 
-def promising_weights(train: Part, weights: FloatArray, trees: IndexArray, radius: float, samples: int) -> FloatArray:
+@dataclass(frozen=True)
+class Point:
+    """Weights, the scores they give training documents, and the measure of these."""
+
+    weights: FloatArray
+    scores: FloatArray
+    quality: float
+
+    @classmethod
+    def at(cls, train: Part, weights: FloatArray) -> Point:
+        scores = train.outputs.scores(weights)
+        return cls(weights, scores, train.queries.quality(scores))
+
+
+def promising_weights(train: Part, point: Point, trees: IndexArray, radius: float, samples: int) -> FloatArray:
     """For every tree, all others held, the best of `samples` weights within `radius`, equally spaced and not negative.
 
     A tree keeps its weight unless another is better; of equally good ones it takes the nearest.
     """
-    now = weights[trees]
+    now = point.weights[trees]
     tried = np.linspace(np.maximum(now - radius, 0.0), now + radius, samples, axis=1)
     deltas = tried - now[:, None]
-    found, standing_still = train.queries.along(train.outputs, train.outputs.scores(weights), trees, deltas)
+    found, standing_still = train.queries.along(train.outputs, point.scores, trees, deltas)
     best = found.max(axis=1)
     nearest = np.where(found == best[:, None], np.abs(deltas), np.inf).argmin(axis=1)
-    promising: FloatArray = weights.copy()
+    promising: FloatArray = point.weights.copy()
     promising[trees] = np.where(best > standing_still, tried[np.arange(len(trees)), nearest], now)
     return promising
 
 
-def best_on_segment(train: Part, start: FloatArray, end: FloatArray, samples: int) -> tuple[FloatArray, float]:
-    """The best of `samples` points on the way from `start` to `end`, the end included, and its training measure.
+def best_on_segment(train: Part, point: Point, end: FloatArray, samples: int) -> Point:
+    """The best of `samples` points on the way from `point` to the weights `end`, these included.
 
-    Points are compared by scores that are interpolated; the one taken is measured by its own.
+    They are compared by scores that are interpolated; the one taken is measured by its own.
     """
-    if np.array_equal(start, end):
-        return start, train.quality(start)
-    scores, direction = train.outputs.scores(start), train.outputs.as_tree(train.outputs.direction(end - start))
+    if np.array_equal(point.weights, end):
+        return point
+    change = end - point.weights
+    direction = train.outputs.as_tree(train.outputs.direction(change))
     steps = np.arange(1, samples + 1) / samples
-    found, _ = train.queries.along(direction, scores, np.zeros(1, np.int64), steps[None])
+    found, _ = train.queries.along(direction, point.scores, np.zeros(1, np.int64), steps[None])
     step = steps[int(np.argmax(found[0]))]
-    weights = end if step == 1.0 else start + step * (end - start)
-    return weights, train.quality(weights)
+    return Point.at(train, end if step == 1.0 else point.weights + step * change)

@@ -15,7 +15,7 @@ from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.per_query import resolve
 from rankwood.losses import LambdaLoss, label_gains
-from rankwood.pruning.line_search import best_on_segment
+from rankwood.pruning.line_search import Point, best_on_segment
 from rankwood.pruning.queries import Part, Queries
 
 if TYPE_CHECKING:
@@ -87,21 +87,20 @@ def gradient_weights(
     the training measure, is moved to, as long as that is better.
     """
     gradients = lambda_gradients(train.queries)
-    current: FloatArray = weights.copy()
-    quality = train.quality(weights)
+    current = Point.at(train, weights)
     for _ in range(steps):
-        first, second = leaf_derivatives(train, current, trees, gradients)
+        first, second = leaf_derivatives(train, current.weights, trees, gradients)
         values, starts = train.outputs.values, train.outputs.leaf_offsets[:-1]
         slope = np.add.reduceat(first * values, starts)[trees]
         curvature = np.add.reduceat(second * values**2, starts)[trees]
         newton = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0.0)
-        target = current.copy()
-        target[trees] = np.maximum(current[trees] + newton, 0.0)
-        moved, moved_quality = best_on_segment(train, current, target, samples)
-        if not moved_quality > quality:
+        target = current.weights.copy()
+        target[trees] = np.maximum(current.weights[trees] + newton, 0.0)
+        moved = best_on_segment(train, current, target, samples)
+        if not moved.quality > current.quality:
             break
-        current, quality = moved, moved_quality
-    return current
+        current = moved
+    return current.weights
 
 
 def lambda_gradients(queries: Queries) -> Gradients:
