@@ -17,7 +17,7 @@ LAYERS: list[set[str]] = [
     {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree"},
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial", "formats"},
     {"evaluation", "trees", "verification"},
-    {"learners"},
+    {"learners", "pruning"},
     {"studies"},
     {"cli", "__main__"},
 ]

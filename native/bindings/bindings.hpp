@@ -39,5 +39,6 @@ void bind_compiled(nb::module_& m);
 void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_forest(nb::module_& m);
+void bind_pruning(nb::module_& m);
 
 }  // namespace rankwood

@@ -25,4 +25,5 @@ NB_MODULE(_native, m) {
   bind_learner(m);
   bind_losses(m);
   bind_forest(m);
+  bind_pruning(m);
 }

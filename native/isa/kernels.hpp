@@ -54,6 +54,27 @@ struct RankedQuery {
   double *lambda, *weight;  // OUT, n entries; without the factors sigma and sigma^2
 };
 
+constexpr std::size_t kLineLanes = 8;  // arrays with one entry per weight have room for a multiple of it
+
+// One query while the weight of one tree moves by each of several deltas (line_dcg.inl). Documents by decreasing
+// current score, ties in document order: a head of the query that holds all that can ever be among the first n_top.
+struct MovingQuery {
+  std::size_t n;               // documents
+  std::size_t n_top;           // those that count at a time; at most n
+  double *score, *slope;       // of each document; used up
+  std::uint32_t* doc;          // number in the query; used up
+  double* gain;                // used up
+  const double* delta;         // one per lane
+  std::size_t n_lanes;         // deltas
+  double least, most;          // of the deltas and 0
+  const double* discount;      // n_top entries
+  double *low, *high, *reach;  // scratch: n entries
+  double* at;                  // scratch: n * kLineRoom entries
+  std::int64_t* rank;          // scratch: n * kLineRoom entries
+  double* dcg;                 // OUT, one per lane
+};
+constexpr std::size_t kLineRoom = 40;  // weights worked on at a time, at most
+
 struct Kernels {
   const char* name;
 
@@ -75,7 +96,8 @@ struct Kernels {
                              bool has_missing, std::int64_t total, const SplitRules& rules) noexcept;
   double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
   void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
-                    std::int32_t* left) noexcept;  // left_sums.inl
+                    std::int32_t* left) noexcept;       // left_sums.inl
+  bool (*line_dcg)(const MovingQuery& query) noexcept;  // line_dcg.inl: false when all of dcg would be as it is now
 
   ScoringKernels scoring;
 };

@@ -1,6 +1,7 @@
 // Included by baseline.cpp, avx2.cpp and avx512.cpp, each with its own RANKWOOD_ISA_NS.
 #include "grades.inl"
 #include "isa/kernels.hpp"
+#include "line_dcg.inl"
 #include "score/bitslice.inl"
 #include "score/leaf_values.inl"
 #include "score/quantise.inl"
@@ -23,6 +24,7 @@ const Kernels table = {
     best_split,
     pair_lambdas,
     left_sums,
+    lines::line_dcg,
     {
         scoring::kWidth,
         scoring::kHasLookup,

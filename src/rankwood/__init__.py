@@ -68,6 +68,11 @@ if TYPE_CHECKING:
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.model_file import load_model as load_model
+    from rankwood.pruning.cleaver import cleaver as cleaver
+    from rankwood.pruning.growing import grow_and_prune as grow_and_prune
+    from rankwood.pruning.line_search import LineSearch as LineSearch
+    from rankwood.pruning.refit import Refit as Refit
+    from rankwood.pruning.result import CleaverResult as CleaverResult
     from rankwood.tree import Tree as Tree
     from rankwood.verification.result import Verification as Verification
     from rankwood.verification.verify import verify as verify
@@ -87,6 +92,11 @@ _HOME_OF = {
     "ConversionWarning": "rankwood.formats.export",
     "verify": "rankwood.verification.verify",
     "Verification": "rankwood.verification.result",
+    "cleaver": "rankwood.pruning.cleaver",
+    "CleaverResult": "rankwood.pruning.result",
+    "LineSearch": "rankwood.pruning.line_search",
+    "Refit": "rankwood.pruning.refit",
+    "grow_and_prune": "rankwood.pruning.growing",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

@@ -362,3 +362,49 @@ class ForestGrower:
 def running_sums(
     trees: ForestTrees, X: NDArray[np.float32], sums: FloatArray, scores: FloatArray, n_threads: int
 ) -> None: ...
+
+# bind_pruning.cpp
+class LineMeasure:
+    def __init__(
+        self,
+        spec: MeasureSpec,
+        labels: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None,
+        ties: Ties,
+        docnos: AnyArray | None,
+        single: bool,
+    ) -> None: ...
+    @property
+    def fast(self) -> bool: ...
+    def set_scores(self, scores: FloatArray, n_threads: int) -> None: ...
+    def sums(
+        self,
+        codes: AnyArray,
+        values: FloatArray,
+        leaf_offsets: OffsetArray,
+        trees: OffsetArray,
+        deltas: FloatArray,
+        n_threads: int,
+        out: FloatArray,
+    ) -> None: ...
+
+def check_leaf_codes(codes: AnyArray, values: FloatArray, leaf_offsets: OffsetArray, n_threads: int) -> None: ...
+def add_outputs(
+    codes: AnyArray,
+    values: FloatArray,
+    leaf_offsets: OffsetArray,
+    weights: FloatArray,
+    base: float,
+    n_threads: int,
+    scores: FloatArray,
+) -> None: ...
+def leaf_sums(
+    codes: AnyArray,
+    values: FloatArray,
+    leaf_offsets: OffsetArray,
+    trees: OffsetArray,
+    x: FloatArray,
+    n_threads: int,
+    sums: FloatArray,
+) -> None: ...

@@ -73,6 +73,13 @@ def test_xdart_as_json(rankwood, folder, tmp_path):
     assert "methods are LambdaMART, " in wrong.err.splitlines()[-1]
 
 
+def test_cleaver_as_json(rankwood, tmp_path):
+    outcome = rankwood("reproduce", "cleaver", "--quick", "--folds", 1, "--sizes", 4, "--trees", 6, "--rates", "0.5",
+                       "--iterations", 1, "--random-runs", 1, "--out", tmp_path, "--json")  # fmt: skip
+    assert outcome.status == 0
+    assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing"}
+
+
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
     monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")

@@ -16,6 +16,7 @@ from rankwood.cli.console import fail
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
+from rankwood.cli.prune import prune
 from rankwood.cli.score import score
 from rankwood.cli.train import train
 from rankwood.cli.verify import verify
@@ -33,6 +34,7 @@ app.command("demo")(demo)
 app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
+app.command("prune")(prune)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)

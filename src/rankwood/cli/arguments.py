@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
-MANY_VALUED = ("--data", "--train", "--valid", "--test", "--measure", "-m")
+MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--measure", "-m")
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:

@@ -170,6 +170,48 @@ def xdart(
     _reproduce("xdart", report, out, resume, threads, as_json)
 
 
+@app.command("cleaver")
+def cleaver(
+    data: Data = None,
+    folds: Folds = None,
+    sizes: Annotated[str | None, typer.Option(help="Trees of the smaller models; 100,500 unless given.")] = None,
+    trees: Annotated[int | None, typer.Option(min=1, help="Most trees of the full model; 1,500 unless given.")] = None,
+    leaves: Annotated[int | None, typer.Option(min=2, help="Leaves of a tree; 50 unless given.")] = None,
+    rates: Annotated[str | None, typer.Option(help="Pruning rates; 0.1,0.2,...,0.9 unless given.")] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, help="Of a line search; 100 unless given.")] = None,
+    random_runs: Annotated[int | None, typer.Option(min=1, help="Runs of random; 10 unless given.")] = None,
+    quick: Quick = False,
+    threads: Threads = None,
+    out: Out = Path("rankwood-cleaver"),
+    resume: Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Pruning of trained ensembles, strategies by sizes (Lucchese et al. 2016, table 1 and the closing comparison)."""
+    from rankwood.pruning.cleaver import RATES
+    from rankwood.studies.cleaver import CleaverStudy
+    from rankwood.studies.cleaver_report import make_report
+
+    source, numbers = _open(data, folds, quick, threads)
+    chosen = _numbers(sizes or ("10,20" if quick else "100,500"), int)
+    study = CleaverStudy(
+        source,
+        numbers,
+        sizes=chosen,
+        n_trees=trees or (40 if quick else 1500),
+        n_leaves=leaves or (8 if quick else 50),
+        rates=(0.25, 0.5, 0.75) if rates is None and quick else RATES if rates is None else _numbers(rates, float),
+        iterations=iterations or (5 if quick else 100),
+        n_random=random_runs or (2 if quick else 10),
+        closing=(min(chosen), max(chosen)),
+        n_threads=threads,
+    )
+
+    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
+        return make_report(study.results(runs, on_run=on_run))
+
+    _reproduce("cleaver", report, out, resume, threads, as_json)
+
+
 def _open(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
     from rankwood.studies.sources import open_source, parse_folds
 

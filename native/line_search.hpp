@@ -1,0 +1,325 @@
+// A ranking measure along lines: what it becomes when the weight of one tree alone moves by each of several deltas.
+//
+// Document d of tree t then scores score[d] + delta * output[t][d], in double, in that order. The result is the sum
+// over queries of weight * measure, added from the first query to the last; queries that are left out do not count.
+// (n)DCG@k with ties in document order has a kernel of its own (line_dcg.inl); every other measure is computed by
+// QueryEvaluator at every delta. Lines are independent, so threads share them out and no sum crosses threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "isa/kernels.hpp"
+#include "measures.hpp"
+#include "parallel.hpp"
+#include "per_query.hpp"
+#include "ranking.hpp"
+#include "tree_outputs.hpp"
+
+namespace rankwood {
+
+// Labels and queries, which stay, and how they are measured. Rows stand query by query.
+struct MeasuredQueries {
+  MeasureSpec spec;
+  std::vector<double> labels;
+  std::vector<std::int64_t> offsets;
+  std::vector<double> weights;  // of queries; empty: all 1
+  Ties ties = Ties::order;
+  std::vector<std::uint32_t> docnos;
+  std::size_t docno_width = 0;
+  bool single = false;  // scores are rounded to float before they are compared
+
+  std::size_t n_queries() const { return offsets.size() - 1; }
+  std::size_t first(std::size_t query) const { return static_cast<std::size_t>(offsets[query]); }
+  std::size_t size(std::size_t query) const { return first(query + 1) - first(query); }
+  double weight(std::size_t query) const { return weights.empty() ? 1.0 : weights[query]; }
+  std::size_t max_docs() const {
+    std::size_t most = 0;
+    for (std::size_t q = 0; q < n_queries(); ++q) most = std::max(most, size(q));
+    return most;
+  }
+};
+
+// Several weights per tree to try: line i is that of tree trees[i], its deltas are deltas[i * n_deltas ...].
+struct Lines {
+  const std::int64_t* trees;
+  std::size_t n;
+  const double* deltas;
+  std::size_t n_deltas;
+};
+
+class LineMeasure {
+ public:
+  // Beyond so many counted documents comparing pairs costs more than sorting.
+  static constexpr std::size_t kMostTop = 64;
+
+  explicit LineMeasure(MeasuredQueries queries) : data_(std::move(queries)), max_docs_(data_.max_docs()) {
+    const MeasureSpec& spec = data_.spec;
+    const bool graded = spec.kind == MeasureKind::ndcg || spec.kind == MeasureKind::dcg;
+    fast_ = graded && spec.cutoff >= 1 && spec.cutoff <= kMostTop && data_.ties == Ties::order && !data_.single;
+    const std::size_t depth = spec.depth(max_docs_);
+    discounts_[0] = make_discounts(DiscountKind::log2, depth);
+    discounts_[1] = make_discounts(DiscountKind::letor, depth);
+    if (fast_) find_ideals();
+  }
+
+  std::size_t n_docs() const { return data_.labels.size(); }
+  bool fast() const { return fast_; }
+  bool has_scores() const { return has_scores_; }
+
+  // The scores that lines start from. Each must be finite.
+  void set_scores(const double* scores, int n_threads) {
+    scores_.assign(scores, scores + n_docs());
+    has_scores_ = true;
+    if (!fast_) return;
+    ranked_doc_.resize(n_docs());
+    ranked_score_.resize(n_docs());
+    ranked_gain_.resize(n_docs());
+    current_.resize(data_.n_queries());
+    const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
+    parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
+      Ranker<double> ranker(max_docs_);
+      for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
+    });
+  }
+
+  // out[i * n_deltas + j] = sum over queries at delta j of line i.
+  template <class Code>
+  void sums(const TreeOutputs<Code>& outputs, const Lines& lines, int n_threads, double* out) const {
+    if (lines.n == 0 || lines.n_deltas == 0) return;
+    if (fast_ && lines.n < static_cast<std::size_t>(std::max(n_threads, 1))) {
+      return follow_together(outputs, lines, n_threads, out);
+    }
+    const std::size_t n_tasks = std::min<std::size_t>(lines.n, 8 * static_cast<std::size_t>(std::max(n_threads, 1)));
+    parallel_for(n_tasks, n_threads, [&](std::size_t task) {
+      if (fast_) {
+        Scratch scratch(max_docs_, lines.n_deltas);
+        for (std::size_t i = task; i < lines.n; i += n_tasks) follow(outputs, lines, i, scratch, out);
+      } else if (data_.single) {
+        evaluate<Code, float>(outputs, lines, task, n_tasks, out);
+      } else {
+        evaluate<Code, double>(outputs, lines, task, n_tasks, out);
+      }
+    });
+  }
+
+ private:
+  struct Scratch {
+    Scratch(std::size_t max_docs, std::size_t n_deltas)
+        : n_lanes((n_deltas + kLineLanes - 1) / kLineLanes * kLineLanes),
+          doubles(new double[max_docs * (6 + kLineRoom) + 2 * n_lanes]),
+          ranks(new std::int64_t[max_docs * kLineRoom]),
+          docs(new std::uint32_t[max_docs]) {
+      double* next = doubles.get();
+      const auto take = [&](std::size_t n) { return std::exchange(next, next + n); };
+      q.score = take(max_docs);
+      q.slope = take(max_docs);
+      q.gain = take(max_docs);
+      q.low = take(max_docs);
+      q.high = take(max_docs);
+      q.reach = take(max_docs);
+      q.at = take(max_docs * kLineRoom);
+      q.dcg = take(n_lanes);
+      delta = take(n_lanes);
+      q.delta = delta;
+      q.n_lanes = n_deltas;
+      q.rank = ranks.get();
+      q.doc = docs.get();
+    }
+    std::size_t n_lanes;
+    std::unique_ptr<double[]> doubles;
+    std::unique_ptr<std::int64_t[]> ranks;
+    std::unique_ptr<std::uint32_t[]> docs;
+    double* delta;
+    MovingQuery q{};
+  };
+
+  const double* discount() const { return discounts_[static_cast<int>(data_.spec.discount)].data(); }
+
+  // What does not depend on scores: gains, ideals, and the value of queries that have only one.
+  void find_ideals() {
+    const MeasureSpec& spec = data_.spec;
+    const Gain gain(spec);
+    gains_.resize(n_docs());
+    std::transform(data_.labels.begin(), data_.labels.end(), gains_.begin(), gain);
+    ideal_.assign(data_.n_queries(), 0.0);
+    constant_.assign(data_.n_queries(), 0.0);
+    is_constant_.assign(data_.n_queries(), 0);
+    std::vector<double> sorted;
+    for (std::size_t q = 0; q < data_.n_queries(); ++q) {
+      sorted.assign(gains_.begin() + data_.offsets[q], gains_.begin() + data_.offsets[q + 1]);
+      std::sort(sorted.begin(), sorted.end(), std::greater<double>());
+      double ideal = 0.0;
+      const std::size_t depth = spec.depth(sorted.size());
+      for (std::size_t r = 0; r < depth; ++r) ideal += sorted[r] * discount()[r];
+      const bool is_empty = sorted.empty() || !(spec.kind == MeasureKind::ndcg ? ideal > 0.0 : sorted[0] > 0.0);
+      ideal_[q] = ideal;
+      is_constant_[q] = is_empty || (spec.short_counts_zero && sorted.size() < spec.cutoff);
+      constant_[q] = is_empty ? spec.empty : 0.0;
+    }
+  }
+
+  double value(std::size_t query, double dcg) const {
+    return data_.spec.kind == MeasureKind::dcg ? dcg : std::min(dcg / ideal_[query], 1.0);
+  }
+
+  // The documents of a query by current score, and its current value.
+  void rank(std::size_t query, Ranker<double>& ranker) {
+    const std::size_t first = data_.first(query), n = data_.size(query);
+    if (n == 0) {
+      current_[query] = constant_[query];
+      return;
+    }
+    const RankBuffer<double>* top = ranker.top(scores_.data() + first, n, n);
+    if (top == nullptr) throw std::invalid_argument("a score is NaN: it cannot be ranked");
+    for (std::size_t r = 0; r < n; ++r) {
+      ranked_doc_[first + r] = top->doc[r];
+      ranked_score_[first + r] = top->score[r];
+      ranked_gain_[first + r] = gains_[first + top->doc[r]];
+    }
+    double dcg = 0.0;
+    const std::size_t depth = data_.spec.depth(n);
+    for (std::size_t r = 0; r < depth; ++r) dcg += ranked_gain_[first + r] * discount()[r];
+    current_[query] = is_constant_[query] ? constant_[query] : value(query, dcg);
+  }
+
+  // One line, made ready: its deltas, and the most that they may change a document's score.
+  template <class Code>
+  struct Line {
+    Line(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t line, Scratch& scratch)
+        : tree(static_cast<std::size_t>(lines.trees[line])),
+          codes(outputs.of_tree(tree)),
+          values(outputs.values + outputs.first_leaf(tree)) {
+      MovingQuery& q = scratch.q;
+      q.least = q.most = 0.0;
+      for (std::size_t j = 0; j < scratch.n_lanes; ++j) {
+        scratch.delta[j] = j < lines.n_deltas ? lines.deltas[line * lines.n_deltas + j] : 0.0;
+        q.least = std::min(q.least, scratch.delta[j]);
+        q.most = std::max(q.most, scratch.delta[j]);
+      }
+      for (std::size_t leaf = 0; leaf < outputs.n_leaves(tree); ++leaf) {
+        const double a = q.least * values[leaf], b = q.most * values[leaf];
+        fall = std::min({fall, a, b});
+        rise = std::max({rise, a, b});
+      }
+    }
+    std::size_t tree;
+    const Code* codes;
+    const double* values;
+    double fall = 0.0, rise = 0.0;
+  };
+
+  // Few lines: the queries of each are shared out, and their values added afterwards, in the same order as below.
+  template <class Code>
+  void follow_together(const TreeOutputs<Code>& outputs, const Lines& lines, int n_threads, double* out) const {
+    const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 2048);
+    std::vector<double> values(data_.n_queries() * lines.n_deltas);
+    for (std::size_t i = 0; i < lines.n; ++i) {
+      parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
+        Scratch scratch(max_docs_, lines.n_deltas);
+        scratch.q.discount = discount();
+        const Line<Code> line(outputs, lines, i, scratch);
+        for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) {
+          std::fill_n(values.data() + q * lines.n_deltas, lines.n_deltas, 0.0);
+          add(q, line, scratch.q, values.data() + q * lines.n_deltas);
+        }
+      });
+      double* sums = out + i * lines.n_deltas;
+      std::fill_n(sums, lines.n_deltas, 0.0);
+      for (std::size_t q = 0; q < data_.n_queries(); ++q) {
+        for (std::size_t j = 0; j < lines.n_deltas; ++j) sums[j] += values[q * lines.n_deltas + j];
+      }
+    }
+  }
+
+  // One line, by the kernel.
+  template <class Code>
+  void follow(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t i, Scratch& scratch,
+              double* out) const {
+    scratch.q.discount = discount();
+    const Line<Code> line(outputs, lines, i, scratch);
+    double* sums = out + i * lines.n_deltas;
+    std::fill_n(sums, lines.n_deltas, 0.0);
+    for (std::size_t query = 0; query < data_.n_queries(); ++query) add(query, line, scratch.q, sums);
+  }
+
+  // Add what one query is worth at every delta.
+  template <class Code>
+  void add(std::size_t query, const Line<Code>& line, MovingQuery& q, double* sums) const {
+    const double weight = data_.weight(query), now = current_[query];
+    if (std::isnan(now)) return;
+    if (!is_constant_[query] && move(query, line, q)) {
+      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * value(query, q.dcg[j]);
+    } else {
+      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * now;
+    }
+  }
+
+  // DCG of one query at every delta, into q.dcg; false when it is the current one at all of them.
+  template <class Code>
+  bool move(std::size_t query, const Line<Code>& line, MovingQuery& q) const {
+    const std::size_t first = data_.first(query), n = data_.size(query);
+    q.n_top = data_.spec.depth(n);
+    const double* score = ranked_score_.data() + first;
+    const double bound = score[q.n_top - 1] + line.fall;  // n_top documents never fall below it
+    const std::uint32_t* doc = ranked_doc_.data() + first;
+    const double* gain = ranked_gain_.data() + first;
+    std::size_t i = 0;
+    for (; i < n && score[i] + line.rise >= bound; ++i) {
+      q.score[i] = score[i];
+      q.doc[i] = doc[i];
+      q.gain[i] = gain[i];
+      q.slope[i] = line.values[line.codes[first + doc[i]]];
+    }
+    q.n = i;
+    return kernels_.line_dcg(q);
+  }
+
+  // Every n_tasks-th line, by the evaluator of all measures.
+  template <class Code, class Score>
+  void evaluate(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t task, std::size_t n_tasks,
+                double* out) const {
+    std::vector<Score> scores(n_docs());
+    std::vector<double> values(data_.n_queries());
+    const RankingData<Score> ranking{data_.labels.data(), scores.data(),    data_.offsets.data(),
+                                     data_.n_queries(),   nullptr,          data_.ties,
+                                     data_.docnos.data(), data_.docno_width};
+    const std::vector<MeasureSpec> specs{data_.spec};
+    QueryEvaluator<Score> evaluator(ranking, specs, discounts_, max_docs_);
+    for (std::size_t line = task; line < lines.n; line += n_tasks) {
+      const auto tree = static_cast<std::size_t>(lines.trees[line]);
+      const double* leaf_values = outputs.values + outputs.first_leaf(tree);
+      const Code* codes = outputs.of_tree(tree);
+      for (std::size_t j = 0; j < lines.n_deltas; ++j) {
+        const double delta = lines.deltas[line * lines.n_deltas + j];
+        for (std::size_t d = 0; d < scores.size(); ++d) {
+          scores[d] = static_cast<Score>(scores_[d] + delta * leaf_values[codes[d]]);
+        }
+        double sum = 0.0;
+        for (std::size_t query = 0; query < data_.n_queries(); ++query) {
+          evaluator.evaluate(query, values.data());
+          if (!std::isnan(values[query])) sum += data_.weight(query) * values[query];
+        }
+        out[line * lines.n_deltas + j] = sum;
+      }
+    }
+  }
+
+  MeasuredQueries data_;
+  std::size_t max_docs_;
+  bool fast_ = false, has_scores_ = false;
+  const Kernels& kernels_ = kernels();
+  std::vector<double> discounts_[2];
+  std::vector<double> gains_, ideal_, constant_;
+  std::vector<std::uint8_t> is_constant_;
+  std::vector<double> scores_, ranked_score_, ranked_gain_, current_;
+  std::vector<std::uint32_t> ranked_doc_;
+};
+
+}  // namespace rankwood

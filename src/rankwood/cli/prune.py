@@ -1,0 +1,199 @@
+"""`rankwood prune`: make a model smaller at equal quality."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwood.cli.arguments import AsJson, Threads, ZeroBased
+from rankwood.cli.console import fail, print_json, print_table, progress, tell
+from rankwood.cli.loading import load_data, load_models
+from rankwood.errors import RankwoodError
+
+if TYPE_CHECKING:
+    from rankwood.pruning.result import CleaverResult
+
+
+class AcceptRule(str, Enum):
+    """What a smaller model must pass on validation data."""
+
+    quality = "quality"
+    not_significant = "not-significant"
+    non_inferior = "non-inferior"
+
+
+class VictimsBy(str, Enum):
+    """Where a strategy looks."""
+
+    valid = "valid"
+    train = "train"
+
+
+def prune(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")],
+    train: Annotated[list[Path], typer.Option("--train", help="Data to search weights on. Several files are joined.")],
+    valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are judged on.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
+    test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None,
+    judge: Annotated[
+        list[Path] | None, typer.Option("--judge", help="Data set aside to judge smaller models by.")
+    ] = None,
+    judge_share: Annotated[
+        float | None,
+        typer.Option(help="Share of the --valid queries to judge by; 0: none. Half of them unless given."),
+    ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="Which trees go: quality-loss, quality-loss-greedy, score-loss, low-weights, skip, last, random."
+        ),
+    ] = "quality-loss",
+    rates: Annotated[
+        str | None, typer.Option(help="Shares of trees to take out; 0.1,0.2,...,0.9 unless given.")
+    ] = None,
+    accept: Annotated[
+        AcceptRule, typer.Option(help="Take the smallest model that passes: quality, not-significant, non-inferior.")
+    ] = AcceptRule.quality,
+    margin: Annotated[float | None, typer.Option(help="non-inferior: how much of the measure may be lost.")] = None,
+    alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10",
+    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood",
+    victims: Annotated[
+        VictimsBy, typer.Option(help="The data that the strategy looks at: valid, or train as in the paper.")
+    ] = VictimsBy.valid,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Also fit leaf values anew, and let both compete.")
+    ] = True,
+    gradient: Annotated[
+        bool, typer.Option("--gradient", help="Also start the search from gradient steps, and let both compete.")
+    ] = False,
+    iterations: Annotated[int, typer.Option(min=0, help="Iterations of a line search, at most.")] = 100,
+    patience: Annotated[int, typer.Option(min=1, help="Iterations without a better validation measure.")] = 20,
+    max_queries: Annotated[
+        int | None, typer.Option(min=1, help="At most so many queries of --train and of --valid, drawn at random.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
+    threads: Threads = None,
+    zero_based: ZeroBased = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prune a model and re-weigh what remains (CLEaVER), as far as quality on validation data allows.
+
+    For instance: rankwood prune model.rw --train train.txt --valid vali.txt --test test.txt -o small.rw
+    """
+    from rankwood.atomic import check_writable
+    from rankwood.pruning.accept import Acceptance
+    from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
+    from rankwood.pruning.line_search import LineSearch
+    from rankwood.pruning.strategies import Chooser
+
+    check_writable(output)
+    if judge and judge_share is not None:
+        raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
+    shares = checked_rates(RATES if rates is None else _shares(rates))
+    Acceptance(accept.value, margin, alpha)  # what is wrong is said before files are read
+    Chooser(strategy, 0)
+    variants: list[Any] = ["line-search", *["gradient"] * gradient, *["refit"] * refit]
+    loaded = load_models([model])
+    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
+    searched, judged = (load_data(paths, loaded, **reading) for paths in (train, valid))
+    held_out = load_data(test, loaded, **reading) if test else None
+    judging: Any = "auto" if judge_share is None else judge_share or None
+    if judge:
+        judging = load_data(judge, loaded, **reading)
+    (ensemble,) = loaded.values()
+    try:
+        with progress("pruning", unit="searches", quiet=as_json) as advance:
+            result = cleaver(
+                ensemble, searched, judged, test=held_out, judge=judging,
+                measure=measure, convention=convention, strategy=strategy,
+                victims=victims.value, rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
+                search=LineSearch(iterations=iterations, patience=patience),
+                max_queries=max_queries, seed=seed, n_threads=threads, progress=advance,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        fail("interrupted: no model was written", 130)
+    result.ensemble.save(output)
+    if as_json:
+        print_json(_answer(result, output))
+        return
+    _print(result)
+    tell(f"wrote {output}")
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise RankwoodError(f"--rates takes numbers with commas between them, like 0.3,0.5,0.7, got {text!r}") from None
+
+
+def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
+    full, chosen = result.rows[0], result.chosen
+    return {
+        "model": str(output),
+        "accepted": result.accepted,
+        "n_trees_before": full.n_trees,
+        "n_trees_after": result.ensemble.n_trees,
+        "valid_before": full.valid,
+        "valid_after": chosen.valid,
+        "test_before": full.test,
+        "test_after": chosen.test,
+        "rate": chosen.rate,
+        "variant": chosen.variant,
+        "speed_up": chosen.speed_up,
+        "measure": result.measure,
+        "convention": result.convention.name,
+        "strategy": result.strategy,
+        "accept": result.rule.rule,
+        "memory_bytes": result.needed_bytes,
+        "table": result.table,
+    }
+
+
+def _print(result: CleaverResult) -> None:
+    several = len({row.variant for row in result.rows}) > 2
+    with_test = result.rows[0].test is not None
+    judged = result.rows[0].judged is not None
+    columns = [
+        "rate",
+        *["variant"] * several,
+        "trees",
+        "train",
+        "valid",
+        *["judged"] * judged,
+        "p",
+        *["test", "p (test)"] * with_test,
+    ]
+    columns += [*["p (inferior)"] * (result.rule.margin is not None), "speed-up", ""]
+    rows = []
+    for row in result.rows:
+        mark = "chosen" if row is result.chosen else "accepted" if row.accepted and row.variant != "input" else ""
+        rows.append([
+            "input" if row.variant == "input" else f"{row.rate:.0%}",
+            *[row.variant] * several,
+            f"{row.n_trees:,}", f"{row.train:.4f}", f"{row.valid:.4f}", *[_number(row.judged)] * judged,
+            _p(row.p_valid),
+            *([_number(row.test), _p(row.p_test)] if with_test else []),
+            *[_p(row.p_inferior)] * (result.rule.margin is not None),
+            "" if row.speed_up is None else f"{row.speed_up:.2f}x", mark,
+        ])  # fmt: skip
+    print_table(
+        f"{result.measure}, strategy {result.strategy}, accept {result.rule.rule}",
+        columns,
+        rows,
+        caption="p: randomisation test against the input, on validation (and test) queries; speed-up: scoring with the "
+        f"fastest engine, one thread.\nconvention {result.convention.describe()}",
+    )
+    print(result.summary())
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

@@ -1,0 +1,195 @@
+"""Outputs of every tree for every document, computed once and kept as leaf numbers: a byte or two each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwood import _native
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import LEAF_VALUE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, IndexArray, OffsetArray
+from rankwood.ensemble import Ensemble
+from rankwood.errors import DataError, ModelError, RankwoodError
+from rankwood.machine import available_memory
+from rankwood.rows import column_order
+from rankwood.threads import resolve_threads
+
+BLOCK = 1 << 22  # leaf numbers that are found at a time, before they are put tree by tree
+BYTES_PER_DOCUMENT = 64  # scores, ranks and labels that a search keeps besides the leaf numbers
+
+
+@dataclass(frozen=True)
+class TreeOutputs:
+    """What every tree says of every document, without its weight.
+
+    codes         trees x documents: the leaf reached, numbered inside its tree; documents stand query by query
+    values        value of every leaf, tree after tree. A tree whose weight is negative has its values negated here, so
+                  that weights need never be negative: `unsigned_weights` gives the weights that go with it
+    leaf_offsets  where the leaves of each tree start in `values`
+    base          score of a document before any tree
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, 1.5, 3.0, 4.0)], tree_weights=[1, -2], base=10.0)
+    >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], group=[3])
+    >>> outputs = TreeOutputs.of(model, data)
+    >>> outputs.codes.tolist(), outputs.scores(unsigned_weights(model)).tolist()
+    ([[0, 1, 1], [0, 0, 1]], [5.0, 6.0, 4.0])
+    """
+
+    codes: AnyArray
+    values: FloatArray
+    leaf_offsets: OffsetArray
+    base: float
+    n_threads: int
+
+    @classmethod
+    def of(
+        cls, model: Ensemble, data: Dataset, *, max_memory: int | None = None, n_threads: int | None = None
+    ) -> TreeOutputs:
+        """Find the leaves of all documents. `max_memory`: bytes that this may take, what the machine has unless given.
+
+        Refuses when it would not fit; `needed_bytes` tells how much is needed.
+        """
+        if data.n_docs == 0:
+            raise DataError("there is nothing to prune by: the data has no documents")
+        check_fits(model, [data], max_memory)
+        threads = resolve_threads(n_threads)
+        codes: AnyArray = np.empty((model.n_trees, data.n_docs), dtype=code_type(model))
+        columns = column_order(data.feature_names, model.feature_names)
+        step = max(1024, BLOCK // max(model.n_trees, 1))
+        for start in range(0, data.n_docs, step):
+            rows = slice(start, start + step)
+            X = data.X[rows] if data.order is None else data.X[data.order[rows]]
+            X = X if columns is None else np.ascontiguousarray(X[:, columns])
+            codes[:, rows] = model.leaves(X, n_threads=threads).T
+        signs = np.where(model.tree_weights < 0.0, -1.0, 1.0)
+        values = model.leaf_value * np.repeat(signs, np.diff(model.leaf_offsets))
+        return cls(codes, np.ascontiguousarray(values, LEAF_VALUE), model.leaf_offsets, model.base, threads)
+
+    def __post_init__(self) -> None:
+        try:
+            _native.check_leaf_codes(*self.arrays, self.n_threads)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+
+    @property
+    def n_trees(self) -> int:
+        return int(self.codes.shape[0])
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.codes.shape[1])
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the leaf numbers take."""
+        return int(self.codes.nbytes)
+
+    @property
+    def arrays(self) -> tuple[AnyArray, FloatArray, OffsetArray]:
+        """What the kernels take."""
+        return self.codes, self.values, self.leaf_offsets
+
+    def output(self, tree: int) -> FloatArray:
+        """Output of one tree for every document."""
+        found: FloatArray = self.values[self.leaf_offsets[tree] :][self.codes[tree]]
+        return found
+
+    def scores(self, weights: Any) -> FloatArray:
+        """base + weights[0] * output(0) + weights[1] * output(1) + ..., in float64, from left to right.
+
+        The bits are those of `Ensemble.score`, also when trees of weight 0 are taken out of the ensemble.
+        """
+        return self._sum(weights, self.base)
+
+    def direction(self, weights: Any) -> FloatArray:
+        """The same without the base: how scores change as weights change by `weights`."""
+        return self._sum(weights, 0.0)
+
+    def leaf_sums(self, x: FloatArray, trees: IndexArray) -> FloatArray:
+        """Sum of `x` over the documents in every leaf of some trees; 0 for the leaves of the others."""
+        sums: FloatArray = np.zeros(len(self.values))
+        _native.leaf_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), x, self.n_threads, sums)
+        return sums
+
+    def with_values(self, values: FloatArray) -> TreeOutputs:
+        """The same leaves with other values."""
+        array = np.ascontiguousarray(values, LEAF_VALUE)
+        if array.shape != self.values.shape:
+            raise ModelError(f"values must have one entry per leaf ({len(self.values)}), got shape {array.shape}")
+        other = copy(self)  # whose codes need not be checked again
+        object.__setattr__(other, "values", array)
+        return other
+
+    def as_tree(self, output: FloatArray) -> TreeOutputs:
+        """One tree with a leaf for every document, whose output is given."""
+        codes = np.arange(self.n_docs, dtype=np.uint32)[None]
+        return TreeOutputs(codes, output, np.array([0, self.n_docs], OFFSET), 0.0, self.n_threads)
+
+    def _sum(self, weights: Any, base: float) -> FloatArray:
+        scores: FloatArray = np.empty(self.n_docs, SCORE)
+        _native.add_outputs(*self.arrays, np.ascontiguousarray(weights, WEIGHT), base, self.n_threads, scores)
+        return scores
+
+
+def unsigned_weights(model: Ensemble) -> FloatArray:
+    """The weights that go with `TreeOutputs`: the model's without their signs."""
+    return np.abs(model.tree_weights)
+
+
+def signed_weights(model: Ensemble, weights: FloatArray) -> FloatArray:
+    """Weights that `unsigned_weights` gave, perhaps changed since, with the signs of the model's."""
+    return np.where(model.tree_weights < 0.0, -weights, weights)
+
+
+def code_type(model: Ensemble) -> np.dtype[Any]:
+    """The smallest type that numbers the leaves of every tree."""
+    return np.min_scalar_type(max(int(np.diff(model.leaf_offsets).max(initial=1)) - 1, 0))
+
+
+def needed_bytes(model: Ensemble, n_docs: int) -> int:
+    """Memory that pruning `model` with `n_docs` documents takes, those of training and validation together.
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)] * 1000)
+    >>> f"{needed_bytes(model, 1_000_000) / 1e9:.2f} GB"
+    '1.06 GB'
+    """
+    return n_docs * (model.n_trees * code_type(model).itemsize + BYTES_PER_DOCUMENT)
+
+
+def check_fits(model: Ensemble, parts: Sequence[Dataset], max_memory: int | None = None) -> None:
+    """Refuse data that is too large for the memory, and say how many queries of each part would fit."""
+    room = available_memory() if max_memory is None else max_memory
+    n_docs = sum(part.n_docs for part in parts)
+    needed = needed_bytes(model, n_docs)
+    if room is not None and needed > room:
+        fitting = int(0.9 * room / needed * sum(part.n_queries for part in parts))
+        for n_others, part in enumerate(sorted(parts, key=lambda part: part.n_queries)):
+            of_each = fitting // (len(parts) - n_others)
+            if of_each <= part.n_queries:
+                break
+            fitting -= part.n_queries  # this part is taken whole
+        raise RankwoodError(
+            f"the leaves that {n_docs:,} documents reach in {model.n_trees:,} trees need {_in_words(needed)} "
+            f"and {_in_words(room)} are to be had: take a sample of queries with max_queries={max(of_each, 1)}, "
+            "or set max_memory"
+        )
+
+
+def _in_words(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes:,} bytes"
+
+
+def sample_queries(data: Dataset, max_queries: int | None, *, seed: int = 0) -> Dataset:
+    """At most `max_queries` queries, drawn at random; `data` itself when it has no more."""
+    if max_queries is None or data.n_queries <= max_queries:
+        return data
+    if max_queries < 1:
+        raise RankwoodError(f"max_queries must be at least 1, got {max_queries}")
+    drawn = np.random.default_rng(seed).choice(data.n_queries, max_queries, replace=False)
+    return data.select_queries(np.sort(drawn))

@@ -1,0 +1,143 @@
+"""Beyond the paper: new leaf values for the trees that stay, and a start for the line search, by lambda gradients.
+
+Both go down the smooth surrogate that LambdaMART minimises, where the line search tries weights one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankwood import _native
+from rankwood.dtypes import FloatArray, IndexArray
+from rankwood.errors import RankwoodError
+from rankwood.evaluation.per_query import resolve
+from rankwood.losses import LambdaLoss, label_gains
+from rankwood.pruning.line_search import Point, best_on_segment
+from rankwood.pruning.queries import Part, Queries
+
+if TYPE_CHECKING:
+    from rankwood.losses import Gradients
+
+GRADED = ("nDCG", "DCG", "ERR")  # measures that tell more than relevant or not
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How leaf values are fitted again.
+
+    passes     over all leaves, at most
+    rate       of a Newton step; shared by the trees, which all move at once
+    l2         added to every leaf's sum of second derivatives, times the mean of these
+    patience   passes in a row without a better validation measure after which it ends
+    """
+
+    passes: int = 50
+    rate: float = 1.0
+    l2: float = 1.0
+    patience: int = 5
+
+    def __post_init__(self) -> None:
+        if self.passes < 0 or self.patience < 1 or not 0.0 < self.rate <= 100.0 or not self.l2 >= 0.0:
+            raise RankwoodError("a refit needs passes from 0, patience from 1, a rate above 0 and l2 from 0 upwards")
+
+
+def refit_leaves(
+    train: Part, valid: Part, weights: FloatArray, settings: Refit | None = None
+) -> tuple[FloatArray, float]:
+    """Leaf values of all trees of weight above 0, fitted jointly; and the validation measure they reach.
+
+    Every pass takes a diagonal Newton step on the lambda gradients for all leaves at once: a leaf's contribution moves
+    by rate / trees * sum(gradient) / (sum(hessian) + l2). Values that are best on validation data are kept, which may
+    be the old ones: it is never worse there.
+    """
+    how = Refit() if settings is None else settings
+    trees = np.flatnonzero(weights > 0.0)
+    gradients = lambda_gradients(train.queries)
+    best, best_valid, failures = train.outputs.values, valid.quality(weights), 0
+    if len(trees) == 0:
+        return best, best_valid
+    per_leaf = np.repeat(weights, np.diff(train.outputs.leaf_offsets))
+    moved = train
+    for _ in range(how.passes):
+        first, second = leaf_derivatives(moved, weights, trees, gradients)
+        damping = how.l2 * second[second > 0.0].mean() if (second > 0.0).any() else 1.0
+        change = how.rate / len(trees) * first / (second + damping)
+        step = np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
+        moved = moved.with_values(moved.outputs.values + step)
+        if not np.isfinite(moved.outputs.values).all():
+            break
+        value = valid.with_values(moved.outputs.values).quality(weights)
+        failures += 1
+        if value > best_valid:
+            best, best_valid, failures = moved.outputs.values, value, 0
+        if failures >= how.patience:
+            break
+    return best, best_valid
+
+
+def gradient_weights(
+    train: Part, weights: FloatArray, trees: IndexArray, *, samples: int = 20, steps: int = 10
+) -> FloatArray:
+    """Weights to start a line search from: projected Newton steps on the lambda gradients.
+
+    A step goes from the weights towards w + g / h for every tree, never below 0; the best of some points on the way, by
+    the training measure, is moved to, as long as that is better.
+    """
+    gradients = lambda_gradients(train.queries)
+    current = Point.at(train, weights)
+    for _ in range(steps):
+        first, second = leaf_derivatives(train, current.weights, trees, gradients)
+        values, starts = train.outputs.values, train.outputs.leaf_offsets[:-1]
+        slope = np.add.reduceat(first * values, starts)[trees]
+        curvature = np.add.reduceat(second * values**2, starts)[trees]
+        newton = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0.0)
+        target = current.weights.copy()
+        target[trees] = np.maximum(current.weights[trees] + newton, 0.0)
+        moved = best_on_segment(train, current, target, samples)
+        if not moved.quality > current.quality:
+            break
+        current = moved
+    return current.weights
+
+
+def lambda_gradients(queries: Queries) -> Gradients:
+    """LambdaMART's gradients for the measure at hand, at least as deep as it looks.
+
+    They are NDCG's whatever the measure, but with its gains: those of its labels, or relevant or not.
+    """
+    cutoff = queries.measure.cutoff
+    loss = LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains="linear")
+    weights = queries.document_weights, queries.query_weights
+    return loss.prepare(surrogate_gains(queries), queries.offsets, *weights, n_threads=queries.n_threads)
+
+
+def surrogate_gains(queries: Queries) -> FloatArray:
+    """What every document is worth to the measure.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[0.0], [0.0], [0.0]], [-1, 1, 3], group=[3])
+    >>> surrogate_gains(Queries(data, "nDCG@10")).tolist(), surrogate_gains(Queries(data, "P(rel=2)@5")).tolist()
+    ([0.0, 1.0, 7.0], [0.0, 0.0, 1.0])
+    """
+    spec, labels = resolve(queries.measure, queries.convention), queries.labels
+    if queries.measure.name not in GRADED:
+        return (labels >= spec.relevant).astype(np.float64)
+    if spec.gain == _native.GainKind.EXP:
+        return label_gains(np.maximum(labels, 0.0))
+    if spec.gain == _native.GainKind.LINEAR:
+        return np.maximum(labels, 0.0)
+    table = np.array(spec.gains)
+    return np.where(labels >= 0.0, np.maximum(table[np.maximum(labels, 0.0).astype(np.int64)], 0.0), 0.0)
+
+
+def leaf_derivatives(
+    part: Part, weights: FloatArray, trees: IndexArray, gradients: Gradients
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of gradient (the way scores should go) and hessian over the documents in every leaf."""
+    scores = part.outputs.scores(weights)
+    gradient, hessian = np.empty_like(scores), np.empty_like(scores)
+    gradients.gradients(scores, gradient, hessian)
+    return part.outputs.leaf_sums(gradient, trees), part.outputs.leaf_sums(hessian, trees)

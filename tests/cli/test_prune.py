@@ -1,0 +1,92 @@
+"""`rankwood prune`: a smaller model, a table, and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rankwood as rw
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prune")
+    data = rw.make_ranking(n_queries=60, docs_per_query=12, n_features=6, seed=2)
+    for number, name in enumerate(("train", "valid", "test")):
+        rw.write_svmlight(data.select_queries(range(20 * number, 20 * number + 20)), folder / f"{name}.txt")
+    rw.LambdaMART(n_trees=12, n_leaves=5, learning_rate=0.2).fit(data.select_queries(range(20))).ensemble_.save(
+        folder / "model.rw"
+    )
+    return folder
+
+
+def arguments(folder, out):
+    return ("prune", folder / "model.rw", "--train", folder / "train.txt", "--valid", folder / "valid.txt",
+            "-o", out, "--iterations", 5)  # fmt: skip
+
+
+def test_a_table_and_a_model(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), "--rates", "0.25,0.5", "--test", folder / "test.txt",
+                       "--refit", "--accept", "non-inferior", "--margin", 0.9)  # fmt: skip
+    assert outcome.status == 0
+    assert "50%" in outcome.out
+    assert "p (inferior)" in outcome.out
+    assert "refit" in outcome.out
+    assert "convention rankwood" in outcome.out
+    small = rw.load_model(tmp_path / "small.rw")
+    assert small.n_trees <= 6
+    assert f"{small.n_trees} of 12 trees" in outcome.out
+    assert small.metadata["cleaver"]["accept"] == "non-inferior"
+
+
+def test_json(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), "--rates", "0.5", "--strategy", "skip", "--json",
+                       "--test", folder / "test.txt")  # fmt: skip
+    assert outcome.status == 0
+    assert outcome.err == ""
+    answer = json.loads(outcome.out)
+    assert {"n_trees_before", "n_trees_after", "valid_before", "valid_after", "table"} <= answer.keys()
+    assert answer["n_trees_before"] == 12
+    assert [(row["rate"], row["variant"]) for row in answer["table"]] == [
+        (0.0, "input"), (0.5, "line-search"), (0.5, "refit")
+    ]  # fmt: skip
+    assert answer["n_trees_after"] == rw.load_model(tmp_path / "small.rw").n_trees
+    valid = rw.read_svmlight(folder / "valid.txt", n_features=6)
+    after = rw.evaluate(rw.load_model(tmp_path / "small.rw"), valid)["nDCG@10"]
+    assert answer["valid_after"] == after >= answer["valid_before"]
+
+
+def test_other_data_judges(rankwood, folder, tmp_path):
+    files = folder / "test.txt", folder / "valid.txt"
+    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), "--rates", "0.5", "--judge", *files, "--no-refit")
+    assert outcome.status == 0
+    assert "judged" in outcome.out
+    assert "refit" not in outcome.out
+
+
+def test_nothing_accepted_is_said(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "same.rw"), "--rates", "0.9", "--accept", "non-inferior",
+                       "--margin", 1e-9)  # fmt: skip
+    assert outcome.status == 0
+    assert "no smaller model was accepted" in outcome.out
+    assert rw.load_model(tmp_path / "same.rw") == rw.load_model(folder / "model.rw")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--rates", "half"), "--rates takes numbers"),
+        (("--rates", "1.5"), "rates are shares"),
+        (("--strategy", "quality"), "did you mean quality-loss?"),
+        (("--accept", "non-inferior"), "needs a margin"),
+        (("--measure", "nDGC@10"), "nDGC@10"),
+    ],
+)
+def test_mistakes(rankwood, folder, tmp_path, more, words):
+    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), *more)
+    assert outcome.status == 2
+    assert words in outcome.err.splitlines()[-1]
+    assert not (tmp_path / "small.rw").exists()

@@ -1,0 +1,297 @@
+"""CLEaVER as a whole: what it promises, on any ensemble."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankwood as rw
+from rankwood.pruning.accept import Acceptance
+from rankwood.pruning.outputs import TreeOutputs, needed_bytes, unsigned_weights
+from rankwood.pruning.pruner import Pruner
+from rankwood.pruning.strategies import STRATEGIES, Chooser
+from strategies.ensembles import ensembles
+from strategies.pruning import rankings
+
+pytestmark = pytest.mark.native
+SHORT = rw.LineSearch(iterations=4)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    data = rw.make_ranking(n_queries=90, docs_per_query=15, n_features=8, seed=4)
+    return [data.select_queries(range(start, start + 30)) for start in (0, 30, 60)]
+
+
+@pytest.fixture(scope="module")
+def model(parts):
+    return rw.LambdaMART(n_trees=16, n_leaves=6, learning_rate=0.2).fit(parts[0]).ensemble_
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_gives_a_table_that_is_true(parts, model, strategy):
+    train, valid, test = parts
+    result = rw.cleaver(model, train, valid, test=test, strategy=strategy, rates=(0.25, 0.5), search=SHORT, seed=1,
+                        variants="line-search", victims="train" if strategy == "skip" else "valid")  # fmt: skip
+    assert [row.rate for row in result.rows] == [0.0, 0.25, 0.5]
+    assert result.rows[0].ensemble is model
+    for row, most in zip(result.rows, (16, 12, 8), strict=True):
+        assert row.n_trees == row.ensemble.n_trees <= most
+        for name, data in (("train", train), ("valid", valid), ("test", test)):
+            assert getattr(row, name) == rw.evaluate(row.ensemble, data)["nDCG@10"]
+    for row in result.rows[1:]:
+        compared = rw.compare(model, row.ensemble, valid)
+        assert row.p_valid == compared.p_randomisation
+        assert row.accepted == (row.valid >= result.rows[0].valid)
+        assert row.speed_up > 0
+    assert result.valid_after >= result.valid_before
+    json.dumps(result.table, allow_nan=False)
+    assert result.curves()["line-search"]["n_trees"] == [row.n_trees for row in result.rows[1:]]
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_any_ensemble_is_never_worse_on_validation_data(data):
+    """Bases, negative and zero weights, missing values, constant trees, queries of one document."""
+    model = data.draw(ensembles(max_trees=6))
+    train, valid = (data.draw(rankings(model.n_features)) for _ in range(2))
+    how = {"rates": (0.0, 0.4, 0.8), "search": rw.LineSearch(iterations=2), "measure_speed": False}
+    result = rw.cleaver(model, train, valid, variants=("line-search", "gradient", "refit"), n_threads=1, **how)
+    before, after = (rw.evaluate(m, valid)["nDCG@10"] for m in (model, result.ensemble))
+    assert after >= before
+    assert (result.valid_before, result.valid_after) == (before, after)
+    if result.accepted:
+        assert result.ensemble.n_trees < model.n_trees or after > before
+    else:
+        assert result.ensemble is model
+        assert "no smaller model was accepted" in result.summary()
+    again = rw.cleaver(model, train, valid, variants=("line-search", "gradient", "refit"), n_threads=3, **how)
+    assert again.table == result.table
+    assert again.ensemble == result.ensemble
+
+
+def test_ordinal_models_keep_signs_and_base_but_no_longer_tell_grades(parts):
+    train, valid, _ = parts
+    model = rw.MART(n_trees=6, n_leaves=4, task="ordinal").fit(train).ensemble_
+    result = rw.cleaver(model, train, valid, rates=(0.5,), accept="non-inferior", margin=10.0, search=SHORT)
+    assert result.accepted
+    assert (result.ensemble.tree_weights < 0).all()
+    assert result.ensemble.base == model.base
+    with pytest.raises(rw.ModelError, match="was not trained with task='ordinal'"):
+        rw.grade_probabilities(result.ensemble, valid.X)
+
+
+def test_forests_with_many_leaves(parts):
+    train, valid, _ = parts
+    data = rw.make_ranking(n_queries=40, docs_per_query=60, n_features=8, seed=4)
+    model = rw.RandomForest(6, random_state=0).fit(data).ensemble_
+    outputs = TreeOutputs.of(model, train)
+    assert outputs.codes.dtype == np.uint16
+    assert outputs.scores(unsigned_weights(model)).tolist() == model.score(train.X).tolist()
+    result = rw.cleaver(model, train, valid, rates=(0.5,), search=SHORT, variants="refit", measure_speed=False)
+    assert result.rows[1].n_trees <= 3
+
+
+def test_rules_of_acceptance(parts, model):
+    train, valid, _ = parts
+    how = {"rates": (0.3, 0.6, 0.9), "search": SHORT, "measure_speed": False, "variants": "line-search"}
+    strict = rw.cleaver(model, train, valid, **how)
+    loose = rw.cleaver(model, train, valid, accept="not-significant", **how)
+    margin = rw.cleaver(model, train, valid, accept="non-inferior", margin=0.5, **how)
+    assert loose.ensemble.n_trees <= strict.ensemble.n_trees
+    assert [row.accepted for row in loose.rows[1:]] == [
+        row.valid >= strict.valid_before or row.p_valid > 0.05 for row in strict.rows[1:]
+    ]
+    p_values = [row.p_inferior for row in margin.rows[1:]]
+    assert [row.accepted for row in margin.rows[1:]] == (rw.holm(p_values) <= 0.05).tolist()
+    assert all(row.accepted for row in margin.rows)
+
+
+def test_what_cannot_be_told_is_not_accepted():
+    worse = [np.array([0.4])]
+    assert Acceptance("not-significant").judge(np.array([0.5]), worse, [False]) == [False]
+    assert Acceptance("non-inferior", 0.9).judge(np.array([0.5]), worse, [False]) == [False]
+
+
+def test_other_data_may_judge(parts, model):
+    train, valid, judge = parts
+    result = rw.cleaver(model, train, valid, judge=judge, rates=(0.3, 0.6), search=SHORT, measure_speed=False)
+    full = result.rows[0]
+    for row in result.rows:
+        assert row.judged == row.worth == rw.evaluate(row.ensemble, judge)["nDCG@10"]
+        assert row.valid == rw.evaluate(row.ensemble, valid)["nDCG@10"]
+        if row.variant != "input":
+            assert row.accepted == (row.judged >= full.judged and row.valid >= full.valid)
+            assert row.p_valid == rw.compare(model, row.ensemble, judge).p_randomisation
+
+
+def test_queries_are_set_aside_to_judge_by(parts, model):
+    train, valid, more = parts
+    kept, aside = valid.split(0.6, seed=0)
+    how = {"rates": (0.3,), "search": SHORT, "measure_speed": False}
+    one = rw.cleaver(model, train, valid, judge=0.4, **how)
+    two = rw.cleaver(model, train, kept, judge=aside, **how)
+    assert [row.judged for row in one.rows] == [row.judged for row in two.rows]
+    assert [row.ensemble for row in one.rows] == [row.ensemble for row in two.rows]
+    assert one.valid_before == rw.evaluate(model, valid)["nDCG@10"]
+    assert rw.cleaver(model, train, valid, **how).rows[0].judged is None  # too few queries
+    large = rw.Dataset(np.concatenate([valid.X, more.X]), np.concatenate([valid.y, more.y]),
+                       group=np.diff(np.concatenate([valid.offsets, more.offsets[1:] + valid.n_docs])))  # fmt: skip
+    halved, named = (rw.cleaver(model, train, large, judge=judge, **how) for judge in ("auto", 0.5))
+    assert halved.table == named.table
+    assert halved.rows[0].judged is not None
+    assert halved.valid_after == rw.evaluate(halved.ensemble, large)["nDCG@10"] >= halved.valid_before
+    with pytest.raises(rw.DataError, match="fraction must lie between 0 and 1"):
+        rw.cleaver(model, train, valid, judge=1.5)
+    with pytest.raises(rw.DataError, match="judge must be a Dataset"):
+        rw.cleaver(model, train, valid, judge="test")
+
+
+def test_metadata_says_what_was_done(parts, model):
+    train, valid, _ = parts
+    result = rw.cleaver(
+        model, train, valid, rates=(0.5,), strategy="skip", accept="non-inferior", margin=0.9, search=SHORT
+    )
+    note = result.ensemble.metadata["cleaver"]
+    assert (note["strategy"], note["rate"], note["n_trees_before"]) == ("skip", 0.5, 16)
+    assert note["n_trees_after"] == result.ensemble.n_trees
+    assert note["search"]["iterations"] == 4
+    assert "parameters" in result.ensemble.metadata or "learner" in result.ensemble.metadata
+
+
+def test_trees_driven_to_zero_go():
+    """A tree that only hurts is found and removed though the rate asks for nothing."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300).astype(float)
+    data = rw.Dataset(np.stack([rng.integers(0, 2, 300), y], axis=1), y, group=[30] * 10)
+    model = rw.Ensemble.from_trees([(0, 0.5, 0.0, 100.0), (1, 0.5, 0.0, (1, 1.5, 1.0, 2.0))])
+    result = rw.cleaver(model, data, data, rates=(0.0,), measure_speed=False)
+    assert result.ensemble == model.select([1])
+    assert result.valid_after == 1.0 > result.valid_before
+
+
+def test_refit_reaches_the_ensemble(parts, model):
+    train, valid, _ = parts
+    result = rw.cleaver(model, train, valid, rates=(0.5,), variants=("line-search", "refit"), search=SHORT)
+    plain, refitted = result.rows[1:]
+    assert refitted.valid >= plain.valid
+    assert refitted.n_trees == plain.n_trees
+    assert refitted.valid == rw.evaluate(refitted.ensemble, valid)["nDCG@10"]
+
+
+def test_other_measures_and_weights_and_sample(parts, model):
+    train, valid, _ = parts
+    weighted = rw.Dataset(valid.X, valid.y, qid=valid.qid, query_weights=np.arange(1.0, 31.0))
+    result = rw.cleaver(model, train, weighted, measure="AP", convention="trec", rates=(0.4,), search=SHORT,
+                        max_queries=20, measure_speed=False)  # fmt: skip
+    assert result.measure == "AP"
+    full = rw.cleaver(model, train, weighted, measure="AP", convention="trec", rates=(0.4,), search=SHORT)
+    assert full.valid_before == rw.evaluate(model, weighted, "AP", convention="trec")["AP"]
+    assert (
+        full.rows[1].p_valid
+        == rw.compare(model, full.rows[1].ensemble, weighted, "AP", convention="trec").p_randomisation
+    )
+
+
+def test_features_are_found_by_name(parts, model):
+    train, valid, _ = parts
+    names = [f"f{i}" for i in range(8)]
+    named = model.replace(feature_names=names)
+    turned = rw.Dataset(valid.X[:, ::-1], valid.y, qid=valid.qid, feature_names=names[::-1])
+    train, valid = (rw.Dataset(data.X, data.y, qid=data.qid, feature_names=names) for data in (train, valid))
+    one, two = (rw.cleaver(named, train, data, rates=(0.5,), search=SHORT) for data in (valid, turned))
+    assert one.ensemble == two.ensemble
+
+
+def test_memory_is_stated_and_refused(parts, model):
+    train, valid, _ = parts
+    assert needed_bytes(model, 1000) == 1000 * (16 + 64)
+    with pytest.raises(rw.RankwoodError, match=r"894 documents reach in 16 trees need 71,520 bytes.*max_queries=22"):
+        rw.cleaver(model, train, valid, max_memory=60_000)
+    sampled = rw.cleaver(model, train, valid, max_memory=60_000, max_queries=22, rates=(0.5,), search=SHORT)
+    assert sampled.needed_bytes <= 60_000
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"rates": ()}, "rates are shares"),
+        ({"rates": (0.5, 1.0)}, "rates are shares of the trees to take out, from 0 to below 1"),
+        ({"rates": ("half",)}, "rates must be numbers"),
+        ({"accept": "always"}, "accept must be one of"),
+        ({"accept": "non-inferior"}, "needs a margin"),
+        ({"accept": "non-inferior", "margin": -1.0}, "margin must be a positive number"),
+        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+        ({"strategy": "worst"}, "no strategy 'worst'"),
+        ({"variants": ("newton",)}, "variants are"),
+        ({"victims": "test"}, "victims must be 'train' or 'valid'"),
+        ({"measure": "nDCG@x"}, "nDCG@x"),
+        ({"max_queries": 0}, "max_queries must be at least 1"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(parts, model, wrong, words):
+    with pytest.raises(rw.RankwoodError, match=words):
+        rw.cleaver(model, *parts[:2], **wrong)
+
+
+def test_wrong_objects(parts, model):
+    train, valid, _ = parts
+    with pytest.raises(rw.DataError, match="valid must be a Dataset"):
+        rw.cleaver(model, train, valid.X)
+    with pytest.raises(rw.ModelError, match="an Ensemble or a fitted ranker, got dict"):
+        rw.cleaver({}, train, valid)
+    with pytest.raises(rw.ModelError, match="has no trees"):
+        rw.cleaver(model.select([]), train, valid)
+    with pytest.raises(rw.ModelError, match="could overflow"):
+        rw.cleaver(model.reweigh(np.full(16, 1e305)), train, valid)
+    with pytest.raises(rw.DataError, match=r"validation data: .*no documents"):
+        rw.cleaver(model, train, valid.select_queries([]))
+
+
+def test_grow_and_prune(parts):
+    train, valid, _ = parts
+    stages = []
+    model, told = rw.grow_and_prune(
+        rw.LambdaMART(n_leaves=6, learning_rate=0.2), train, valid, 10, grow=8, keep=4, search=SHORT,
+        on_stage=stages.append,
+    )  # fmt: skip
+    assert stages == told
+    assert [stage.n_trees <= goal for stage, goal in zip(told, (4, 8, 10), strict=True)] == [True] * 3
+    assert [stage.n_grown for stage in told] == [8, told[0].n_trees + 8, told[1].n_trees + 8]
+    assert told[-1].valid == rw.evaluate(model, valid)["nDCG@10"]
+    assert model.metadata["grow_and_prune"]["size"] == 10
+    with pytest.raises(rw.RankwoodError, match="1 <= keep <= grow"):
+        rw.grow_and_prune(rw.LambdaMART(), train, valid, 10, grow=2, keep=4)
+
+
+def test_victims_are_chosen_by_the_data_asked_for(parts, model):
+    train, valid, _ = parts
+    seen = []
+
+    def watch(outputs, weights, queries, k):
+        seen.append(outputs.n_docs)
+        return np.arange(outputs.n_trees - k)
+
+    for victims in ("train", "valid"):
+        rw.cleaver(model, train, valid, strategy=watch, victims=victims, rates=(0.5,), search=SHORT)
+    assert seen == [train.n_docs, valid.n_docs]
+
+
+def test_pruner_scores_as_its_ensemble(parts, model):
+    train, valid, _ = parts
+    pruner = Pruner.of(model, train, valid, "nDCG@10", "rankwood", Chooser("last", 9), SHORT, rw.Refit())
+    for pruned in pruner.prune(9, ("line-search", "gradient", "refit")):
+        outputs = pruner.valid.outputs.with_values(pruned.values)
+        assert outputs.scores(pruned.weights).tolist() == pruner.ensemble(pruned).score(valid.X).tolist()
+
+
+@pytest.mark.parametrize("measure", ["nDCG(gains=(0, 5, 1, 2, 3))@5", "ERR", "RBP(p=0.5)", "nDCG(dcg='log2')@10"])
+def test_refit_and_gradient_for_other_measures(parts, model, measure):
+    train, valid, _ = parts
+    result = rw.cleaver(model, train, valid, measure=measure, rates=(0.5,), search=rw.LineSearch(iterations=2),
+                        variants=("line-search", "gradient", "refit"), measure_speed=False)  # fmt: skip
+    assert result.valid_after >= result.valid_before
