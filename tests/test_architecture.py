@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
     {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree"},
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses"},
-    {"evaluation", "trees"},
+    {"evaluation", "trees", "formats"},
     {"learners"},
     {"studies"},
     {"cli", "__main__"},

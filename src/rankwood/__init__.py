@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
+    from rankwood.formats.registry import load_model as load_model
     from rankwood.learners.callbacks import early_stopping as early_stopping
     from rankwood.learners.callbacks import log_evaluation as log_evaluation
     from rankwood.learners.callbacks import record_evaluation as record_evaluation
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.learners.random_forest import RandomForest as RandomForest
-    from rankwood.model_file import load_model as load_model
     from rankwood.tree import Tree as Tree
     from rankwood.visits import Usage as Usage
     from rankwood.visits import usage as usage
@@ -76,7 +76,7 @@ _HOME_OF = {
     "PreparedModel": "rankwood.engines.base",
     "available_engines": "rankwood.engines.registry",
     "get_engine": "rankwood.engines.registry",
-    "load_model": "rankwood.model_file",
+    "load_model": "rankwood.formats.registry",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

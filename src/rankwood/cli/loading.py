@@ -17,7 +17,7 @@ from rankwood.errors import DataError
 
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
     """Load models, named by file name; by path when two files share a name."""
-    from rankwood.model_file import load_model
+    from rankwood.formats.registry import load_model
 
     names = [path.name for path in paths]
     models: dict[str, Ensemble] = {}

@@ -17,7 +17,7 @@ from rankwood.ensemble import Ensemble
 from rankwood.errors import MissingPackageError, ModelError
 from rankwood.formats.json_text import NUMBER, entry, parse_json
 from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, one_line
-from rankwood.formats.thresholds import at_most_float32
+from rankwood.formats.thresholds import at_most_of_float32
 
 MAX_DEPTH = 16  # of an oblivious tree, as CatBoost has it
 # As it is, a NaN is not greater than any border.
@@ -110,9 +110,8 @@ class _Features:
         kind = entry(split, "split_type", kind=str, where=where)
         if kind != "FloatFeature":
             number = split.get("cat_feature_index", split.get("split_index"))
-            raise ModelError(
-                f"{where} splits by {one_line(kind)} (feature {one_line(number)}): only numeric features can be imported"
-            )
+            what = f"{where} splits by {one_line(kind)} (feature {one_line(number)})"
+            raise ModelError(f"{what}: only numeric features can be imported")
         number = entry(split, "float_feature_index", kind=int, where=where)
         if number not in self.column:
             raise ModelError(f"{where}: there is no float feature {number}")
@@ -171,7 +170,7 @@ def _oblivious_forest(trees: Any, features: _Features) -> Forest:
     arrays = {name: np.concatenate([np.zeros(0), *arrays]) for name, arrays in parts.items()}
     return Forest(
         feature=arrays["feature"].astype(np.int64),
-        threshold=at_most_float32(_as_float32(arrays["threshold"])),
+        threshold=at_most_of_float32(arrays["threshold"]),
         left=arrays["left"].astype(np.int64),
         right=arrays["right"].astype(np.int64),
         missing_left=arrays["missing_left"].astype(bool),
@@ -197,11 +196,4 @@ def _nested_forest(trees: list[Any], features: _Features) -> Forest:
             return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
 
         builder.add(tree, read)
-    return builder.forest(lambda borders: at_most_float32(_as_float32(borders)))
-
-
-def _as_float32(values: AnyArray) -> AnyArray:
-    with np.errstate(over="ignore"):
-        return values.astype(np.float32)
-
-
+    return builder.forest(at_most_of_float32)

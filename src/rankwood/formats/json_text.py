@@ -14,7 +14,9 @@ def parse_json(content: bytes) -> Any:
     try:
         return json.loads(content)
     except RecursionError:
-        raise ModelError("the JSON is nested too deeply to be read: the trees are too deep, or the file is no model") from None
+        raise ModelError(
+            "the JSON is nested too deeply to be read: the trees are too deep, or the file is no model"
+        ) from None
     except (ValueError, MemoryError) as error:
         raise ModelError(f"the file is damaged or cut off: {one_line(error)}") from None
 

@@ -44,8 +44,8 @@ def parse_lightgbm_text(content: bytes) -> Ensemble:
     trees = [_lines(block) for block in blocks]
     forest = _forest(trees)
     _refuse_linear(trees)
-    facts = [column(trees, name, forest.n_nodes, dtype) for name, dtype in FACTS]
-    forest.split_gain, forest.node_count = facts  # type: ignore[assignment]
+    forest.split_gain = _fact(trees, b"split_gain", forest.n_nodes, np.float64)
+    forest.node_count = _fact(trees, b"internal_count", forest.n_nodes, np.int64)
     decision = _required(trees, b"decision_type", forest.n_nodes, np.int64)
     categories = _categories(trees, forest, decision & 1 != 0)
     decide(forest, (decision >> 2) & 3, decision & 2 != 0, categories)
@@ -56,9 +56,6 @@ def parse_lightgbm_text(content: bytes) -> Ensemble:
         tree_weights=np.full(len(trees), 1.0 / len(trees)) if is_average and trees else None,
         feature_names=real_names(names),
     )
-
-
-FACTS = ((b"split_gain", np.float64), (b"internal_count", np.int64))
 
 
 def _lines(block: bytes) -> Lines:
@@ -85,7 +82,9 @@ def _count(header: Lines, name: bytes, default: bytes | None = None) -> int:
 def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
     version = _text(header.get(b"version", b"missing"))
     if version not in VERSIONS:
-        raise ModelError(f"version {one_line(version)} of LightGBM's text is not known; known are {', '.join(VERSIONS)}")
+        raise ModelError(
+            f"version {one_line(version)} of LightGBM's text is not known; known are {', '.join(VERSIONS)}"
+        )
     n_classes = max(_count(header, b"num_class", b"1"), _count(header, b"num_tree_per_iteration", b"1"))
     if n_classes > 1:
         raise ModelError(f"the model has {n_classes} classes: a ranker has one score per document")
@@ -114,7 +113,7 @@ def _forest(trees: list[Lines]) -> Forest:
     )
 
 
-def column(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray | None:
+def _fact(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray | None:
     """One line of every tree, read together; None when they are not all there or hold other than finite numbers."""
     try:
         values = _required(trees, name, sizes, dtype)

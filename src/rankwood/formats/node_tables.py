@@ -96,7 +96,7 @@ class Forest:
 
 
 def _concatenate(trees: list[list[Any]]) -> Forest:
-    arrays: dict[str, AnyArray] = {}
+    arrays: dict[str, Any] = {}
     for position, name in enumerate((*COLUMNS, "leaf_value")):
         dtype = DTYPES.get(name, np.float64)
         arrays[name] = np.concatenate([np.zeros(0, dtype), *(np.asarray(tree[position], dtype) for tree in trees)])
@@ -214,7 +214,7 @@ def _count_within(mask: AnyArray, own: AnyArray, offsets: AnyArray) -> AnyArray:
     return counts
 
 
-def _reached(left: AnyArray, right: AnyArray, is_leaf: AnyArray, tree: int) -> AnyArray:
+def _reached(left: AnyArray, right: AnyArray, is_leaf: AnyArray, tree: Any) -> AnyArray:
     """The entries that paths from the root lead to."""
     reached = np.zeros(len(left), dtype=bool)
     pending = [0]

@@ -35,7 +35,9 @@ def from_estimator(model: Any) -> Ensemble:
     kind = kind_of(model)
     if kind is None:
         raise ModelError(f"{type(model).__name__} cannot be imported; of scikit-learn these can: {', '.join(KNOWN)}")
-    if not hasattr(model, "n_features_in_") or not (hasattr(model, "tree_") or hasattr(model, "n_iter_") or hasattr(model, "estimators_")):
+    if not hasattr(model, "n_features_in_") or not (
+        hasattr(model, "tree_") or hasattr(model, "n_iter_") or hasattr(model, "estimators_")
+    ):
         raise ModelError(f"the {kind} is not fitted")
     _refuse_many_outputs(model, kind)
     if kind in HISTOGRAM:

@@ -39,6 +39,13 @@ def at_most_float32(values: Any) -> FloatArray:
     return result
 
 
+def at_most_of_float32(values: Any) -> FloatArray:
+    """Thresholds of values that the tool holds in float32, whatever their text says: x <= T just when
+    float32(x) <= float32(value)."""
+    with np.errstate(all="ignore"):
+        return at_most_float32(np.asarray(values).astype(np.float32))
+
+
 def less_than_float32(values: Any) -> FloatArray:
     """Thresholds T so that x <= T just when float32(x) < float32(value); NaN where no x is less: below -infinity.
 

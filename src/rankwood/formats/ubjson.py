@@ -102,7 +102,7 @@ class _Parser:
     def array(self, depth: int) -> Any:
         kind, count = self.head()
         if kind in TYPES and count is not None:
-            return self.numbers(kind, count)  # type: ignore[arg-type]
+            return self.numbers(kind, count)
         values: list[Any] = []
         while (len(values) < count) if count is not None else not self.at(b"]"):
             values.append(self.value(depth + 1, kind))

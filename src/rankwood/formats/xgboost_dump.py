@@ -48,9 +48,7 @@ def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) ->
         source["objective"] = one_line(objective)
     if is_numbered:
         source["n_features"] = "at least"
-    return forest.ensemble(
-        source=source, n_features=len(names), feature_names=None if is_numbered else names
-    )
+    return forest.ensemble(source=source, n_features=len(names), feature_names=None if is_numbered else names)
 
 
 def _feature_names(used: dict[str, int], given: Sequence[str] | None) -> tuple[list[str], bool]:

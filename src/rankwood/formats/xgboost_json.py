@@ -122,11 +122,9 @@ def _names(learner: dict[str, Any]) -> list[str] | None:
 
 def _version(value: dict[str, Any]) -> list[int]:
     version = value.get("version")
-    return [int(part) for part in version][:3] if _is_numbers(version) else []
-
-
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, (list, np.ndarray)) and all(isinstance(part, (int, np.integer)) for part in value)
+    if not isinstance(version, (list, np.ndarray)):
+        return []
+    return [int(part) for part in version[:3] if isinstance(part, (int, np.integer))]
 
 
 def _forest(trees: list[Any]) -> Forest:
