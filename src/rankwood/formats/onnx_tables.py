@@ -73,8 +73,8 @@ def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget:
 def split(
     mode: str, feature: int, value: float, members: list[float], children: list[int], tracks: bool, is_float32: bool
 ) -> tuple[Any, ...]:
-    """A node for `ForestBuilder`: whether x (mode) value holds decides between the two children, true first. A missing value
-    compares false with everything (true with NEQ), unless the node tracks it to true."""
+    """A node for `ForestBuilder`: whether x (mode) value holds decides between the two children, true first. A
+    missing value compares false with everything (true with NEQ), unless the node tracks it to true."""
     at_most, below = (at_most_float32, less_than_float32) if is_float32 else (np.atleast_1d, less_than)
     if mode != "MEMBER" and np.isnan(value):
         raise ModelError("a threshold is NaN")
