@@ -57,6 +57,9 @@ def tables_of(node: Any, as_array: ToArray, *, is_float32: bool) -> TreeNode:
     budget = [2 * reader.n_entries + len(reader.roots)]  # of nodes and leaves, if no node has two parents
     for root in reader.roots:
         builder.add(root, lambda item: _limited(reader, item, is_float32, budget))
+    n_left = reader.n_entries - sum(2 * size + 1 for size in builder.sizes)
+    if isinstance(reader, _Version3) and n_left:
+        raise ModelError(f"the nodes of the ONNX file form no trees: no path leads to {n_left} of them")
     forest = builder.forest()
     never_left(forest)
     return TreeNode(node.op_type, forest, reader.aggregate == "AVERAGE", reader.base, reader.post_transform)

@@ -116,9 +116,10 @@ def _forest(trees: Sequence[Any], votes: bool) -> Forest:
 
 def _from_histogram(model: Any, kind: str) -> Ensemble:
     tables = [predictors[0].nodes for predictors in model._predictors]
-    if any(table["is_categorical"].any() for table in tables if "is_categorical" in (table.dtype.names or ())):
+    categorical = getattr(model, "is_categorical_", None)
+    if categorical is not None and np.any(categorical):
         names = getattr(model, "feature_names_in_", None)
-        feature = next(int(t["feature_idx"][t["is_categorical"] != 0][0]) for t in tables if t["is_categorical"].any())
+        feature = int(np.flatnonzero(categorical)[0])
         raise ModelError(
             f"feature {feature if names is None else names[feature]} has categories, "
             "which scikit-learn numbers anew: encode it as a number and train again"

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
 from rankwood.formats.json_text import NUMBER, entry
@@ -43,6 +45,8 @@ def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) ->
     reader.builder.columns["feature"] = [place[order[number]] for number in used]
     forest = reader.builder.forest(less_than_float32)
     never_left(forest)
+    with np.errstate(over="ignore"):
+        forest.leaf_value = forest.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
     source: dict[str, Any] = {"format": "xgboost-dump"}
     if objective is not None:
         source["objective"] = one_line(objective)
