@@ -62,11 +62,12 @@ def reads_or_refuses(content: bytes) -> rw.Ensemble | None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model = registry._parse(content, kind, None, None)
-    except ModelError as error:
-        assert len(str(error)) < 400
-        assert "\n" not in str(error)
-        return None
     except RecursionError:  # load_model says so
+        return None
+    except ModelError as error:
+        message = str(error)
+        if len(message) > 400 or "\n" in message:
+            pytest.fail(f"not one sentence: {message}")
         return None
     assert np.isfinite(model.score(np.zeros((1, model.n_features)))).all()
     return model
@@ -136,9 +137,8 @@ def test_files_cut_off(name):
     places = np.linspace(0, len(content) - 1, 60).astype(int)
     for place in places.tolist():
         model = reads_or_refuses(content[:place])
-        # What comes after the trees of a LightGBM text is not needed; XGBoost's UBJSON ends in brackets.
-        if model is not None:
-            assert name.startswith("lightgbm")
+        if model is not None:  # nothing of importance was lost: a line feed, LightGBM's list of parameters
+            assert model == reads_or_refuses(content)
 
 
 def walk(value, path=()):

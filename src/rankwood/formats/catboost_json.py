@@ -44,15 +44,17 @@ def from_catboost_model(model: Any) -> Ensemble:
 def parse_cbm(content: bytes) -> Ensemble:
     """From the bytes of a `.cbm` file."""
     try:
-        from catboost import CatBoost, CatBoostError
+        from catboost import CatBoost
     except ImportError:
         raise MissingPackageError("catboost", "reading a .cbm model", "formats") from None
     model = CatBoost()
     try:
         model.load_model(blob=content)
-    except CatBoostError as error:
+        return from_catboost_model(model)
+    except ModelError:
+        raise
+    except Exception as error:  # of a damaged file CatBoost raises many kinds
         raise ModelError(f"CatBoost cannot read the file: {one_line(error)}") from None
-    return from_catboost_model(model)
 
 
 def from_catboost_json(value: Any, names: Any = None) -> Ensemble:
@@ -100,7 +102,7 @@ class _Features:
     def _add(self, feature: dict[str, Any], column: int) -> None:
         number = entry(feature, "feature_index", kind=int, where="a feature")
         treatment = feature.get("nan_value_treatment", "AsIs")
-        if treatment not in MISSING_LEFT:
+        if not isinstance(treatment, str) or treatment not in MISSING_LEFT:
             raise ModelError(f"feature {column}: treatment of missing values {one_line(treatment)} is not known")
         self.column[number] = column
         self.missing_left[number] = MISSING_LEFT[treatment]

@@ -152,17 +152,18 @@ class ForestBuilder:
 
 
 def as_column(values: Any, dtype: Any, what: str) -> AnyArray:
-    """A one-dimensional array of numbers, or a ModelError."""
+    """A one-dimensional array of numbers, or a ModelError. What is too large for a float becomes infinite."""
     try:
         array = np.asarray(values)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
             raise TypeError("not a list of numbers")
-        if np.dtype(dtype).kind in "iu" and array.dtype.kind == "f" and array.size:
-            whole = array.astype(np.int64)
-            if not np.array_equal(whole, array):
-                raise TypeError("not a list of whole numbers")
-            array = whole
-        return array.astype(dtype)
+        with np.errstate(all="ignore"):
+            if np.dtype(dtype).kind == "i" and array.dtype.kind == "f":
+                whole = array.astype(np.int64)
+                if not np.array_equal(whole, array):
+                    raise TypeError("not a list of whole numbers")
+                array = whole
+            return array.astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{what} cannot be read: {one_line(error)}") from None
 

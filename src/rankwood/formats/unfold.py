@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from rankwood.errors import ModelError
 
@@ -18,7 +19,7 @@ from rankwood.errors import ModelError
 MAX_GROWTH = 64
 MIN_ALLOWANCE = 20_000  # nodes that any tree may have, however small it was
 
-Side = bool  # True: left
+Side: TypeAlias = bool  # True: left
 
 
 @dataclass(frozen=True)
@@ -42,41 +43,11 @@ class Columns:
     leaf_value: list[float]
 
 
-@dataclass(frozen=True)
-class Domain:
-    """Values of a feature that can come to a node: above `low` (None: from -infinity on, itself included) and up to
-    `high`, and missing or not."""
-
-    low: float | None = None
-    high: float = math.inf
-    missing: bool = True
-
-    @property
-    def is_empty(self) -> bool:
-        return self.low is not None and self.low >= self.high
-
-    def up_to(self, cut: float, missing: bool) -> Domain:
-        return Domain(self.low, min(self.high, cut), self.missing and missing)
-
-    def above(self, cut: float, missing: bool) -> Domain:
-        return Domain(cut if self.low is None else max(self.low, cut), self.high, self.missing and missing)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What is still to be made: the old node `node`, for values in `domains`, as a child of the new node `parent`."""
-
-    node: int
-    domains: Mapping[int, Domain]
-    parent: int
-    is_left: bool
-
-
-def point(value: float, below: float, missing_left: bool, equal_left: bool = True) -> Pieces:
-    """The split x == value, where `below` is the threshold that x < value has (NaN: there is none below)."""
-    if math.isnan(below):
-        return Pieces([value], [equal_left, not equal_left], missing_left)
-    return Pieces([below, value], [not equal_left, equal_left, not equal_left], missing_left)
+# Values of a feature that can come to a node: above the first number (None: from -infinity on, itself included) and up
+# to the second; and whether missing ones can. By feature; what is not there is not restricted.
+Domain: TypeAlias = tuple[float | None, float, bool]
+Domains: TypeAlias = dict[int, Domain]
+ANY: Domain = (None, math.inf, True)
 
 
 def unfold(tree: Columns, splits: Mapping[int, Pieces], name_of: Mapping[int, str] | None = None) -> Columns:
@@ -85,64 +56,86 @@ def unfold(tree: Columns, splits: Mapping[int, Pieces], name_of: Mapping[int, st
     >>> tree = Columns([0], [0.0], [-1], [-2], [False], [1.0, 2.0])
     >>> new = unfold(tree, {0: Pieces([-1.0, 1.0], [False, True, False], True)})  # left just when -1 < x <= 1
     >>> new.threshold, new.leaf_value
-    ([-1.0, 1.0], [2.0, 1.0, 2.0])
+    ([1.0, -1.0], [2.0, 1.0, 2.0])
     """
     new = Columns([], [], [], [], [], [])
     allowance = max(MIN_ALLOWANCE, MAX_GROWTH * len(tree.feature))
-    pending = [_Task(0 if tree.feature else -1, {}, -1, True)]
+    watched = {tree.feature[node] for node in splits}  # other features decide the same in every copy
+    pending: list[tuple[int, Domains, int, list[int]]] = [(0 if tree.feature else -1, {}, -1, new.left)]
     while pending:
-        task = pending.pop()
-        node, domains = task.node, task.domains
+        node, domains, parent, place = pending.pop()
         if node < 0:
-            _link(new, task, ~len(new.leaf_value))
+            if parent >= 0:
+                place[parent] = ~len(new.leaf_value)
             new.leaf_value.append(tree.leaf_value[~node])
             continue
-        feature = tree.feature[node]
-        domain = domains.get(feature, Domain())
-        split = splits.get(node)
-        if split is None:
-            split = Pieces([tree.threshold[node]], [True, False], tree.missing_left[node])
-        cuts, left = _reachable(split, domain)
-        is_missing_apart = bool(left) and domain.missing and split.missing_left not in left
-        if not is_missing_apart and len(left) <= 1:  # decided already
-            side = left[0] if left else split.missing_left
-            child = tree.left[node] if side else tree.right[node]
-            pending.append(_Task(child, domains, task.parent, task.is_left))
-            continue
-        if len(new.feature) >= allowance:
+        feature, split = tree.feature[node], splits.get(node)
+        left, right = tree.left[node], tree.right[node]
+        inside = outside = domains
+        if feature not in watched:
+            cut, missing = tree.threshold[node], tree.missing_left[node]
+        else:
+            domain = domains.get(feature, ANY)
+            if split is None:
+                split = Pieces((tree.threshold[node],), (True, False), tree.missing_left[node])
+            decision = _decide(split, domain)
+            if isinstance(decision, bool):  # by what was decided above
+                pending.append((left if decision else right, domains, parent, place))
+                continue
+            cut, missing = decision
+            left = right = node  # the same node again, with less to decide
+            inside = {**domains, feature: _up_to(domain, cut, missing)}
+            outside = {**domains, feature: _above(domain, cut, not missing)}
+        number = len(new.feature)
+        if number >= allowance:
             name = (name_of or {}).get(feature, str(feature))
             raise ModelError(
                 f"the splits of feature {name} on zero-as-missing or categories would need more than "
                 f"{allowance} nodes as thresholds: train the model without them"
             )
-        if is_missing_apart:  # everything but missing values goes on to be looked at again
-            cut, missing = domain.high, False
-        else:
-            middle = len(cuts) // 2
-            cut = cuts[middle]
-            missing = domain.missing and split.missing_left in left[: middle + 1]
-        number = len(new.feature)
-        _link(new, task, number)
+        if parent >= 0:
+            place[parent] = number
         new.feature.append(feature)
         new.threshold.append(cut)
         new.missing_left.append(missing)
         new.left.append(0)
         new.right.append(0)
-        # The same old node again, with less to decide.
-        pending.append(_Task(node, {**domains, feature: domain.above(cut, not missing)}, number, False))
-        pending.append(_Task(node, {**domains, feature: domain.up_to(cut, missing)}, number, True))
+        pending.append((right, outside, number, new.right))
+        pending.append((left, inside, number, new.left))
     return new
+
+
+def _decide(split: Pieces, domain: Domain) -> bool | tuple[float, bool]:
+    """Which side all of the domain goes to; or a cut inside it, and whether missing values go below the cut."""
+    cuts, left = _reachable(split, domain)
+    high, can_miss = domain[1:]
+    if left and can_miss and split.missing_left not in left:
+        return high, False  # missing values apart, everything else is looked at again
+    if len(left) <= 1:
+        return left[0] if left else split.missing_left
+    middle = len(cuts) // 2
+    return cuts[middle], can_miss and split.missing_left in left[: middle + 1]
+
+
+def _up_to(domain: Domain, cut: float, missing: bool) -> Domain:
+    low, high, can_miss = domain
+    return low, min(high, cut), can_miss and missing
+
+
+def _above(domain: Domain, cut: float, missing: bool) -> Domain:
+    low, high, can_miss = domain
+    return cut if low is None else max(low, cut), high, can_miss and missing
 
 
 def _reachable(split: Pieces, domain: Domain) -> tuple[list[float], list[Side]]:
     """The cuts and sides that matter inside the domain; neighbours on the same side become one piece."""
     cuts: list[float] = []
     left: list[Side] = []
-    if domain.is_empty:
+    low, end, _ = domain
+    if low is not None and low >= end:
         return cuts, left
-    low = domain.low
-    for cut, side in zip([*split.cuts, math.inf], split.left, strict=True):
-        high = min(cut, domain.high)
+    for cut, side in zip((*split.cuts, math.inf), split.left, strict=True):
+        high = min(cut, end)
         if low is not None and low >= high:
             continue
         if not left:
@@ -152,8 +145,3 @@ def _reachable(split: Pieces, domain: Domain) -> tuple[list[float], list[Side]]:
             left.append(side)
         low = high
     return cuts, left
-
-
-def _link(new: Columns, task: _Task, number: int) -> None:
-    if task.parent >= 0:
-        (new.left if task.is_left else new.right)[task.parent] = number

@@ -112,12 +112,10 @@ def _booster(learner: dict[str, Any]) -> tuple[dict[str, Any], AnyArray | None]:
 
 
 def _names(learner: dict[str, Any]) -> list[str] | None:
-    names = learner.get("feature_names")
-    if names is None or len(names) == 0:
-        return None
+    names = learner.get("feature_names", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ModelError("feature_names must be texts")
-    return names
+    return names or None
 
 
 def _version(value: dict[str, Any]) -> list[int]:
@@ -143,7 +141,7 @@ def _forest(trees: list[Any]) -> Forest:
         sizes[number_] = len(tables["left_children"][-1])
         if any(len(tables[name][-1]) != sizes[number_] for name in COLUMNS):
             raise ModelError(f"{where}: its arrays have different lengths")
-        if len(tree.get("categories_nodes", ())):
+        if len(as_column(tree.get("categories_nodes", []), np.int64, f"categories_nodes of {where}")):
             categories.append((number_, _categories(tree, where)))
     table = {name: np.concatenate([np.zeros(0, COLUMNS[name]), *parts]) for name, parts in tables.items()}
     return _converted(table, sizes, categories)
