@@ -6,8 +6,11 @@ scale, and a bias is added. Missing values go below or above all borders, as the
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import tempfile
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,13 @@ from rankwood.formats.json_text import NUMBER, entry, parse_json
 from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, one_line
 from rankwood.formats.thresholds import at_most_of_float32
 
+TO_JSON = """import sys
+from catboost import CatBoost
+model = CatBoost()
+model.load_model(sys.argv[1])
+model.save_model(sys.argv[2], format="json")
+"""
+READING_SECONDS = 300
 MAX_DEPTH = 16  # of an oblivious tree, as CatBoost has it
 # As it is, a NaN is not greater than any border.
 MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
@@ -35,29 +45,30 @@ def is_catboost_json(value: Any) -> bool:
 def from_catboost_model(model: Any) -> Ensemble:
     """From a CatBoost model object such as `CatBoostRanker`."""
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
-        path = os.path.join(folder, "model.json")
-        model.save_model(path, format="json")
-        with open(path, "rb") as file:
-            return from_catboost_json(parse_json(file.read()), names=getattr(model, "feature_names_", None))
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        return from_catboost_json(parse_json(path.read_bytes()))
 
 
 def parse_cbm(content: bytes) -> Ensemble:
-    """From the bytes of a `.cbm` file."""
-    try:
-        from catboost import CatBoost
-    except ImportError:
-        raise MissingPackageError("catboost", "reading a .cbm model", "formats") from None
-    model = CatBoost()
-    try:
-        model.load_model(blob=content)
-        return from_catboost_model(model)
-    except ModelError:
-        raise
-    except Exception as error:  # of a damaged file CatBoost raises many kinds
-        raise ModelError(f"CatBoost cannot read the file: {one_line(error)}") from None
+    """From the bytes of a `.cbm` file. CatBoost reads it in a process of its own, because a damaged file can end it."""
+    if find_spec("catboost") is None:
+        raise MissingPackageError("catboost", "reading a .cbm model", "formats")
+    with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
+        source, target = Path(folder) / "model.cbm", Path(folder) / "model.json"
+        source.write_bytes(content)
+        command = [sys.executable, "-c", TO_JSON, str(source), str(target)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=READING_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise ModelError(f"CatBoost did not read the file within {READING_SECONDS} seconds") from None
+        if done.returncode or not target.exists():
+            reason = done.stderr.strip().splitlines()[-1:] or ["it crashed"]
+            raise ModelError(f"CatBoost cannot read the file: {one_line(reason[0])}")
+        return from_catboost_json(parse_json(target.read_bytes()))
 
 
-def from_catboost_json(value: Any, names: Any = None) -> Ensemble:
+def from_catboost_json(value: Any) -> Ensemble:
     """From the value that the JSON holds."""
     features = _Features(value)
     scale, bias = _scale_and_bias(value)
@@ -66,15 +77,12 @@ def from_catboost_json(value: Any, names: Any = None) -> Ensemble:
         forest = _oblivious_forest(oblivious, features)
     else:
         forest = _nested_forest(entry(value, "trees", kind=list), features)
-    given = features.names if names is None or len(names) != features.n_features else [str(name) for name in names]
-    if given == [str(number) for number in range(features.n_features)]:
-        given = None
     return forest.ensemble(
         source={"format": "catboost"},
         n_features=features.n_features,
         tree_weights=np.full(len(forest.n_nodes), scale),
         base=bias,
-        feature_names=given,
+        feature_names=features.names,
     )
 
 
