@@ -10,7 +10,7 @@ from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
 from rankwood.formats.json_text import NUMBER, entry, whole
 from rankwood.formats.lightgbm_decisions import MAX_CATEGORY, decide, real_names
-from rankwood.formats.node_tables import ForestBuilder, as_column, one_line
+from rankwood.formats.node_tables import ForestBuilder, as_column, one_line, renumbered
 
 MISSING_TYPES = {"None": 0, "Zero": 1, "NaN": 2}
 
@@ -36,6 +36,8 @@ def from_lightgbm_json(dump: Any) -> Ensemble:
     forest = reader.builder.forest()
     missing_type = np.array(reader.missing_type, dtype=np.int64)
     decide(forest, missing_type, np.array(reader.default_left, dtype=bool), reader.categories)
+    numbers = (as_column(values, np.int64, "numbers of nodes") for values in (reader.node_index, reader.leaf_index))
+    forest = renumbered(forest, *numbers)
     average = bool(dump.get("average_output", False)) and len(trees) > 0
     return forest.ensemble(
         source={"format": "lightgbm-json", "objective": one_line(dump.get("objective", ""))},
@@ -53,6 +55,8 @@ class _Reader:
         self.missing_type: list[int] = []
         self.default_left: list[bool] = []
         self.categories: dict[int, Any] = {}
+        self.node_index: list[Any] = []
+        self.leaf_index: list[Any] = []
         self.where = ""
 
     def read(self, node: Any) -> Any:
@@ -61,7 +65,8 @@ class _Reader:
         if "split_feature" not in node:
             if "leaf_coeff" in node or "leaf_const" in node:
                 raise ModelError(f"{self.where} has linear models in its leaves: train with linear_tree=false")
-            return float(entry(node, "leaf_value", kind=NUMBER, where=self.where))
+            self.leaf_index.append(whole(node.get("leaf_index"), "leaf_index", 0))
+            return _finite_or_inf(entry(node, "leaf_value", kind=NUMBER, where=self.where))
         missing_type = entry(node, "missing_type", kind=str, where=self.where)
         if missing_type not in MISSING_TYPES:
             raise ModelError(f"{self.where}: LightGBM has no missing type {one_line(missing_type)!r}")
@@ -74,6 +79,7 @@ class _Reader:
             raise ModelError(f"{self.where}: LightGBM has no decision type {one_line(kind)!r}")
         if isinstance(threshold, bool) or not isinstance(threshold, NUMBER):
             raise ModelError(f"{self.where}: a threshold is {one_line(threshold)}")
+        self.node_index.append(whole(node.get("split_index"), "split_index", 0))
         self.missing_type.append(MISSING_TYPES[missing_type])
         self.default_left.append(entry(node, "default_left", where=self.where) is True)
         children = (entry(node, name, where=self.where) for name in ("left_child", "right_child"))

@@ -229,6 +229,43 @@ def _reached(left: AnyArray, right: AnyArray, is_leaf: AnyArray, tree: Any) -> A
     return reached
 
 
+def renumbered(forest: Forest, node_number: AnyArray, leaf_number: AnyArray) -> Forest:
+    """The forest with the numbers that its nodes and leaves shall have inside their trees; as it is when these are not
+    just the numbers from 0 on, with the root as number 0."""
+    offsets = offsets_of(forest.n_nodes)
+    trees = np.arange(len(forest.n_nodes))
+    node_tree, leaf_tree = np.repeat(trees, forest.n_nodes), np.repeat(trees, forest.n_nodes + 1)
+    nodes, leaves = offsets[node_tree] + node_number, offsets[leaf_tree] + leaf_tree + leaf_number
+    roots = offsets[:-1][forest.n_nodes > 0]
+    for new, tree, number, size in (
+        (nodes, node_tree, node_number, forest.n_nodes),
+        (leaves, leaf_tree, leaf_number, forest.n_nodes + 1),
+    ):
+        if ((number < 0) | (number >= size[tree])).any() or len(np.unique(new)) != len(new):
+            return forest
+    if node_number[roots].any():
+        return forest
+    order, leaf_order = np.argsort(nodes), np.argsort(leaves)
+    base = offsets[node_tree]
+
+    def child(side: AnyArray) -> AnyArray:
+        is_leaf = side < 0
+        inner = node_number[base + np.where(is_leaf, 0, side)]
+        outer = leaf_number[base + node_tree + np.where(is_leaf, ~side, 0)]
+        return np.where(is_leaf, ~outer, inner)[order]
+
+    return Forest(
+        feature=forest.feature[order],
+        threshold=forest.threshold[order],
+        left=child(forest.left),
+        right=child(forest.right),
+        missing_left=forest.missing_left[order],
+        leaf_value=forest.leaf_value[leaf_order],
+        n_nodes=forest.n_nodes,
+        splits={int(nodes[node]): pieces for node, pieces in forest.splits.items()},
+    )
+
+
 def swap_children(forest: Forest, where: AnyArray) -> None:
     """Turn some nodes round: what went left goes right. Thresholds are the caller's to change."""
     forest.left, forest.right = (
