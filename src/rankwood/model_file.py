@@ -17,7 +17,7 @@ import numpy as np
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import MissingPackageError, ModelError
 
 FORMAT_VERSION = 1
 ARRAYS = {
@@ -72,6 +72,8 @@ def with_path(path: PathLike, read: Callable[[], T]) -> T:
         return read()
     except ModelError as error:
         raise ModelError(f"{os.fspath(path)}: {error}") from None
+    except MissingPackageError:
+        raise
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)}: the file cannot be read: {_reason(error)}") from None
 

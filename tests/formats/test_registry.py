@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
 from test_xml_formats import JFORESTS, quickrank_text, ranklib_text
 
 import rankwood as rw
-from rankwood.errors import ModelError
+from rankwood.errors import MissingPackageError, ModelError
 from rankwood.formats.registry import FORMATS, load_model, recognise
 
 pytestmark = pytest.mark.native
@@ -106,3 +107,36 @@ def test_ready_made_models_keep_their_width():
         rw.load_model(model, n_features=3)
     assert rw.load_model(model, feature_names=["a"]).feature_names == ("a",)
     np.testing.assert_array_equal(rw.load_model(model).score([[0.0]]), [1.0])
+
+
+def test_packages_that_are_absent(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_bytes(b"\x08\x08\x12\x08skl2onnx")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(
+        MissingPackageError, match=r"reading an ONNX model needs the package onnx: pip install 'rankwood"
+    ):
+        load_model(path)
+    path.write_bytes(b"CBM1 and so on")
+    monkeypatch.setattr("rankwood.formats.catboost_json.find_spec", lambda name: None)
+    with pytest.raises(MissingPackageError, match=r"reading a \.cbm model needs the package catboost"):
+        load_model(path)
+
+
+def test_hostile_files_end_soon(tmp_path):
+    """Large counts with nothing behind them, and much of nothing."""
+    path = tmp_path / "model"
+    for content in (
+        b"tree\n" + b"=" * 5_000_000,
+        b"tree\nversion=v4\nmax_feature_idx=0\nfeature_names=a\n"
+        + b"\nTree=0\nnum_leaves=2" * 50_000
+        + b"\nend of trees",
+        b"<ensemble>" * 200_000,
+        b"[" + b"0," * 1_000_000 + b"0]",
+        b"{" + b"i\1a" * 1_000_000,
+        b'{"learner": {"learner_model_param": {"num_feature": "99999999999"}}}',
+        b"\x08\x08" + b"\x3a\xff\xff\xff\x7f" * 100,
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match="model: "):
+            load_model(path)
