@@ -57,6 +57,10 @@ def test_other_commands_read_any_format(rankwood, ranklib_file, data, data_file,
     assert found == pytest.approx(rw.evaluate(model, data, ["nDCG@10"]).means["nDCG@10"])
     outcome = rankwood("score", ranklib_file, "--data", data_file)
     np.testing.assert_array_equal(np.array(outcome.out.split(), dtype=float), model.score(data.X))
+    rw.write_csv(data, tmp_path / "data.csv")
+    outcome = rankwood("score", ranklib_file, "--data", tmp_path / "data.csv")
+    np.testing.assert_array_equal(np.array(outcome.out.split(), dtype=float), model.score(data.X))
+    assert rankwood("compile", ranklib_file, "-o", tmp_path / "model.c").status == 0
     for command in (["inspect", ranklib_file, "--data", data_file, "--json"], ["inspect", ranklib_file]):
         assert rankwood(*command).status == 0
     outcome = rankwood("bench", ranklib_file, "--data", data_file, "--engine", "traverse", "--batch", 1, "--json")

@@ -116,6 +116,7 @@ def iter_features(
         files,
         kind,
         n_features=n_features,
+        beyond=beyond,
         feature_names=feature_names,
         rows_per_block=rows,
         n_threads=n_threads,
