@@ -100,6 +100,11 @@ def test_a_damaged_binary_file_is_refused(tmp_path):
         rw.load_model(path)
 
 
+def test_estimator_that_is_not_fitted():
+    with pytest.raises(ModelError, match="the CatBoostRanker cannot be imported: There is no trained model"):
+        rw.load_model(catboost.CatBoostRanker())
+
+
 def content(tmp_path):
     path = tmp_path / "model.json"
     train(depth=2).save_model(str(path), format="json")

@@ -137,6 +137,11 @@ def test_estimator_that_stopped_early():
     assert_close(ranker.predict(X), model, X)
 
 
+def test_estimator_that_is_not_fitted():
+    with pytest.raises(ModelError, match="the LGBMRanker is not fitted"):
+        rw.load_model(lightgbm.LGBMRanker())
+
+
 def test_names_survive(tmp_path):
     names = ["bm25(title)", "größe", "a/b=c", "#clicks", "x.y"]
     booster = train(names=names)

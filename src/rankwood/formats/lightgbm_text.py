@@ -27,6 +27,8 @@ def from_booster(model: Any) -> Ensemble:
     """From a `lightgbm.Booster`, or an estimator such as `LGBMRanker`; up to its best iteration when it stopped early,
     as its own predictions are."""
     booster = getattr(model, "booster_", model)
+    if not hasattr(booster, "model_to_string"):
+        raise ModelError(f"the {type(model).__name__} is not fitted")
     return parse_lightgbm_text(booster.model_to_string().encode())
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from rankwood.ensemble import Ensemble
-from rankwood.errors import DataError, ModelError
+from rankwood.errors import ModelError, RankwoodError
 from rankwood.formats.catboost_json import is_catboost_json, is_cbm
 from rankwood.formats.jforests import is_jforests
 from rankwood.formats.json_text import parse_json
@@ -218,7 +218,7 @@ def _from_object(model: Any) -> Ensemble:
         )
     try:
         return _call(OBJECTS[package], model)
-    except (RuntimeError, AttributeError, TypeError) as error:
-        if isinstance(error, (ModelError, DataError)):
-            raise
-        raise ModelError(f"the {type(model).__name__} cannot be imported: {one_line(error)}") from None
+    except RankwoodError:
+        raise
+    except Exception as error:  # whatever the library raises, for instance because the model is not fitted
+        raise ModelError(f"the {type(model).__name__} cannot be imported: {one_line(error)}") from error
