@@ -34,7 +34,8 @@ def from_booster(model: Any) -> Ensemble:
 
 def parse_lightgbm_text(content: bytes) -> Ensemble:
     """Scores are raw: no sigmoid, no exponential."""
-    content = content.replace(b"\r\n", b"\n")
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n")
     if not is_lightgbm_text(content):
         raise ModelError("this is not the text of a LightGBM model: it does not begin with 'tree'")
     ends = [place for place in map(content.find, ENDS) if place >= 0]
