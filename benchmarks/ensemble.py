@@ -15,7 +15,6 @@ from pathlib import Path
 
 import lightgbm
 import numpy as np
-from conversions import from_lightgbm
 
 import rankwood as rw
 
@@ -84,7 +83,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     booster, X = train(arguments.trees, arguments.leaves, arguments.docs)
-    model = from_lightgbm(booster)
+    model = rw.load_model(booster)
     scoring(booster, model, X, arguments.repeat)
     handling(model, X, arguments.repeat)
 

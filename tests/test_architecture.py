@@ -15,8 +15,8 @@ ROOT = Path(rankwood.__file__).parent
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
     {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree"},
-    {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial", "formats"},
-    {"evaluation", "trees", "verification"},
+    {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
+    {"evaluation", "trees", "formats", "verification"},
     {"learners", "pruning"},
     {"studies"},
     {"cli", "__main__"},

@@ -13,7 +13,6 @@ from typing import Any
 import joblib
 import lightgbm
 import numpy as np
-from conversions import from_forest, from_lightgbm
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
@@ -88,7 +87,7 @@ class Subject:
 
     @cached_property
     def ensemble(self) -> rw.Ensemble:
-        return from_forest(self.original) if self.is_forest else from_lightgbm(self.original)
+        return rw.load_model(self.original)
 
 
 def subject(shape: str, source: Source) -> Subject:

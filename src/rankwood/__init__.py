@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
     from rankwood.formats.export import ConversionWarning as ConversionWarning
     from rankwood.formats.export import save_as as save_as
+    from rankwood.formats.registry import load_model as load_model
     from rankwood.learners.callbacks import early_stopping as early_stopping
     from rankwood.learners.callbacks import log_evaluation as log_evaluation
     from rankwood.learners.callbacks import record_evaluation as record_evaluation
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from rankwood.learners.presets import MART as MART
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.learners.random_forest import RandomForest as RandomForest
-    from rankwood.model_file import load_model as load_model
     from rankwood.pruning.cleaver import cleaver as cleaver
     from rankwood.pruning.growing import grow_and_prune as grow_and_prune
     from rankwood.pruning.line_search import LineSearch as LineSearch
@@ -87,7 +87,7 @@ _HOME_OF = {
     "PreparedModel": "rankwood.engines.base",
     "available_engines": "rankwood.engines.registry",
     "get_engine": "rankwood.engines.registry",
-    "load_model": "rankwood.model_file",
+    "load_model": "rankwood.formats.registry",
     "save_as": "rankwood.formats.export",
     "ConversionWarning": "rankwood.formats.export",
     "verify": "rankwood.verification.verify",

@@ -19,7 +19,7 @@ import numpy as np
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import MissingPackageError, ModelError
 
 FORMAT_VERSION = 1
 ARRAYS = {
@@ -66,26 +66,9 @@ def model_bytes(model: Ensemble) -> bytes:
     return content
 
 
-def load_model(path: PathLike) -> Ensemble:
-    """Read a model file, in whichever format it turns out to be in. Today that is rankwood's own.
-
-    >>> import rankwood as rw, tempfile, os
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.rw")
-    >>> rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
-    >>> rw.load_model(path)
-    Ensemble(1 trees, 2 leaves, 1 features)
-    """
-    start = _with_path(path, lambda: _read_start(path))
-    for recognises, read in FORMATS.values():
-        if recognises(start):
-            return read(path)
-    what = "the file is empty" if not start else "the content is in no model format that rankwood knows"
-    raise ModelError(f"{os.fspath(path)}: {what}; it reads: {', '.join(FORMATS)}")
-
-
-def read_rankwood(path: PathLike) -> Ensemble:
-    """Read a file that `save_model` wrote."""
-    return _with_path(path, lambda: _read_rankwood(path))
+def read_rankwood(path: PathLike, *, say_path: bool = True) -> Ensemble:
+    """Read a file that `save_model` wrote. Errors begin with the path unless told otherwise."""
+    return with_path(path, lambda: _read_rankwood(path)) if say_path else _read_rankwood(path)
 
 
 def is_safetensors(start: bytes) -> bool:
@@ -93,35 +76,27 @@ def is_safetensors(start: bytes) -> bool:
     return len(start) > 8 and int.from_bytes(start[:8], "little") <= MAX_HEADER and start[8:9] == b"{"
 
 
-# Name, how the first bytes tell, how to read it.
-FORMATS: dict[str, tuple[Callable[[bytes], bool], Callable[[PathLike], Ensemble]]] = {
-    "rankwood (safetensors)": (is_safetensors, read_rankwood),
-}
-
-
-def _with_path(path: PathLike, read: Callable[[], T]) -> T:
+def with_path(path: PathLike, read: Callable[[], T]) -> T:
     """What `read` returns; its errors with the path before them."""
     try:
         return read()
     except ModelError as error:
         raise ModelError(f"{os.fspath(path)}: {error}") from None
+    except MissingPackageError:
+        raise
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)}: the file cannot be read: {_reason(error)}") from None
 
 
-def _open(path: PathLike) -> BinaryIO:
+def open_model(path: PathLike) -> BinaryIO:
+    """Open a file for reading, if it is one."""
     if Path(path).exists() and not Path(path).is_file():  # a pipe could block for ever
         raise ModelError("this is a folder, not a model file" if Path(path).is_dir() else "this is not a regular file")
     return open(path, "rb")
 
 
-def _read_start(path: PathLike) -> bytes:
-    with _open(path) as file:
-        return file.read(64)
-
-
 def _read_rankwood(path: PathLike) -> Ensemble:
-    with _open(path) as file:
+    with open_model(path) as file:
         return parse_rankwood(file)
 
 

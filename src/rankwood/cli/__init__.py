@@ -13,6 +13,7 @@ from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
 from rankwood.cli.compile import compile
 from rankwood.cli.console import fail
+from rankwood.cli.convert import convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
@@ -38,6 +39,7 @@ app.command("prune")(prune)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)
+app.command("convert")(convert)
 app.command("verify")(verify)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(datasets.app, name="datasets")

@@ -58,8 +58,8 @@ def bench(
             get_engine(name)  # what is wrong with the command is said before any work
     sizes = BATCHES if not batch else [_size(text) for text in batch]
     models = load_models([model])
-    ((name, ensemble),) = models.items()
     dataset = load_data(data, models, zero_based=zero_based, queries="optional", quiet=as_json)
+    ((name, ensemble),) = models.items()
     with progress("timing", unit="cells", quiet=as_json) as advance:
         result = time_engines(
             ensemble,

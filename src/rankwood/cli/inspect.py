@@ -45,6 +45,7 @@ def inspect(
     usage = None
     if data:
         dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)
+        ensemble = models[name]
         usage = find_usage(ensemble, aligned_features(ensemble, dataset), n_threads=threads)
     if as_json:
         seen = {} if usage is None else {"data": usage.as_dict()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +16,8 @@ from rankwood.errors import DataError
 
 
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
-    """Load models, named by file name; by path when two files share a name."""
-    from rankwood.model_file import load_model
+    """Load models of any format, named by file name; by path when two files share a name."""
+    from rankwood.formats.registry import load_model
 
     names = [path.name for path in paths]
     models: dict[str, Ensemble] = {}
@@ -31,7 +31,7 @@ def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
 
 def load_data(
     paths: Sequence[Path],
-    models: Mapping[str, Ensemble] | None = None,
+    models: dict[str, Ensemble] | None = None,
     *,
     zero_based: bool = False,
     n_threads: int | None = None,
@@ -42,23 +42,36 @@ def load_data(
     """Read ranking data of any kind, with a progress bar for large files.
 
     Sparse text does not tell how many features there are. For `models` it is as wide as they are; that the last
-    features never occur is said, because it may be the wrong file.
+    features never occur is said, because it may be the wrong file. Of models whose format does not tell either, the
+    data decides, and they are replaced in `models` by wider ones.
     """
     from rankwood.data.files import read_data
+    from rankwood.formats.registry import widen, width_is_open
 
-    widths = {model.n_features for model in (models or {}).values()}
-    if len(widths) > 1:
+    models = {} if models is None else models
+    needed = max((model.n_features for model in models.values()), default=0)
+    widths = {model.n_features for model in models.values() if not width_is_open(model)}
+    if widths and len(widths | {needed}) > 1:
+        widths.add(needed)
         raise DataError(f"the models are of {' and '.join(map(str, sorted(widths)))} features: evaluate them apart")
-    with progress("reading", unit="bytes", quiet=quiet) as advance:
-        data = read_data(
-            paths,
-            zero_based=zero_based,
-            n_threads=n_threads,
-            n_features=next(iter(widths), n_features),
-            queries=queries,
-            progress=advance,
-        )
-    if widths and data.X.size:
+
+    def read(width: int | None) -> Dataset:
+        with progress("reading", unit="bytes", quiet=quiet) as advance:
+            return read_data(
+                paths,
+                zero_based=zero_based,
+                n_threads=n_threads,
+                n_features=width,
+                queries=queries,
+                progress=advance,
+            )
+
+    data = read(next(iter(widths), n_features))
+    if data.n_features < needed:
+        data = read(needed)
+    for name, model in models.items():
+        models[name] = widen(model, data.n_features)
+    if models and data.X.size:
         tell_absent_features(data.n_features, last_feature(data.X))
     return data
 

@@ -38,6 +38,7 @@ def score(
     from rankwood.data.files import iter_features
     from rankwood.data.text import as_paths
     from rankwood.engines.registry import choose_engine, get_engine
+    from rankwood.formats.registry import width_is_open
     from rankwood.threads import resolve_threads
 
     if engine != "auto":
@@ -53,6 +54,7 @@ def score(
         blocks = iter_features(
             files,
             n_features=ensemble.n_features,
+            beyond="ignore" if width_is_open(ensemble) else "error",
             feature_names=ensemble.feature_names,
             zero_based=zero_based,
             n_threads=threads,

@@ -162,8 +162,8 @@ def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any
 
 def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | None) -> Any:
     """What igbrt starts from: a model, or a random forest to be grown."""
+    from rankwood.formats.registry import load_model
     from rankwood.learners.initialized import paper_forest
-    from rankwood.model_file import load_model
 
     if path is None:
         size = {} if n_trees is None else {"n_trees": n_trees}

@@ -69,6 +69,7 @@ def iter_features(
     paths: PathLike | Iterable[PathLike],
     *,
     n_features: int,
+    beyond: Literal["error", "ignore"] = "error",
     feature_names: Sequence[str] | None = None,
     rows_per_block: int | None = None,
     zero_based: bool = False,
@@ -78,7 +79,8 @@ def iter_features(
     """The features in data files, a block of rows at a time, so that files may be larger than memory.
 
     Files are those of `read_data`, in the order given. Columns of tables are found by name when there are
-    `feature_names`; labels and query ids are not looked at. Blocks take some 16 MB unless told otherwise.
+    `feature_names`; labels and query ids are not looked at. `beyond` is as of `read_svmlight`. Blocks take some 16 MB
+    unless told otherwise.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
@@ -95,6 +97,7 @@ def iter_features(
         blocks = iter_svmlight(
             files,
             n_features=n_features,
+            beyond=beyond,
             rows_per_block=rows,
             zero_based=zero_based,
             n_threads=n_threads,
@@ -113,6 +116,7 @@ def iter_features(
         files,
         kind,
         n_features=n_features,
+        beyond=beyond,
         feature_names=feature_names,
         rows_per_block=rows,
         n_threads=n_threads,

@@ -38,12 +38,14 @@ def iter_table_features(
     kind: Literal["csv", "parquet"],
     *,
     n_features: int,
+    beyond: Literal["error", "ignore"] = "error",
     feature_names: Sequence[str] | None,
     rows_per_block: int,
     n_threads: int | None,
     progress: Progress | None,
 ) -> Iterator[FeatureMatrix]:
-    """The features of every file, one after another: those of the model in its order if they have names, else all."""
+    """The features of every file, one after another: those of the model in its order if they have names, else all.
+    `beyond` says what to do with columns after the first `n_features`, if they have no names."""
     pa = import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
     threads = resolve_threads(n_threads) > 1
 
@@ -54,6 +56,8 @@ def iter_table_features(
 
     sources = [checked(pa, file, lambda file=file: open_source(file)) for file in files]
     _, features = feature_columns(files, [source.names for source in sources])
+    if beyond == "ignore" and feature_names is None:
+        features = features[:n_features]
     if len(features) != n_features:
         raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
     order = column_order(features, feature_names)

@@ -1,1 +1,1 @@
-"""Models of other tools: read into an `Ensemble`, or written from one."""
+"""Models of other tools: one file per format that is read or written; `registry.py` and `export.py` list them."""

@@ -1,0 +1,125 @@
+"""UBJSON, the binary JSON in which XGBoost saves its models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankwood.errors import ModelError
+from rankwood.formats.node_tables import one_line
+
+# Big-endian, as the format has it.
+TYPES = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+CONSTANTS = {b"Z": None, b"T": True, b"F": False}
+MAX_DEPTH = 100  # models need about ten
+
+
+def is_ubjson(start: bytes) -> bool:
+    """Whether it begins like an object of UBJSON: a length, with its type, where JSON has a quotation mark."""
+    return start[:1] == b"{" and (start[1:2] in TYPES or start[1:2] in (b"#", b"$", b"}")) and start[1:3] != b"}\n"
+
+
+def parse_ubjson(content: bytes) -> Any:
+    """Dictionaries, lists, texts and numbers; arrays of one type of number as numpy arrays.
+
+    >>> parse_ubjson(b"{i\\x01a[$U#i\\x02\\x07\\x08}")
+    {'a': array([7, 8], dtype=uint8)}
+    """
+    try:
+        return _Parser(content).value(0)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise ModelError(f"the UBJSON is damaged: {one_line(error)}") from None
+
+
+class _Parser:
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.place = 0
+
+    def take(self, n_bytes: int) -> bytes:
+        if n_bytes < 0 or n_bytes > len(self.content) - self.place:
+            raise ModelError("the UBJSON is damaged or cut off")
+        taken = self.content[self.place : self.place + n_bytes]
+        self.place += n_bytes
+        return taken
+
+    def value(self, depth: int, marker: bytes | None = None) -> Any:
+        if depth > MAX_DEPTH:
+            raise ModelError("the UBJSON is nested too deeply for a model")
+        marker = self.marker() if marker is None else marker
+        if marker in TYPES:
+            return self.numbers(marker, 1)[0].item()
+        if marker in CONSTANTS:
+            return CONSTANTS[marker]
+        if marker == b"S":
+            return self.text()
+        if marker == b"C":
+            return self.take(1).decode()
+        if marker == b"[":
+            return self.array(depth)
+        if marker == b"{":
+            return self.object(depth)
+        raise ModelError(f"the UBJSON is damaged: there is no type {marker!r}")
+
+    def marker(self) -> bytes:
+        marker = self.take(1)
+        while marker == b"N":  # means nothing
+            marker = self.take(1)
+        return marker
+
+    def numbers(self, marker: bytes, count: int) -> Any:
+        dtype = np.dtype(TYPES[marker])
+        values = np.frombuffer(self.take(dtype.itemsize * count), dtype=dtype)
+        return values.astype(dtype.newbyteorder("="))
+
+    def count(self) -> int:
+        marker = self.marker()
+        if marker not in TYPES or marker in (b"d", b"D"):
+            raise ModelError("the UBJSON is damaged: a length is not a whole number")
+        return int(self.numbers(marker, 1)[0])
+
+    def text(self) -> str:
+        return self.take(self.count()).decode()
+
+    def head(self) -> tuple[bytes | None, int | None]:
+        """The type and number of what follows, where they are given."""
+        kind: bytes | None = None
+        count: int | None = None
+        if self.content[self.place : self.place + 1] == b"$":
+            self.place += 1
+            kind = self.take(1)
+        if self.content[self.place : self.place + 1] == b"#":
+            self.place += 1
+            count = self.count()
+            # Every entry takes at least a byte, except constants, of which no model has any.
+            if count < 0 or count > len(self.content) - self.place:
+                raise ModelError("the UBJSON is damaged or cut off")
+        if kind is not None and count is None:
+            raise ModelError("the UBJSON is damaged: an array has a type but no length")
+        return kind, count
+
+    def array(self, depth: int) -> Any:
+        kind, count = self.head()
+        if kind in TYPES and count is not None:
+            return self.numbers(kind, count)
+        values: list[Any] = []
+        while (len(values) < count) if count is not None else not self.at(b"]"):
+            values.append(self.value(depth + 1, kind))
+        return values
+
+    def object(self, depth: int) -> dict[str, Any]:
+        kind, count = self.head()
+        values: dict[str, Any] = {}
+        n_read = 0
+        while (n_read < count) if count is not None else not self.at(b"}"):
+            name = self.text()
+            values[name] = self.value(depth + 1, kind)
+            n_read += 1
+        return values
+
+    def at(self, end: bytes) -> bool:
+        if self.content[self.place : self.place + 1] != end:
+            return False
+        self.place += 1
+        return True

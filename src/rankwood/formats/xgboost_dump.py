@@ -1,0 +1,109 @@
+"""XGBoost's JSON dump (`Booster.dump_model(dump_format="json")`), which search engines read too.
+
+A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features that are named
+f0, f1, ... are columns of these numbers; others are in alphabetical order, unless names are given in another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwood.ensemble import Ensemble
+from rankwood.errors import ModelError
+from rankwood.formats.json_text import NUMBER, entry
+from rankwood.formats.node_tables import ForestBuilder, never_left, one_line
+from rankwood.formats.thresholds import less_than_float32
+
+NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
+
+
+def is_xgboost_dump(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = value.get("splits", value)
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and ("nodeid" in first or "leaf" in first or "split_condition" in first)
+
+
+def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) -> Ensemble:
+    """From the list of trees, or the object with `splits` and `objective` that search engines take."""
+    objective = value.get("objective") if isinstance(value, dict) else None
+    trees = value.get("splits", [value]) if isinstance(value, dict) else value
+    if not isinstance(trees, list):
+        raise ModelError(f"the trees are {one_line(trees)}, not a list")
+    reader = _Reader()
+    for number, tree in enumerate(trees):
+        reader.where = f"tree {number}"
+        reader.builder.add(tree, reader.read)
+    names, is_numbered = _feature_names(reader.names, feature_names)
+    place = {name: number for number, name in enumerate(names)}
+    used = reader.builder.columns["feature"]  # numbers in order of appearance, so far
+    order = list(reader.names)
+    reader.builder.columns["feature"] = [place[order[number]] for number in used]
+    forest = reader.builder.forest(less_than_float32)
+    never_left(forest)
+    with np.errstate(over="ignore"):
+        forest.leaf_value = forest.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
+    source: dict[str, Any] = {"format": "xgboost-dump"}
+    if objective is not None:
+        source["objective"] = one_line(objective)
+    if is_numbered:
+        source["n_features"] = "at least"
+    return forest.ensemble(source=source, n_features=len(names), feature_names=None if is_numbered else names)
+
+
+def _feature_names(used: dict[str, int], given: Sequence[str] | None) -> tuple[list[str], bool]:
+    """Names by column, and whether they are just numbers."""
+    if given is not None:
+        unknown = next((name for name in used if name not in set(given)), None)
+        if unknown is not None:
+            raise ModelError(f"the model uses feature {one_line(unknown)!r}, which is not among the names given")
+        return list(given), False
+    numbers = [NUMBERED.fullmatch(name) for name in used]
+    if all(numbers):
+        n_features = 1 + max((int(match[1]) for match in numbers if match), default=-1)
+        return [f"f{number}" for number in range(n_features)], True
+    return sorted(used), False
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.builder = ForestBuilder()
+        self.names: dict[str, int] = {}
+        self.where = ""
+
+    def read(self, node: Any) -> Any:
+        if not isinstance(node, dict):
+            raise ModelError(f"{self.where}: a node is {one_line(node)}")
+        if "leaf" in node:
+            return _float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
+        name = str(entry(node, "split", kind=(str, int), where=self.where))
+        if isinstance(node.get("split_condition"), list):
+            raise ModelError(f"feature {one_line(name)} has categories: import the model that save_model writes")
+        if "split_condition" not in node:
+            raise ModelError(f"feature {one_line(name)} is an indicator: import the model that save_model writes")
+        threshold = _float(node["split_condition"], f"{self.where}: a threshold")
+        if threshold != threshold:
+            raise ModelError(f"{self.where}: a threshold is NaN")
+        yes, no, missing = (entry(node, key, kind=int, where=self.where) for key in ("yes", "no", "missing"))
+        children = {
+            child.get("nodeid"): child
+            for child in entry(node, "children", kind=list, where=self.where)
+            if isinstance(child, dict) and isinstance(child.get("nodeid"), int)
+        }
+        if len(children) != 2 or set(children) != {yes, no} or missing not in (yes, no):
+            raise ModelError(f"{self.where}: the children of a node are not those that it names")
+        feature = self.names.setdefault(name, len(self.names))
+        return feature, threshold, children[yes], children[no], missing == yes
+
+
+def _float(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, NUMBER):
+        raise ModelError(f"{what} is {one_line(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ModelError(f"{what} is {one_line(value)}") from None
