@@ -38,7 +38,7 @@ def test_convert_to_our_own_format(rankwood, ranklib_file, tmp_path):
 def test_convert_says_what_is_wrong(rankwood, ranklib_file, tmp_path):
     outcome = rankwood("convert", ranklib_file, tmp_path / "out.model")
     assert outcome.status == 2
-    assert "say with --to in which format to write it" in outcome.err
+    assert "the name does not tell the format; choose one of: rankwood, lightgbm" in outcome.err
     outcome = rankwood("convert", ranklib_file, tmp_path / "out.rw", "--from", "lightgbm")
     assert outcome.status == 2
     assert "lambdamart.txt: this is not the text of a LightGBM model" in outcome.err
@@ -46,6 +46,23 @@ def test_convert_says_what_is_wrong(rankwood, ranklib_file, tmp_path):
     assert outcome.status == 2
     assert "pmml" in outcome.err
     assert [path.name for path in tmp_path.iterdir()] == ["lambdamart.txt"]
+
+
+def test_convert_to_other_formats(rankwood, ranklib_file, tmp_path):
+    model = rw.load_model(ranklib_file)
+    for name, more in (("m.txt", ()), ("m.json", ("--to", "xgboost")), ("m.onnx", ("--option", "version=5"))):
+        outcome = rankwood("convert", ranklib_file, tmp_path / name, *more)
+        assert outcome.status == 0, outcome.err
+        assert rw.verify(model, tmp_path / name, dtype="float32"), name
+    mixed = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True), (0, 0.5, 1.0, 2.0, False)])
+    mixed.save(tmp_path / "mixed.rw")
+    refused = rankwood("convert", tmp_path / "mixed.rw", tmp_path / "solr.json", "--to", "solr")
+    assert (refused.status, (tmp_path / "solr.json").exists()) == (2, False)
+    told = rankwood("convert", tmp_path / "mixed.rw", tmp_path / "solr.json", "--to", "solr", "--missing", "ignore")
+    assert told.status == 0
+    wrong = rankwood("convert", ranklib_file, tmp_path / "m.onnx", "--option", "version")
+    assert wrong.status == 2
+    assert "NAME=VALUE" in wrong.err
 
 
 def test_other_commands_read_any_format(rankwood, ranklib_file, data, data_file, models, tmp_path):

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rankwood.cli.console import tell
-
-if TYPE_CHECKING:
-    from rankwood.ensemble import Ensemble
-
-# Endings that leave no doubt about the format.
-FORMAT_OF = {".rw": "rankwood", ".ubj": "xgboost", ".onnx": "onnx"}
+from rankwood.cli.writing import IfMissing, Missing, ToFormat, read_options, write_model
 
 
 def convert(
@@ -22,43 +17,30 @@ def convert(
     from_format: Annotated[
         str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN; told by its content unless given.")
     ] = None,
-    to_format: Annotated[
-        str | None,
-        typer.Option("--to", metavar="FORMAT", help="Format of OUT; needed unless OUT ends in .rw, .ubj or .onnx."),
-    ] = None,
+    to_format: ToFormat = None,
     features: Annotated[
         int | None,
         typer.Option(
             "--features", min=1, metavar="N", help="Columns of the data, where IN only tells those that it uses."
         ),
     ] = None,
+    missing: IfMissing = Missing.refuse,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Option of the format, e.g. version=5 for ONNX."),
+    ] = None,
 ) -> None:
-    """Convert a model to another format. What the format cannot hold exactly is refused or said."""
+    """Convert a model to another format. What the format cannot hold exactly is refused or said.
+
+    For instance: rankwood convert model.txt model.onnx, or rankwood convert model.rw solr.json --to solr
+    """
     from rankwood.atomic import check_writable
-    from rankwood.errors import RankwoodError
+    from rankwood.formats.export import find_exporter
     from rankwood.formats.registry import load_model
 
-    target = to_format or FORMAT_OF.get(output.suffix.lower())
-    if target is None:
-        raise RankwoodError(
-            f"{output}: say with --to in which format to write it, or end its name in .rw for rankwood's"
-        )
+    target = find_exporter(to_format, output).name  # what is wrong is said before files are read
     check_writable(output)
     model = load_model(source, from_format, n_features=features)
-    _save(model, output, target)
+    write_model(model, output, target, missing=missing, options=read_options(option or []))
     kind = model.metadata.get("source", {}).get("format", "rankwood")
     tell(f"wrote {output} ({target}) from {source} ({kind}): {model.n_trees:,} trees, {model.n_leaves:,} leaves")
-
-
-def _save(model: Ensemble, path: Path, target: str) -> None:
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    from rankwood.errors import RankwoodError
-
-    if target == "rankwood":
-        model.save(path)
-        return
-    if find_spec("rankwood.formats.export") is None:
-        raise RankwoodError(f"this rankwood writes its own format only, not {target}: give --to rankwood")
-    import_module("rankwood.formats.export").save_as(model, path, target)

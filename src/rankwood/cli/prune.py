@@ -11,6 +11,7 @@ import typer
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_table, progress, tell
 from rankwood.cli.loading import load_data, load_models
+from rankwood.cli.writing import IfMissing, Missing, ToFormat, write_model
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
@@ -77,20 +78,27 @@ def prune(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
     threads: Threads = None,
+    to_format: ToFormat = None,
+    missing: IfMissing = Missing.refuse,
     zero_based: ZeroBased = False,
     as_json: AsJson = False,
 ) -> None:
     """Prune a model and re-weigh what remains (CLEaVER), as far as quality on validation data allows.
 
     For instance: rankwood prune model.rw --train train.txt --valid vali.txt --test test.txt -o small.rw
+
+    A LightGBM model stays one: rankwood prune model.txt --train train.txt --valid vali.txt -o small.txt
     """
     from rankwood.atomic import check_writable
+    from rankwood.formats.export import EXPORTERS, find_exporter
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
     from rankwood.pruning.line_search import LineSearch
     from rankwood.pruning.strategies import Chooser
 
     check_writable(output)
+    by_suffix = any(output.suffix in exporter.suffix for exporter in EXPORTERS.values())
+    target = find_exporter(to_format, output).name if to_format or by_suffix else "rankwood"
     if judge and judge_share is not None:
         raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
     shares = checked_rates(RATES if rates is None else _shares(rates))
@@ -116,7 +124,7 @@ def prune(
             )  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
-    result.ensemble.save(output)
+    write_model(result.ensemble, output, target, missing=missing)
     if as_json:
         print_json(_answer(result, output))
         return

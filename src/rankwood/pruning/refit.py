@@ -65,10 +65,12 @@ def refit_leaves(
         first, second = leaf_derivatives(moved, weights, trees, gradients)
         damping = how.l2 * second[second > 0.0].mean() if (second > 0.0).any() else 1.0
         change = how.rate / len(trees) * first / (second + damping)
-        step = np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
-        moved = moved.with_values(moved.outputs.values + step)
-        if not np.isfinite(moved.outputs.values).all():
+        with np.errstate(over="ignore", invalid="ignore"):  # of a weight near 0
+            step = np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
+            values = moved.outputs.values + step
+        if not np.isfinite(values).all():
             break
+        moved = moved.with_values(values)
         value = valid.with_values(moved.outputs.values).quality(weights)
         failures += 1
         if value > best_valid:
@@ -91,11 +93,14 @@ def gradient_weights(
     for _ in range(steps):
         first, second = leaf_derivatives(train, current.weights, trees, gradients)
         values, starts = train.outputs.values, train.outputs.leaf_offsets[:-1]
-        slope = np.add.reduceat(first * values, starts)[trees]
-        curvature = np.add.reduceat(second * values**2, starts)[trees]
-        newton = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0.0)
-        target = current.weights.copy()
-        target[trees] = np.maximum(current.weights[trees] + newton, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # of values far apart
+            slope = np.add.reduceat(first * values, starts)[trees]
+            curvature = np.add.reduceat(second * values**2, starts)[trees]
+            newton = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0.0)
+            target = current.weights.copy()
+            target[trees] = np.maximum(current.weights[trees] + newton, 0.0)
+        if not np.isfinite(target).all():
+            break
         moved = best_on_segment(train, current, target, samples)
         if not moved.quality > current.quality:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import rankwood as rw
@@ -90,3 +91,21 @@ def test_mistakes(rankwood, folder, tmp_path, more, words):
     assert outcome.status == 2
     assert words in outcome.err.splitlines()[-1]
     assert not (tmp_path / "small.rw").exists()
+
+
+def test_a_lightgbm_model_stays_one(rankwood, folder, tmp_path):
+    lgb = pytest.importorskip("lightgbm", reason="PEER LEFT OUT: lightgbm is not installed")
+    train = rw.read_svmlight(folder / "train.txt", n_features=6)
+    parameters = {"objective": "lambdarank", "num_leaves": 5, "min_data_in_leaf": 5, "verbose": -1}
+    given = lgb.train(parameters, lgb.Dataset(train.X, train.y, group=train.queries.sizes), 12)
+    given.save_model(tmp_path / "given.txt")
+    files = ("--train", folder / "train.txt", "--valid", folder / "valid.txt")
+    outcome = rankwood("prune", tmp_path / "given.txt", *files, "--rates", "0.5", "--iterations", 3, "-o",
+                       tmp_path / "small.txt", "--json")  # fmt: skip
+    assert outcome.status == 0, outcome.err
+    small = lgb.Booster(model_file=tmp_path / "small.txt")
+    assert small.num_trees() == json.loads(outcome.out)["n_trees_after"]
+    ours = rw.load_model(tmp_path / "small.txt")
+    np.testing.assert_allclose(small.predict(train.X, raw_score=True), ours.score(train.X), rtol=1e-12)
+    valid = rw.read_svmlight(folder / "valid.txt", n_features=6)
+    assert rw.evaluate(ours, valid)["nDCG@10"] >= rw.evaluate(rw.load_model(given), valid)["nDCG@10"]

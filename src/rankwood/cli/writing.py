@@ -1,0 +1,66 @@
+"""Writing a model for a command, in any format; what was said of the conversion goes to the user."""
+
+from __future__ import annotations
+
+import warnings
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwood.cli.console import tell
+from rankwood.ensemble import Ensemble
+from rankwood.errors import RankwoodError
+
+
+class Missing(str, Enum):
+    """What to do with directions of missing values that a format cannot hold."""
+
+    refuse = "refuse"
+    ignore = "ignore"
+
+
+ToFormat = Annotated[
+    str | None,
+    typer.Option("--to", metavar="FORMAT", help="Format to write; told by the file name unless given."),
+]
+IfMissing = Annotated[
+    Missing,
+    typer.Option("--missing", help="Where a format cannot send missing values as the model does: refuse, or ignore."),
+]
+
+
+def write_model(
+    model: Ensemble,
+    path: Path,
+    format: str | None,
+    *,
+    missing: Missing = Missing.refuse,
+    options: dict[str, Any] | None = None,
+) -> str:
+    """Write a model, and tell of deviations; the name of the format."""
+    from rankwood.formats.export import find_exporter, save_as
+
+    name = find_exporter(format, path).name
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        save_as(model, path, name, missing=missing.value, **(options or {}))
+    for warning in said:
+        tell(f"warning: {warning.message}")
+    return name
+
+
+def read_options(texts: list[str]) -> dict[str, Any]:
+    """Options given as NAME=VALUE; numbers are numbers.
+
+    >>> read_options(["version=5", "name=ranker"])
+    {'version': 5, 'name': 'ranker'}
+    """
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise RankwoodError(f"an option of the format is given as NAME=VALUE, got {text!r}")
+        options[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else value
+    return options
