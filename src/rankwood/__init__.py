@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from rankwood.learners.presets import LambdaMART as LambdaMART
     from rankwood.learners.random_forest import RandomForest as RandomForest
     from rankwood.pruning.cleaver import cleaver as cleaver
+    from rankwood.pruning.distil import Distil as Distil
     from rankwood.pruning.growing import grow_and_prune as grow_and_prune
     from rankwood.pruning.line_search import LineSearch as LineSearch
     from rankwood.pruning.refit import Refit as Refit
@@ -96,6 +97,7 @@ _HOME_OF = {
     "CleaverResult": "rankwood.pruning.result",
     "LineSearch": "rankwood.pruning.line_search",
     "Refit": "rankwood.pruning.refit",
+    "Distil": "rankwood.pruning.distil",
     "grow_and_prune": "rankwood.pruning.growing",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",

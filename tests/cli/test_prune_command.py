@@ -52,7 +52,7 @@ def test_json(rankwood, folder, tmp_path):
     assert {"n_trees_before", "n_trees_after", "valid_before", "valid_after", "table"} <= answer.keys()
     assert answer["n_trees_before"] == 12
     assert [(row["rate"], row["variant"]) for row in answer["table"]] == [
-        (0.0, "input"), (0.5, "line-search"), (0.5, "refit")
+        (0.0, "input"), (0.5, "line-search"), (0.5, "refit"), (0.5, "distil")
     ]  # fmt: skip
     assert answer["n_trees_after"] == rw.load_model(tmp_path / "small.rw").n_trees
     valid = rw.read_svmlight(folder / "valid.txt", n_features=6)
@@ -62,7 +62,9 @@ def test_json(rankwood, folder, tmp_path):
 
 def test_other_data_judges(rankwood, folder, tmp_path):
     files = folder / "test.txt", folder / "valid.txt"
-    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), "--rates", "0.5", "--judge", *files, "--no-refit")
+    outcome = rankwood(
+        *arguments(folder, tmp_path / "small.rw"), "--rates", "0.5", "--judge", *files, "--no-refit", "--no-distil"
+    )
     assert outcome.status == 0
     assert "judged" in outcome.out
     assert "refit" not in outcome.out

@@ -60,7 +60,9 @@ def test_any_ensemble_is_never_worse_on_validation_data(data):
     model = data.draw(ensembles(max_trees=6))
     train, valid = (data.draw(rankings(model.n_features)) for _ in range(2))
     how = {"rates": (0.0, 0.4, 0.8), "search": rw.LineSearch(iterations=2), "measure_speed": False}
-    result = rw.cleaver(model, train, valid, variants=("line-search", "gradient", "refit"), n_threads=1, **how)
+    result = rw.cleaver(
+        model, train, valid, variants=("line-search", "gradient", "refit", "distil"), n_threads=1, **how
+    )
     before, after = (rw.evaluate(m, valid)["nDCG@10"] for m in (model, result.ensemble))
     assert after >= before
     assert (result.valid_before, result.valid_after) == (before, after)
@@ -69,7 +71,7 @@ def test_any_ensemble_is_never_worse_on_validation_data(data):
     else:
         assert result.ensemble is model
         assert "no smaller model was accepted" in result.summary()
-    again = rw.cleaver(model, train, valid, variants=("line-search", "gradient", "refit"), n_threads=3, **how)
+    again = rw.cleaver(model, train, valid, variants=("line-search", "gradient", "refit", "distil"), n_threads=3, **how)
     assert again.table == result.table
     assert again.ensemble == result.ensemble
 
@@ -284,7 +286,7 @@ def test_victims_are_chosen_by_the_data_asked_for(parts, model):
 def test_pruner_scores_as_its_ensemble(parts, model):
     train, valid, _ = parts
     pruner = Pruner.of(model, train, valid, "nDCG@10", "rankwood", Chooser("last", 9), SHORT, rw.Refit())
-    for pruned in pruner.prune(9, ("line-search", "gradient", "refit")):
+    for pruned in pruner.prune(9, ("line-search", "gradient", "refit", "distil")):
         outputs = pruner.valid.outputs.with_values(pruned.values)
         assert outputs.scores(pruned.weights).tolist() == pruner.ensemble(pruned).score(valid.X).tolist()
 

@@ -68,6 +68,10 @@ def prune(
     refit: Annotated[
         bool, typer.Option("--refit/--no-refit", help="Also fit leaf values anew, and let both compete.")
     ] = True,
+    distil: Annotated[
+        bool,
+        typer.Option("--distil/--no-distil", help="Also fit leaf values to the whole model's scores, without labels."),
+    ] = True,
     gradient: Annotated[
         bool, typer.Option("--gradient", help="Also start the search from gradient steps, and let both compete.")
     ] = False,
@@ -104,7 +108,7 @@ def prune(
     shares = checked_rates(RATES if rates is None else _shares(rates))
     Acceptance(accept.value, margin, alpha)  # what is wrong is said before files are read
     Chooser(strategy, 0)
-    variants: list[Any] = ["line-search", *["gradient"] * gradient, *["refit"] * refit]
+    variants: list[Any] = ["line-search", *["gradient"] * gradient, *["refit"] * refit, *["distil"] * distil]
     loaded = load_models([model])
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     searched, judged = (load_data(paths, loaded, **reading) for paths in (train, valid))

@@ -18,6 +18,7 @@ from rankwood.evaluation.evaluate import aligned_features, evaluate
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.significance import holm
 from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
+from rankwood.pruning.distil import Distil
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.outputs import needed_bytes, sample_queries
 from rankwood.pruning.pruner import Pruned, Pruner, Variant, Victims, checked_variants
@@ -46,8 +47,9 @@ def cleaver(
     margin: float | None = None,
     alpha: float = 0.05,
     search: LineSearch | None = None,
-    variants: Variant | Sequence[Variant] = ("line-search", "refit"),
+    variants: Variant | Sequence[Variant] = ("line-search", "refit", "distil"),
     refit: Refit | None = None,
+    distil: Distil | None = None,
     max_queries: int | None = None,
     max_memory: int | None = None,
     measure_speed: bool = True,
@@ -76,7 +78,10 @@ def cleaver(
                   significantly so at level `alpha`; "non-inferior": shown to lose less than `margin`
     search        a `LineSearch`: radius, samples, shrink, iterations, patience
     variants      ways to re-weigh, all tried at every rate: "line-search", the paper's; "refit", leaf values fitted
-                  anew after it; "gradient", a line search that starts from Newton steps on lambda gradients
+                  anew after it; "distil", which asks neither labels nor the strategy: the trees with the smallest
+                  share in scores go, and the leaves of the others are fitted to the scores of the whole model;
+                  "gradient", a line search that starts from Newton steps on lambda gradients
+    refit, distil how leaf values are fitted: a `Refit`, a `Distil`
     max_queries   at most so many queries of the training and of the validation data, drawn at random
     max_memory    bytes that leaf numbers may take; a document needs a byte or two per tree (`needed_bytes`)
     seed          of the strategy "random" and of `max_queries`
@@ -99,6 +104,7 @@ def cleaver(
     chooser = Chooser(strategy, max(counts), seed=seed)
     pruner = Pruner.of(
         model, train, valid, measure, convention, chooser, how, refit or Refit(),
+        distil=distil,
         victims=victims, max_memory=max_memory, n_threads=n_threads,
     )  # fmt: skip
     tick = _Ticks(progress, 1 + len(counts) * len(names))

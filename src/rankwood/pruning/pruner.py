@@ -15,14 +15,15 @@ from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure
 from rankwood.learners.ordinal import NOTE
+from rankwood.pruning.distil import Distil, distil_leaves
 from rankwood.pruning.line_search import LineSearch, line_search
 from rankwood.pruning.outputs import check_fits, signed_weights, unsigned_weights
 from rankwood.pruning.queries import Part
 from rankwood.pruning.refit import Refit, gradient_weights, refit_leaves
-from rankwood.pruning.strategies import Chooser
+from rankwood.pruning.strategies import Chooser, score_shares, smallest
 
 Victims = Literal["train", "valid"]
-Variant = Literal["line-search", "gradient", "refit"]
+Variant = Literal["line-search", "gradient", "refit", "distil"]
 VARIANTS: tuple[str, ...] = get_args(Variant)
 
 
@@ -51,6 +52,7 @@ class Pruner:
     chooser: Chooser
     search: LineSearch
     refit: Refit = field(default_factory=Refit)
+    distil: Distil = field(default_factory=Distil)
     victims: Victims = "valid"  # the data that the strategy looks at
     _searched: FloatArray | None = None  # weights that victims are chosen by
 
@@ -66,6 +68,7 @@ class Pruner:
         search: LineSearch,
         refit: Refit,
         *,
+        distil: Distil | None = None,
         victims: Victims = "valid",
         max_memory: int | None = None,
         n_threads: int | None = None,
@@ -80,7 +83,7 @@ class Pruner:
                 parts.append(Part.of(model, data, measure, convention, max_memory=max_memory, n_threads=n_threads))
             except DataError as error:
                 raise DataError(f"{name} data: {error}") from None
-        return cls(model, parts[0], parts[1], chooser, search, refit, victims)
+        return cls(model, parts[0], parts[1], chooser, search, refit, distil or Distil(), victims)
 
     @property
     def original(self) -> FloatArray:
@@ -109,22 +112,37 @@ class Pruner:
         stay = self.chooser.stay(part.outputs, weights, part.queries, k) if k else np.arange(len(weights))
         start = np.zeros_like(self.original)
         start[stay] = self.original[stay]
-        plain = line_search(self.train, self.valid, start, stay, settings=self.search, on_iteration=on_iteration)
+        searched = {"line-search", "refit"} & set(variants)
+        plain = (
+            line_search(self.train, self.valid, start, stay, settings=self.search, on_iteration=on_iteration)
+            if searched
+            else None
+        )
         values = self.train.outputs.values
         found = []
         for variant in variants:
-            if variant == "line-search":
+            if variant == "line-search" and plain is not None:
                 found.append(Pruned(variant, plain.weights, values, plain.train, plain.valid))
             elif variant == "gradient":
                 begin = gradient_weights(self.train, start, stay, samples=self.search.samples)
                 other = line_search(self.train, self.valid, begin, stay, settings=self.search)
                 found.append(Pruned(variant, other.weights, values, other.train, other.valid))
+            elif variant == "distil" or plain is None:
+                found.append(self._distilled(k))
             else:
                 new, valid = refit_leaves(self.train, self.valid, plain.weights, self.refit)
                 found.append(
                     Pruned(variant, plain.weights, new, self.train.with_values(new).quality(plain.weights), valid)
                 )
         return found
+
+    def _distilled(self, k: int) -> Pruned:
+        """Without regard to labels: the trees that say least go, and the others learn what they said."""
+        outputs, weights = self.train.outputs, self.original
+        weights[smallest(score_shares(outputs, weights), k)] = 0.0
+        new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.distil)
+        train, valid = (part.with_values(new).quality(weights) for part in (self.train, self.valid))
+        return Pruned("distil", weights, new, train, valid)
 
     def ensemble(self, pruned: Pruned) -> Ensemble:
         """The model of the trees that are left. It scores as the weights and values do, to the bit."""

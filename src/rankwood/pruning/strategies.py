@@ -76,11 +76,12 @@ def random_order(seed: int) -> Order:
 
 def score_shares(outputs: TreeOutputs, weights: FloatArray) -> FloatArray:
     """Share of every tree in the absolute contributions to a document's score, mean over documents."""
-    magnitudes = outputs.with_values(np.abs(outputs.values))
-    total = magnitudes.direction(weights)
-    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0.0)
+    per_leaf = np.repeat(weights, np.diff(outputs.leaf_offsets))
+    magnitudes = outputs.with_values(np.abs(outputs.values) * per_leaf)
+    total = magnitudes.direction(np.ones(outputs.n_trees))
+    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 1e-290)  # less is nothing
     in_leaf = magnitudes.leaf_sums(inverse, np.arange(outputs.n_trees)) * magnitudes.values
-    shares: FloatArray = np.add.reduceat(in_leaf, outputs.leaf_offsets[:-1]) * weights / outputs.n_docs
+    shares: FloatArray = np.add.reduceat(in_leaf, outputs.leaf_offsets[:-1]) / outputs.n_docs
     return shares
 
 
