@@ -46,6 +46,12 @@ def as_array(X: Any) -> AnyArray:
     elif names is not None and hasattr(X, "column_names"):  # pyarrow
         X = _from_columns(names, list(X.columns), X.num_rows)
     elif names is not None and hasattr(X, "iloc"):  # pandas: its own missing values become NaN
+        for name, dtype in zip(names, X.dtypes, strict=True):
+            if str(dtype) == "category":
+                raise DataError(
+                    f"column {name!r} holds categories: trees compare numbers, so give their codes "
+                    f"(frame[{name!r}].cat.codes), which is also what LightGBM and XGBoost learn from"
+                )
         odd = [j for j, dtype in enumerate(X.dtypes) if dtype.kind not in "biuf"]
         _refuse_text([names[j] for j in odd], [X.iloc[:, j].to_numpy() for j in odd])
         X = X.to_numpy(dtype=FEATURE if all(d == FEATURE for d in X.dtypes) else np.float64, na_value=np.nan)

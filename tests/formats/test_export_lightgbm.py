@@ -58,7 +58,7 @@ def test_names_that_lightgbm_cannot_hold_are_refused(name):
 
 def test_refusals_and_warnings():
     model = rw.Ensemble.from_trees([(0, 1e-40, 1.0, 2.0)])
-    assert "below 1e-35" in exported(model, "lightgbm")[1][0]
+    assert "within 1e-35 of 0" in exported(model, "lightgbm")[1][0]
     with pytest.raises(rw.ModelError, match="objective must leave scores as they are"):
         exported(model, "lightgbm", objective="binary")
     with pytest.raises(rw.ModelError, match="without features"):

@@ -201,3 +201,24 @@ def edited(change):
 def test_what_is_wrong_is_said(change, message):
     with pytest.raises(ModelError, match=message):
         from_xgboost_json(edited(change))
+
+
+def test_a_file_that_lacks_trees_is_refused(tmp_path):
+    path = tmp_path / "m.json"
+    rw.save_as(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)] * 3), path, "xgboost")
+    content = json.loads(path.read_text())
+    content["learner"]["gradient_booster"]["model"]["gbtree_model_param"]["num_trees"] = "7"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ModelError, match="it has 3 trees and says 7"):
+        rw.load_model(path)
+
+
+def test_an_early_stop_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    model = xgboost.XGBRegressor(n_estimators=20, early_stopping_rounds=2, learning_rate=1.0, n_jobs=1)
+    model.fit(X, X[:, 0], eval_set=[(X[:50], -X[:50, 0])], verbose=False)
+    model.save_model(tmp_path / "m.json")
+    with pytest.warns(UserWarning, match="stopped early"):
+        whole = rw.load_model(tmp_path / "m.json")
+    assert rw.load_model(model).n_trees < whole.n_trees

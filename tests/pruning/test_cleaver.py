@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import rankwood as rw
@@ -60,6 +60,8 @@ def test_any_ensemble_is_never_worse_on_validation_data(data):
     model = data.draw(ensembles(max_trees=6))
     train, valid = (data.draw(rankings(model.n_features)) for _ in range(2))
     how = {"rates": (0.0, 0.4, 0.8), "search": rw.LineSearch(iterations=2), "measure_speed": False}
+    labels = [valid.query(q).y for q in range(valid.n_queries)]
+    assume(any(len(set(found)) > 1 for found in labels))  # else nothing tells models apart
     result = rw.cleaver(
         model, train, valid, variants=("line-search", "gradient", "refit", "distil"), n_threads=1, **how
     )
@@ -147,7 +149,7 @@ def test_queries_are_set_aside_to_judge_by(parts, model):
     assert halved.table == named.table
     assert halved.rows[0].judged is not None
     assert halved.valid_after == rw.evaluate(halved.ensemble, large)["nDCG@10"] >= halved.valid_before
-    with pytest.raises(rw.DataError, match="fraction must lie between 0 and 1"):
+    with pytest.raises(rw.RankwoodError, match="to judge by must lie between 0 and 1, got 1.5"):
         rw.cleaver(model, train, valid, judge=1.5)
     with pytest.raises(rw.DataError, match="judge must be a Dataset"):
         rw.cleaver(model, train, valid, judge="test")
@@ -297,3 +299,27 @@ def test_refit_and_gradient_for_other_measures(parts, model, measure):
     result = rw.cleaver(model, train, valid, measure=measure, rates=(0.5,), search=rw.LineSearch(iterations=2),
                         variants=("line-search", "gradient", "refit"), measure_speed=False)  # fmt: skip
     assert result.valid_after >= result.valid_before
+
+
+def test_a_sample_searches_and_all_queries_judge(parts, model):
+    train, valid, _ = parts
+    before = rw.evaluate(model, valid)["nDCG@10"]
+    for seed in range(4):
+        result = rw.cleaver(model, train, valid, rates=(0.5, 0.8), search=SHORT, max_queries=5, seed=seed)
+        assert result.rows[0].valid == pytest.approx(before)
+        for row in result.rows:
+            assert row.valid == pytest.approx(rw.evaluate(row.ensemble, valid)["nDCG@10"])
+        assert rw.evaluate(result.ensemble, valid)["nDCG@10"] >= before
+
+
+def test_data_that_tells_nothing_is_refused(parts, model):
+    train, valid, _ = parts
+    flat = rw.Dataset(valid.X, np.zeros(valid.n_docs), qid=valid.qid)
+    with pytest.raises(rw.DataError, match="no query of the validation data has documents of different labels"):
+        rw.cleaver(model, train, flat)
+    with pytest.raises(rw.RankwoodError, match="share of the validation queries to judge by must lie between 0 and 1"):
+        rw.cleaver(model, train, valid, judge=5)
+    with pytest.raises(rw.RankwoodError, match="margin is for accept='non-inferior'"):
+        rw.cleaver(model, train, valid, margin=0.01)
+    with pytest.raises(rw.RankwoodError, match="give a boosted ranker such as LambdaMART"):
+        rw.grow_and_prune(rw.RandomForest(), train, valid, 5)

@@ -213,3 +213,28 @@ def test_large_models_are_tried_within_bounds():
     result = rw.verify(model, model, max_rows=2000)
     assert result.rows["float32"] <= 2000
     assert "left to chance" in result.notes[0]
+
+
+def test_other_libraries_are_asked_for_what_is_imported():
+    """Means of forests, rounds until an early stop, raw scores of classifiers."""
+    lgb = pytest.importorskip("lightgbm", reason="PEER LEFT OUT: lightgbm is not installed")
+    xgb = pytest.importorskip("xgboost", reason="PEER LEFT OUT: xgboost is not installed")
+    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)).astype(np.float32)
+    y = X[:, 0] + rng.normal(size=200)
+    forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "verbose": -1, "num_leaves": 5}
+    stopped = xgb.XGBRegressor(n_estimators=20, early_stopping_rounds=1, learning_rate=1.0, n_jobs=1)
+    models = [
+        lgb.train(forest, lgb.Dataset(X, y), 5),
+        stopped.fit(X, y, eval_set=[(X[:50], -y[:50])], verbose=False),
+        GradientBoostingClassifier(n_estimators=5).fit(X, y > 0),
+        RandomForestClassifier(n_estimators=5).fit(X, y > 0),
+        HistGradientBoostingRegressor(loss="poisson", max_iter=5).fit(X, np.abs(y)),
+    ]
+    for model in models:
+        imported = rw.load_model(model)
+        result = rw.verify(imported, model, tolerance=1e-5, max_rows=2000)
+        assert result, f"{type(model).__name__}: {result}"
+        assert not rw.verify(imported.replace(base=imported.base + 0.5), model, max_rows=2000)

@@ -31,13 +31,16 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Score two models on rows at every threshold of both, and on data: status 0 when they agree, 1 when not."""
+    from rankwood.formats.registry import widen
     from rankwood.verification.verify import verify as compare
 
     models = load_models([a, b])
-    (name_a, model_a), (name_b, model_b) = models.items()
+    widest = max(model.n_features for model in models.values())
+    models = {name: widen(model, widest) for name, model in models.items()}  # where a format does not tell the width
     dataset = None
     if data:
         dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)
+    (name_a, model_a), (name_b, model_b) = models.items()
     result = compare(
         model_a,
         model_b,

@@ -126,8 +126,11 @@ def save_as(
     content = exporter.function(ensemble, target, **options)
     files = content if isinstance(content, dict) else {target: content}
     for file_path, written in files.items():
-        with atomic_write(file_path) as file:
-            file.write(written.encode() if isinstance(written, str) else written)
+        try:
+            with atomic_write(file_path) as file:
+                file.write(written.encode() if isinstance(written, str) else written)
+        except OSError as error:
+            raise ModelError(f"{file_path}: the model cannot be written: {error.strerror or error}") from None
 
 
 def find_exporter(format: str | None, path: Path) -> Exporter:

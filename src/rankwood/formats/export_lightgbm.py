@@ -63,7 +63,8 @@ def tell_tiny_thresholds(model: Ensemble) -> None:
     tiny = int(np.count_nonzero((model.threshold != 0) & (np.abs(model.threshold) < READ_AS_ZERO)))
     if tiny:
         warn(
-            f"LightGBM reads values below 1e-35 as 0, and {tiny} thresholds lie there: such values may go the other way"
+            f"LightGBM reads values within 1e-35 of 0 as 0, and {tiny} thresholds lie there: such values may go the "
+            "other way"
         )
 
 

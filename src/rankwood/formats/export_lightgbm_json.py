@@ -8,7 +8,7 @@ from typing import Any
 
 from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
-from rankwood.formats.export_lightgbm import check_names
+from rankwood.formats.export_lightgbm import check_names, tell_tiny_thresholds
 from rankwood.formats.export_parts import finite, names_of, nested, plain
 from rankwood.formats.export_thresholds import LARGEST, below_double
 
@@ -24,6 +24,7 @@ VESPA_LIMITS = (
 
 def export_lightgbm_json(model: Ensemble, path: Path) -> str:
     """What `dump_model` gives for the same model; weights and base are in the leaves."""
+    tell_tiny_thresholds(model)
     return _dump(model, finite(model.threshold, LARGEST, "JSON"))
 
 

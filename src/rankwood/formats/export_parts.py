@@ -90,7 +90,7 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
     raise ModelError(
         f"{target} {does} at every split, and {int(wrong.sum())} of {model.n_nodes} splits send it elsewhere (the "
         f"first is node {node - int(model.node_offsets[tree])} of tree {tree}): "
-        "convert with missing='ignore' if no value is ever missing"
+        "convert with missing='ignore' (--missing ignore) if no value is ever missing"
     )
 
 

@@ -87,8 +87,9 @@ class _Reader:
 
 
 def _finite_or_inf(value: float) -> float:
+    """A dump has 1e300 where the model has an infinite threshold."""
     try:
-        return float(value)
+        return float(value) if abs(value) < 1e300 else float("inf") if value > 0 else float("-inf")
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
 

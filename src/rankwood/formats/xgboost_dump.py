@@ -7,6 +7,7 @@ f0, f1, ... are columns of these numbers; others are in alphabetical order, unle
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,11 @@ def _feature_names(used: dict[str, int], given: Sequence[str] | None) -> tuple[l
     if all(numbers):
         n_features = 1 + max((int(match[1]) for match in numbers if match), default=-1)
         return [f"f{number}" for number in range(n_features)], True
+    warnings.warn(
+        "the dump names its features but does not tell their order: columns are taken in the order of the alphabet; "
+        "give feature_names, or data with names",
+        stacklevel=2,
+    )
     return sorted(used), False
 
 

@@ -6,6 +6,7 @@ way. What a category's set holds goes right. Scores are margins: what the object
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,10 @@ def from_xgboost_json(value: Any) -> Ensemble:
     trees = entry(booster, "model", "trees", kind=list)
     if weights is not None and len(weights) != len(trees):
         raise ModelError(f"the file is damaged: {len(trees)} trees have {len(weights)} weights")
+    stated = booster["model"].get("gbtree_model_param", {})
+    if isinstance(stated, dict) and "num_trees" in stated and whole(stated["num_trees"], "num_trees") != len(trees):
+        raise ModelError(f"the file is damaged: it has {len(trees)} trees and says {one_line(stated['num_trees'])}")
+    _tell_early_stop(learner, len(trees))
     names = _names(learner)
     n_features = whole(parameters.get("num_feature"), "num_feature", 0)
     if names is not None:
@@ -109,6 +114,18 @@ def _booster(learner: dict[str, Any]) -> tuple[dict[str, Any], AnyArray | None]:
         weights = as_column(entry(booster, "weight_drop", kind=(list, np.ndarray)), np.float32, "weight_drop")
         return entry(booster, "gbtree", kind=dict), weights
     raise ModelError(f"the booster is {one_line(name)}: only trees (gbtree, dart) can be imported")
+
+
+def _tell_early_stop(learner: dict[str, Any], n_trees: int) -> None:
+    """A file has all trees, also those beyond the round that an estimator would predict with."""
+    noted = learner.get("attributes")
+    best = noted.get("best_iteration") if isinstance(noted, dict) else None
+    if isinstance(best, str) and best.isdecimal() and int(best[:9]) + 1 < n_trees:
+        warnings.warn(
+            f"the training of this XGBoost model stopped early, its best round is number {best[:9]} from 0: all "
+            f"{n_trees} trees are imported, as a Booster predicts; an estimator uses the best rounds only",
+            stacklevel=4,
+        )
 
 
 def _names(learner: dict[str, Any]) -> list[str] | None:

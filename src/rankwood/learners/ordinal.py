@@ -135,8 +135,8 @@ def _read_note(model: Ensemble) -> tuple[list[float], NDArray[np.int64]]:
     note = model.metadata.get(NOTE)
     if note is None:
         raise ModelError(
-            "the model was not trained with task='ordinal', so it has no binary problems to tell grades by: "
-            "train one that was, or do without task='ordinal'"
+            "the model was not trained with task='ordinal', or was pruned since, so it has no binary problems to tell "
+            "grades by: take one that has, or do without task='ordinal'"
         )
     owners = np.array(note["problem_of_tree"], dtype=np.int64)
     if len(owners) != model.n_trees:

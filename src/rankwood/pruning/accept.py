@@ -36,6 +36,8 @@ class Acceptance:
             raise RankwoodError(f"alpha must lie between 0 and 1, got {self.alpha}")
         if self.rule == "non-inferior" and self.margin is None:
             raise RankwoodError("accept='non-inferior' needs a margin: how much of the measure may be lost, e.g. 0.005")
+        if self.rule != "non-inferior" and self.margin is not None:
+            raise RankwoodError(f"margin is for accept='non-inferior', not for {self.rule!r}")
         if self.margin is not None and not 0.0 < self.margin < math.inf:
             raise RankwoodError(f"margin must be a positive number, got {self.margin}")
 

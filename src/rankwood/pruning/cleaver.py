@@ -82,7 +82,8 @@ def cleaver(
                   share in scores go, and the leaves of the others are fitted to the scores of the whole model;
                   "gradient", a line search that starts from Newton steps on lambda gradients
     refit, distil how leaf values are fitted: a `Refit`, a `Distil`
-    max_queries   at most so many queries of the training and of the validation data, drawn at random
+    max_queries   search with at most so many queries of the training and of the validation data, drawn at random;
+                  models are judged by all
     max_memory    bytes that leaf numbers may take; a document needs a byte or two per tree (`needed_bytes`)
     seed          of the strategy "random" and of `max_queries`
 
@@ -95,9 +96,10 @@ def cleaver(
     """
     model = getattr(model, "ensemble_", model)
     acceptance, names = Acceptance(accept, margin, alpha), checked_variants(variants)  # type: ignore[arg-type]
-    train, valid = (sample_queries(_checked(data, name), max_queries, seed=seed)
-                    for data, name in ((train, "train"), (valid, "valid")))  # fmt: skip
-    whole, (valid, judging) = valid, _set_aside(valid, judge, seed)
+    whole = _checked(valid, "valid")
+    valid, judging = _set_aside(whole, judge, seed)
+    train, valid = (sample_queries(data, max_queries, seed=seed) for data in (_checked(train, "train"), valid))
+    _check_tells_apart(whole)
     shares, how = checked_rates(rates), LineSearch() if search is None else search
     n_trees = getattr(model, "n_trees", 0)
     counts = [min(round(rate * n_trees), max(n_trees - 1, 0)) for rate in shares]
@@ -138,10 +140,24 @@ def _checked(data: Any, name: str) -> Dataset:
     return data
 
 
+def _check_tells_apart(valid: Dataset) -> None:
+    labels, n_queries = valid.y, valid.n_queries
+    highest, lowest = np.full(n_queries, -np.inf), np.full(n_queries, np.inf)
+    np.maximum.at(highest, valid.queries.index, labels)
+    np.minimum.at(lowest, valid.queries.index, labels)
+    if valid.n_docs and not (highest > lowest).any():
+        raise DataError(
+            "no query of the validation data has documents of different labels, so any model is as good as any other "
+            "there: give other data"
+        )
+
+
 def _set_aside(valid: Dataset, judge: Any, seed: int) -> tuple[Dataset, Dataset | None]:
     """The validation data to choose by, and the data to judge by; None: the same."""
     if judge is None or (judge == "auto" and valid.n_queries < FEWEST_TO_SPLIT):
         return valid, None
+    if isinstance(judge, (int, float)) and not 0.0 < judge < 1.0:
+        raise RankwoodError(f"the share of the validation queries to judge by must lie between 0 and 1, got {judge}")
     if judge == "auto" or isinstance(judge, (int, float)):
         chooses, judges = valid.split(1.0 - (0.5 if judge == "auto" else judge), seed=seed)
         return chooses, judges
@@ -247,6 +263,8 @@ class _Judge:
         if self.judge is not None:
             return self._on(self.judge, model)
         valid = self.pruner.valid
+        if valid.queries.n_queries != self._valid.n_queries:  # a sample of it chose
+            return None, self._on(self._valid, model)[1]
         return None, weighted(valid.with_values(values).values(weights), valid.queries.query_weights)
 
     def _on_valid(self, model: Ensemble, chosen_by: float) -> float:
@@ -269,7 +287,7 @@ def _result(
     gains = [row for row in rows[1:] if row.accepted and (row.n_trees < full.n_trees or row.worth > full.worth)]
     chosen = min(gains, key=lambda row: (row.n_trees, -row.worth), default=full)
     note = {
-        "strategy": pruner.chooser.name,
+        "strategy": "score-loss" if chosen.variant == "distil" else pruner.chooser.name,
         "victims": pruner.victims,
         "measure": str(judge.measure),
         "convention": judge.convention.name,

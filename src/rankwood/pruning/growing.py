@@ -11,6 +11,7 @@ from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
+from rankwood.learners.estimator import BoostedRanker
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.pruner import Pruner
 from rankwood.pruning.refit import Refit
@@ -56,6 +57,11 @@ def grow_and_prune(
     """
     if not 1 <= keep <= grow or size < 1:
         raise RankwoodError(f"grow_and_prune needs 1 <= keep <= grow and a size, got {keep=}, {grow=}, {size=}")
+    if not isinstance(learner, BoostedRanker) or getattr(learner, "task", "regression") != "regression":
+        raise RankwoodError(
+            "grow_and_prune goes on from pruned models: give a boosted ranker such as LambdaMART or MART, "
+            f"with task='regression', got {type(learner).__name__}"
+        )
     how = LineSearch() if search is None else search
     binned = BinnedDataset.make(train, getattr(learner, "max_bins", 255), n_threads=n_threads)
     model: Ensemble | None = None

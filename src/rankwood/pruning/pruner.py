@@ -160,7 +160,10 @@ class Pruner:
 def check_model(model: Ensemble, search: LineSearch) -> None:
     """Refuse what cannot be pruned: no trees, or values so large that a search could overflow."""
     if not isinstance(model, Ensemble):
-        raise ModelError(f"pruning takes an Ensemble or a fitted ranker, got {type(model).__name__}")
+        raise ModelError(
+            f"pruning takes an Ensemble or a fitted ranker, got {type(model).__name__}; models of other libraries come "
+            "in with rankwood.load_model"
+        )
     if model.n_trees == 0:
         raise ModelError("the model has no trees: there is nothing to prune")
     weights = unsigned_weights(model)

@@ -102,8 +102,8 @@ class CleaverResult:
             )
         faster = "" if chosen.speed_up is None else f", {chosen.speed_up:.1f}x as fast"
         return (
-            f"{chosen.n_trees:,} of {full.n_trees:,} trees{faster}, {self.measure} on validation data "
-            f"{chosen.valid:.4f} (before: {full.valid:.4f})"
+            f"{chosen.n_trees:,} of {full.n_trees:,} trees ({chosen.variant}){faster}, {self.measure} on validation "
+            f"data {chosen.valid:.4f} (before: {full.valid:.4f})"
         )
 
     def __repr__(self) -> str:

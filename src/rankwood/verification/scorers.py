@@ -55,17 +55,22 @@ def as_scorer(model: Any, name: str, *, n_threads: int | None = None) -> Scorer:
 
 def _lightgbm(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
     booster = getattr(model, "booster_", model)
-    return lambda X: booster.predict(X, raw_score=True), False
+    # A forest's raw score is a sum; ours, and what it predicts, is the mean.
+    divisor = booster.num_trees() if "average_output" in booster.model_to_string(num_iteration=1) else 1
+    return lambda X: booster.predict(X, raw_score=True) / divisor, False
 
 
 def _xgboost(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
     import xgboost
 
     booster = model.get_booster() if hasattr(model, "get_booster") else model
+    # An estimator that stopped early predicts with its best rounds; a booster does not.
+    best = None if booster is model else getattr(booster, "best_iteration", None) if _stopped_early(booster) else None
+    rounds = (0, 0) if best is None else (0, int(best) + 1)
 
     def score(X: AnyArray) -> Any:
         matrix = xgboost.DMatrix(X, feature_names=booster.feature_names, feature_types=booster.feature_types)
-        return booster.predict(matrix, output_margin=True)
+        return booster.predict(matrix, output_margin=True, iteration_range=rounds)
 
     return score, True
 
@@ -74,8 +79,19 @@ def _catboost(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
     return lambda X: model.predict(X, prediction_type="RawFormulaVal"), True
 
 
+def _stopped_early(booster: Any) -> bool:
+    return booster.attr("best_iteration") is not None
+
+
 def _sklearn(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
-    return model.predict, "hist" not in type(model).__module__  # trees but those on histograms hold float32
+    single = "hist" not in type(model).__module__  # trees but those on histograms hold float32
+    if hasattr(model, "decision_function"):
+        return model.decision_function, single
+    if hasattr(model, "predict_proba"):
+        return lambda X: model.predict_proba(X)[:, 1], single
+    if getattr(model, "loss", None) in ("poisson", "gamma"):
+        return lambda X: np.log(model.predict(X)), single
+    return model.predict, single
 
 
 def _onnxruntime(session: Any) -> tuple[Callable[[AnyArray], Any], bool]:
