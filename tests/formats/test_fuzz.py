@@ -61,6 +61,7 @@ def reads_or_refuses(content: bytes) -> rw.Ensemble | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", UserWarning)  # of an order that is not told, an early stop
             model = registry._parse(content, kind, None, None)
     except RecursionError:  # load_model says so
         return None

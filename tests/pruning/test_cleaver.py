@@ -149,7 +149,7 @@ def test_queries_are_set_aside_to_judge_by(parts, model):
     assert halved.table == named.table
     assert halved.rows[0].judged is not None
     assert halved.valid_after == rw.evaluate(halved.ensemble, large)["nDCG@10"] >= halved.valid_before
-    with pytest.raises(rw.RankwoodError, match="to judge by must lie between 0 and 1, got 1.5"):
+    with pytest.raises(rw.RankwoodError, match=r"to judge by must lie between 0 and 1, got 1\.5"):
         rw.cleaver(model, train, valid, judge=1.5)
     with pytest.raises(rw.DataError, match="judge must be a Dataset"):
         rw.cleaver(model, train, valid, judge="test")
