@@ -9,8 +9,6 @@ import pytest
 
 import rankwood as rw
 
-pytestmark = pytest.mark.native
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

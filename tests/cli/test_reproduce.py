@@ -11,8 +11,6 @@ import rankwood as rw
 from rankwood.studies.runs import RunFile
 from rankwood.studies.subsampling import SubsamplingStudy
 
-pytestmark = pytest.mark.native
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

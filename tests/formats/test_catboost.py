@@ -13,7 +13,6 @@ from rankwood.formats.catboost_json import from_catboost_json
 from strategies.adversarial_rows import adversarial_rows, assert_close, same_partition, training_data
 
 catboost = pytest.importorskip("catboost", reason="CATBOOST ABSENT: pip install 'rankwood[formats]'")
-pytestmark = pytest.mark.native
 
 
 def train(X=None, y=None, **parameters):

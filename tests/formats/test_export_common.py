@@ -15,7 +15,6 @@ from rankwood.formats.export_parts import plain
 from strategies.ensembles import AWKWARD_THRESHOLDS, big_ensemble, ensembles, rows_near_thresholds, values_near
 from strategies.exports import exported
 
-pytestmark = pytest.mark.native
 MODEL = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (1, 0.25, 4.0, 8.0)], base=0.5, tree_weights=[1.0, 0.5])
 NEEDS = {"onnx": "onnx"}
 

@@ -14,7 +14,6 @@ import rankwood as rw
 from oracles import elasticsearch, es_ltr, lightgbm_json, quickrank, ranklib, solr
 from strategies.exports import exported, models_and_rows, outputs, single_bound, telling
 
-pytestmark = pytest.mark.native
 few = settings(max_examples=30)
 
 

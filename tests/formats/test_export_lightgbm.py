@@ -12,7 +12,6 @@ from strategies.ensembles import big_ensemble
 from strategies.exports import exported, models_and_rows
 
 lightgbm = pytest.importorskip("lightgbm")
-pytestmark = pytest.mark.native
 READ_AS_ZERO = 1.0000000180025095e-35
 
 

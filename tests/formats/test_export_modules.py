@@ -16,7 +16,6 @@ from rankwood.engines.c_compiler import find_compiler
 from strategies.ensembles import big_ensemble
 from strategies.exports import exported, models_and_rows
 
-pytestmark = pytest.mark.native
 needs_compiler = pytest.mark.skipif(isinstance(find_compiler(), str), reason="NO C COMPILER")
 
 

@@ -14,7 +14,6 @@ from strategies.exports import exported, models_and_rows, single_bound, telling
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
-pytestmark = pytest.mark.native
 
 
 def run(content, X):

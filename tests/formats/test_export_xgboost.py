@@ -14,7 +14,6 @@ from strategies.ensembles import big_ensemble
 from strategies.exports import exported, models_and_rows, single_bound
 
 xgboost = pytest.importorskip("xgboost")
-pytestmark = pytest.mark.native
 
 
 def load(content):

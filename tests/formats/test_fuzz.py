@@ -17,7 +17,6 @@ import rankwood as rw
 from rankwood.errors import ModelError
 from rankwood.formats import registry
 
-pytestmark = pytest.mark.native
 DATA = Path(__file__).parent / "data"
 TREES = [(2, 0.5, 1.0, (1, -1.0, 2.0, 3.0)), (3, 0.25, (1, 0.0, 4.0, 5.0), 6.0)]
 DUMP = [

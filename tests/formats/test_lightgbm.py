@@ -15,7 +15,6 @@ from rankwood.formats.lightgbm_text import parse_lightgbm_text
 from strategies.adversarial_rows import adversarial_rows, assert_close, training_data
 
 lightgbm = pytest.importorskip("lightgbm", reason="LIGHTGBM ABSENT: pip install 'rankwood[formats]'")
-pytestmark = pytest.mark.native
 
 
 def train(n_rounds=8, categorical="auto", X=None, y=None, names="auto", **parameters):

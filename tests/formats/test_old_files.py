@@ -11,7 +11,6 @@ import pytest
 import rankwood as rw
 from strategies.adversarial_rows import assert_close
 
-pytestmark = pytest.mark.native
 DATA = Path(__file__).parent / "data"
 FILES = sorted(path for path in DATA.iterdir() if not path.name.endswith(".scores.json"))
 

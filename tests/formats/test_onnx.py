@@ -12,7 +12,6 @@ from strategies.adversarial_rows import adversarial_rows
 
 onnx = pytest.importorskip("onnx", reason="ONNX ABSENT: pip install 'rankwood[formats]'")
 runtime = pytest.importorskip("onnxruntime", reason="ONNXRUNTIME ABSENT: pip install 'rankwood[formats]'")
-pytestmark = pytest.mark.native
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 

@@ -13,7 +13,6 @@ import rankwood as rw
 from rankwood.errors import MissingPackageError, ModelError
 from rankwood.formats.registry import FORMATS, load_model, recognise
 
-pytestmark = pytest.mark.native
 TREE = (1, 0.5, 1.0, 2.0)
 
 

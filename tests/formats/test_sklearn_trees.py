@@ -21,7 +21,6 @@ import rankwood as rw
 from rankwood.errors import ModelError
 from strategies.adversarial_rows import adversarial_rows, assert_close, same_partition, training_data
 
-pytestmark = pytest.mark.native
 MODELS = [
     DecisionTreeRegressor(max_depth=6),
     DecisionTreeRegressor(max_depth=1),

@@ -17,7 +17,6 @@ from rankwood.formats.xgboost_json import base_margin, from_xgboost_json
 from strategies.adversarial_rows import adversarial_rows, assert_close, same_partition, training_data
 
 xgboost = pytest.importorskip("xgboost", reason="XGBOOST ABSENT: pip install 'rankwood[formats]'")
-pytestmark = pytest.mark.native
 NAMES = ["bm25(title)", "größe", 'a"b\\c', "#clicks=", "x y"]
 
 

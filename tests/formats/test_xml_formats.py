@@ -14,7 +14,6 @@ from rankwood.formats.quickrank import parse_quickrank
 from rankwood.formats.ranklib import parse_ranklib
 from strategies.adversarial_rows import adversarial_rows
 
-pytestmark = pytest.mark.native
 LEAF = st.floats(-10, 10, width=32)
 NESTED = st.recursive(
     LEAF, lambda child: st.tuples(st.integers(1, 4), st.floats(-3, 3, width=32), child, child), max_leaves=12

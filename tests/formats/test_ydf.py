@@ -10,7 +10,6 @@ from rankwood.errors import ModelError
 from strategies.adversarial_rows import adversarial_rows, assert_close, training_data
 
 ydf = pytest.importorskip("ydf", reason="YDF ABSENT: pip install ydf")
-pytestmark = pytest.mark.native
 NAMES = ["bm25", "größe", "a b", "clicks", "age"]
 
 

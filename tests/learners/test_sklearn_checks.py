@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwood as rw
 
-pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore:no tree has a split")]
+pytestmark = pytest.mark.filterwarnings("ignore:no tree has a split")
 
 
 @dataclass(eq=False, repr=False)

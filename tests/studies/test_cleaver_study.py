@@ -12,8 +12,6 @@ from rankwood.studies.cleaver import CleaverStudy, pick
 from rankwood.studies.cleaver_report import make_report
 from rankwood.studies.runs import RunFile
 
-pytestmark = pytest.mark.native
-
 
 @pytest.fixture(scope="module")
 def study(source):

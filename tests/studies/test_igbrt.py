@@ -14,8 +14,6 @@ from rankwood.studies.igbrt import IgbrtStudy, rmse
 from rankwood.studies.igbrt_report import PAPER, make_report
 from rankwood.studies.runs import RunFile
 
-pytestmark = pytest.mark.native
-
 
 def slow_model(study, method, task, fold, seed, measure):
     """The model that validation data chooses, by training with every number of rounds and learning rate."""

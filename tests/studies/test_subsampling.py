@@ -12,8 +12,6 @@ from rankwood.studies.runs import RunFile
 from rankwood.studies.subsampling import SubsamplingStudy, queries_of
 from rankwood.studies.subsampling_report import PAPER, make_report
 
-pytestmark = pytest.mark.native
-
 
 def read_png(path):
     from matplotlib.image import imread

@@ -12,8 +12,6 @@ from rankwood.studies.runs import RunFile
 from rankwood.studies.xdart import METHODS, REFERENCE, XdartStudy
 from rankwood.studies.xdart_report import PAPER, make_report
 
-pytestmark = pytest.mark.native
-
 
 def slow_values(study, method, size, fold) -> np.ndarray:
     """Values of the test queries, mean over seeds, of models that were trained for this very size."""

@@ -14,8 +14,6 @@ from rankwood.adversarial import adversarial_rows
 from strategies.ensembles import big_ensemble, ensembles, renumber
 from strategies.exports import exported
 
-pytestmark = pytest.mark.native
-
 
 @settings(max_examples=40)
 @given(ensembles())
