@@ -129,7 +129,7 @@ def measure_curve(
     >>> measure_curve(model, data, "RR").values["RR"].tolist()
     [0.5, 1.0]
     """
-    model = _ensemble(model)
+    model = as_ensemble(model)
     wanted = _parsed(measures)
     chosen = Convention.get(convention)
     ids = docnos(data) if chosen.ties == "docno" else None
@@ -165,7 +165,7 @@ def tree_outputs(model: Any, data: Dataset, *, n_threads: int | None = None) -> 
 
     Leaves are found for a block of trees at a time, so a large forest needs little memory.
     """
-    model = _ensemble(model)
+    model = as_ensemble(model)
     X = aligned_features(model, data)
     n_bytes = 4 if np.diff(model.leaf_offsets).max(initial=0) > 1 << 16 else 2
     step = max(1, _BLOCK_BYTES // max(1, n_bytes * data.n_docs))
@@ -178,10 +178,13 @@ def tree_outputs(model: Any, data: Dataset, *, n_threads: int | None = None) -> 
             yield begin + number, contribution[leaves[:, number]]
 
 
-def _ensemble(model: Any) -> Ensemble:
+def as_ensemble(model: Any) -> Ensemble:
+    """The model itself, or that of a fitted ranker."""
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, Ensemble):
-        raise ModelError(f"trees are looked at one by one: give an Ensemble or a fitted ranker, got {type(model)}")
+        raise ModelError(
+            f"trees are looked at one by one: give an Ensemble or a fitted ranker, got {type(model).__name__}"
+        )
     return ensemble
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from rankwood.data.dataset import Dataset
 from rankwood.data.trec import docnos
 from rankwood.dtypes import FloatArray, IndexArray
-from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import aligned_features
+from rankwood.evaluation.forest_diagnostics import as_ensemble
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.per_query import mean, per_query
 
@@ -29,7 +29,7 @@ def impurity_importance(model: Any) -> FloatArray:
     >>> len(shares), round(float(shares.sum()), 9)
     (5, 1.0)
     """
-    model = _ensemble(model)
+    model = as_ensemble(model)
     if model.split_gain is None:
         raise ModelError("the model knows no gains of its splits: use permutation_importance, which needs data instead")
     gains = np.bincount(model.feature, weights=model.split_gain, minlength=model.n_features).astype(np.float64)
@@ -94,7 +94,7 @@ def permutation_importance(
     >>> result.baseline, bool(0.1 < result.mean[0] < 0.4), float(result.mean[1]), result.ranking().tolist()
     (1.0, True, 0.0, [0, 1])
     """
-    model = _ensemble(model)
+    model = as_ensemble(model)
     if n_repeats < 1:
         raise RankwoodError(f"n_repeats must be at least 1, got {n_repeats}")
     if within not in ("query", "data"):
@@ -132,10 +132,3 @@ def _shuffled(column: Any, data: Dataset, within: str, rng: np.random.Generator)
     shuffled = np.empty_like(column)
     shuffled[into] = column[source]
     return shuffled
-
-
-def _ensemble(model: Any) -> Ensemble:
-    ensemble = getattr(model, "ensemble_", model)
-    if not isinstance(ensemble, Ensemble):
-        raise ModelError(f"give an Ensemble or a fitted ranker, got {type(model).__name__}")
-    return ensemble

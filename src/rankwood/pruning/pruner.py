@@ -16,7 +16,7 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure
 from rankwood.learners.ordinal import NOTE
 from rankwood.pruning.distil import Distil, distil_leaves
-from rankwood.pruning.line_search import LineSearch, line_search
+from rankwood.pruning.line_search import LineSearch, Searched, line_search
 from rankwood.pruning.outputs import check_fits, signed_weights, unsigned_weights
 from rankwood.pruning.queries import Part
 from rankwood.pruning.refit import Refit, gradient_weights, refit_leaves
@@ -112,29 +112,28 @@ class Pruner:
         stay = self.chooser.stay(part.outputs, weights, part.queries, k) if k else np.arange(len(weights))
         start = np.zeros_like(self.original)
         start[stay] = self.original[stay]
-        searched = {"line-search", "refit"} & set(variants)
-        plain = (
-            line_search(self.train, self.valid, start, stay, settings=self.search, on_iteration=on_iteration)
-            if searched
-            else None
-        )
         values = self.train.outputs.values
+        searched: Searched | None = None
+        if {"line-search", "refit"} & set(variants):
+            searched = line_search(self.train, self.valid, start, stay, settings=self.search, on_iteration=on_iteration)
         found = []
         for variant in variants:
-            if variant == "line-search" and plain is not None:
-                found.append(Pruned(variant, plain.weights, values, plain.train, plain.valid))
+            if variant == "distil":
+                found.append(self._distilled(k))
             elif variant == "gradient":
                 begin = gradient_weights(self.train, start, stay, samples=self.search.samples)
                 other = line_search(self.train, self.valid, begin, stay, settings=self.search)
                 found.append(Pruned(variant, other.weights, values, other.train, other.valid))
-            elif variant == "distil" or plain is None:
-                found.append(self._distilled(k))
             else:
-                new, valid = refit_leaves(self.train, self.valid, plain.weights, self.refit)
-                found.append(
-                    Pruned(variant, plain.weights, new, self.train.with_values(new).quality(plain.weights), valid)
-                )
+                assert searched is not None
+                plain = Pruned(variant, searched.weights, values, searched.train, searched.valid)
+                found.append(self._refitted(plain) if variant == "refit" else plain)
         return found
+
+    def _refitted(self, plain: Pruned) -> Pruned:
+        new, valid = refit_leaves(self.train, self.valid, plain.weights, self.refit)
+        train = self.train.with_values(new).quality(plain.weights)
+        return Pruned(plain.variant, plain.weights, new, train, valid)
 
     def _distilled(self, k: int) -> Pruned:
         """Without regard to labels: the trees that say least go, and the others learn what they said."""

@@ -65,7 +65,7 @@ def _xgboost(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
 
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     # An estimator that stopped early predicts with its best rounds; a booster does not.
-    best = None if booster is model else getattr(booster, "best_iteration", None) if _stopped_early(booster) else None
+    best = None if booster is model else booster.attr("best_iteration")
     rounds = (0, 0) if best is None else (0, int(best) + 1)
 
     def score(X: AnyArray) -> Any:
@@ -77,10 +77,6 @@ def _xgboost(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
 
 def _catboost(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
     return lambda X: model.predict(X, prediction_type="RawFormulaVal"), True
-
-
-def _stopped_early(booster: Any) -> bool:
-    return booster.attr("best_iteration") is not None
 
 
 def _sklearn(model: Any) -> tuple[Callable[[AnyArray], Any], bool]:
