@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,8 +109,8 @@ def _led_rows(model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.ran
     prefers_upper = rng.random(len(nodes)) < 0.5
     for number, node in enumerate(nodes.tolist()):
         mine = slice(PLACES * number, PLACES * (number + 1))
-        for feature, (low, high) in _bounds(model, node, above, goes_left).items():
-            value = _inside(low, high, dtype, bool(prefers_upper[number]))
+        for feature, asked in _asked_above(model, node, above, goes_left).items():
+            value = _let_through(asked, dtype, bool(prefers_upper[number]))
             if value is None:
                 kept[mine] = False
                 break
@@ -134,16 +134,35 @@ def _parents(model: Ensemble) -> tuple[IndexArray, AnyArray]:
     return above, goes_left
 
 
-def _bounds(model: Ensemble, node: int, above: IndexArray, goes_left: AnyArray) -> dict[int, tuple[float, float]]:
-    """What the splits above a node ask of each feature: more than the first and at most the second number."""
-    bounds: dict[int, tuple[float, float]] = {}
+class _Asked(NamedTuple):
+    """What the splits above a node ask of a feature: more than `low` (None: any) and at most `high`, or missing."""
+
+    low: float | None = None
+    high: float = np.inf
+    missing: bool = True
+
+
+def _asked_above(model: Ensemble, node: int, above: IndexArray, goes_left: AnyArray) -> dict[int, _Asked]:
+    asked: dict[int, _Asked] = {}
     while above[node] >= 0:
         parent = int(above[node])
         feature, threshold = int(model.feature[parent]), float(model.threshold[parent])
-        low, high = bounds.get(feature, (-np.inf, np.inf))
-        bounds[feature] = (low, min(high, threshold)) if goes_left[node] else (max(low, threshold), high)
+        low, high, missing = asked.get(feature, _Asked())
+        if goes_left[node]:
+            high = min(high, threshold)
+        else:
+            low = threshold if low is None else max(low, threshold)
+        asked[feature] = _Asked(low, high, missing and bool(model.missing_left[parent]) == bool(goes_left[node]))
         node = parent
-    return bounds
+    return asked
+
+
+def _let_through(asked: _Asked, dtype: Any, upper: bool) -> Any:
+    """A value that the splits above let through: a number where there is one, else NaN, else None."""
+    if asked.low is None and asked.high == -np.inf:
+        return dtype(-np.inf)
+    value = _inside(-np.inf if asked.low is None else asked.low, asked.high, dtype, upper)
+    return dtype(np.nan) if value is None and asked.missing else value
 
 
 def _inside(low: float, high: float, dtype: Any, upper: bool) -> Any:

@@ -52,6 +52,22 @@ def _reachable(model, node):
     return bool((model.leaves(rows) != model.replace(threshold=moved).leaves(rows)).any())
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_nodes_that_only_unusual_values_reach(seed):
+    # Two splits of feature 0 that no number passes but NaN does, or -inf alone; then one of feature 1.
+    for children, thresholds, missing in (
+        (([1, -1, -2], [-3, 2, -4]), [1.0, 2.0, 0.5], [True, False, False]),
+        (([1, 2, -2], [-3, -1, -4]), [-np.inf, -np.inf, 0.5], [False, False, False]),
+    ):
+        left, right = (np.array(side, dtype=np.int32) for side in children)
+        tree = rw.Tree(np.array([0, 0, 1]), np.array(thresholds), left, right, np.arange(4.0), np.array(missing))
+        model = rw.Ensemble.from_trees([tree])
+        moved = model.threshold.copy()
+        moved[2] = np.nextafter(0.5, 0)
+        result = rw.verify(model, model.replace(threshold=moved), seed=seed)
+        assert {difference.node for difference in result.routing} == {2}
+
+
 @settings(max_examples=40)
 @given(ensembles(), st.integers(0, 100))
 def test_numbers_of_nodes_and_leaves_do_not_matter(model, seed):
