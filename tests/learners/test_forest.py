@@ -471,3 +471,6 @@ def test_drawing_queries_needs_queries():
 def test_the_curve_out_of_the_bag_needs_the_forest_itself(data):
     with pytest.raises(rw.RankwoodError, match="give the RandomForest, not Ensemble"):
         rw.out_of_bag_curve(forest().fit(data).ensemble_, data)
+    other = rw.make_ranking(n_queries=10, docs_per_query=10, n_features=data.n_features, seed=77)
+    with pytest.raises(rw.RankwoodError, match="not the data that the forest was fitted to"):
+        rw.out_of_bag_curve(forest().fit(data), other)

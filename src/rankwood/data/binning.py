@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.data.by_query import ByQuery
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError
@@ -58,7 +59,7 @@ class BinEdges:
 
 
 @dataclass(frozen=True)
-class BinnedDataset:
+class BinnedDataset(ByQuery):
     """A data set in bins, its rows query by query.
 
     bins         [group][row][16]: one byte per value; 16 features lie side by side, as the learner reads them
@@ -101,19 +102,3 @@ class BinnedDataset:
         offsets, sizes = self.data.offsets, self.data.queries.sizes
         rows = np.concatenate([np.arange(offsets[q], offsets[q] + sizes[q]) for q in numbers] or [np.zeros(0, int)])
         return BinnedDataset(subset, self.edges, np.ascontiguousarray(self.bins[:, rows]), self.has_missing, None)
-
-    @property
-    def n_docs(self) -> int:
-        return self.data.n_docs
-
-    def by_query(self, values: AnyArray) -> AnyArray:
-        """Values of the data set's rows, in the order of the rows here."""
-        return values if self.rows is None else np.ascontiguousarray(values[self.rows])
-
-    def in_input_order(self, values: AnyArray) -> AnyArray:
-        """Values of the rows here, in the order of the data set's rows."""
-        if self.rows is None:
-            return values
-        back = np.empty_like(values)
-        back[self.rows] = values
-        return back

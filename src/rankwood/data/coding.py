@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.binning import MAX_BINS, BinEdges, BinnedDataset
+from rankwood.data.by_query import ByQuery
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, IndexArray
 from rankwood.errors import DataError
@@ -18,7 +19,7 @@ MAX_CODES: int = _native.MAX_VALUE_CODES  # 65,535: what two bytes hold, and one
 
 
 @dataclass(frozen=True)
-class CodedDataset:
+class CodedDataset(ByQuery):
     """A data set as codes, its rows query by query.
 
     codes          [group][row][16]: one byte per value, or two; 16 features lie side by side
@@ -87,22 +88,6 @@ class CodedDataset:
         X = binned.by_query(binned.data.X)
         offsets, low, high = _ranges(X, binned.bins, binned.edges, threads)
         return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X)
-
-    @property
-    def n_docs(self) -> int:
-        return self.data.n_docs
-
-    def by_query(self, values: AnyArray) -> AnyArray:
-        """Values of the data set's rows, in the order of the rows here."""
-        return values if self.rows is None else np.ascontiguousarray(values[self.rows])
-
-    def in_input_order(self, values: AnyArray) -> AnyArray:
-        """Values of the rows here, in the order of the data set's rows."""
-        if self.rows is None:
-            return values
-        back = np.empty_like(values)
-        back[self.rows] = values
-        return back
 
 
 def _ranges(

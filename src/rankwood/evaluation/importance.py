@@ -10,6 +10,7 @@ import numpy as np
 from rankwood.data.dataset import Dataset
 from rankwood.data.trec import docnos
 from rankwood.dtypes import FloatArray, IndexArray
+from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import aligned_features
@@ -32,8 +33,18 @@ def impurity_importance(model: Any) -> FloatArray:
     model = as_ensemble(model)
     if model.split_gain is None:
         raise ModelError("the model knows no gains of its splits: use permutation_importance, which needs data instead")
-    gains = np.bincount(model.feature, weights=model.split_gain, minlength=model.n_features).astype(np.float64)
-    shares: FloatArray = gains / (gains.sum() or 1.0)
+    return feature_shares(model, model.split_gain)
+
+
+def feature_shares(model: Ensemble, weights: FloatArray | None = None) -> FloatArray:
+    """Share of every feature in all splits, or in the sum of the splits' weights.
+
+    >>> import rankwood as rw
+    >>> feature_shares(rw.Ensemble.from_trees([(1, 0.5, 1.0, 2.0)], n_features=3))
+    array([0., 1., 0.])
+    """
+    sums = np.bincount(model.feature, weights=weights, minlength=model.n_features).astype(np.float64)
+    shares: FloatArray = sums / (sums.sum() or 1.0)
     return shares
 
 

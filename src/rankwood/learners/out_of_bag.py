@@ -9,13 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwood.data.coding import CodedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.errors import RankwoodError
+from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.forest_diagnostics import Curve, measure_curve, usual_sizes
 from rankwood.evaluation.measures import Measure
 from rankwood.learners.parameters import checked_parameters
 from rankwood.learners.random_forest import RandomForest, rules_of, task_of
 from rankwood.learners.task_grower import TaskGrower
+from rankwood.threads import resolve_threads
 
 
 def out_of_bag_curve(
@@ -49,6 +50,8 @@ def out_of_bag_curve(
     coded = CodedDataset.make(train, p.max_bins, missing_as_zero=p.missing == "zero", n_threads=n_threads)
     grower = TaskGrower(coded, rules_of(p), task_of(p, train.y))
     seed, step = int(forest.ensemble_.metadata["seed"]), grower.task.n_problems
+    if not _same_first_tree(forest, grower, seed, n_threads):
+        raise DataError("this is not the data that the forest was fitted to: its first tree, grown again, is another")
     at = usual_sizes(forest.n_trees_ // step) if sizes is None else np.asarray(sizes)
     curve = measure_curve(
         forest,
@@ -60,3 +63,8 @@ def out_of_bag_curve(
         n_threads=n_threads,
     )
     return Curve(curve.sizes // step, curve.values)
+
+
+def _same_first_tree(forest: RandomForest, grower: TaskGrower, seed: int, n_threads: int | None) -> bool:
+    again = grower.grow(seed, 0, 1, n_threads=resolve_threads(n_threads)).arrays["threshold"]
+    return np.array_equal(again, forest.ensemble_.threshold[: len(again)])

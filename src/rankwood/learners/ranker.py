@@ -16,6 +16,7 @@ from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import evaluate
+from rankwood.evaluation.importance import feature_shares
 from rankwood.evaluation.measures import Measure
 from rankwood.learners.checkpoint import Checkpoint
 from rankwood.learners.inputs import Rows, scoring_matrix
@@ -69,13 +70,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Share of every feature in the total gain (`importance_type="gain"`) or in the splits ("split")."""
         check_is_fitted(self, "ensemble_")
         checked_parameters(self)
-        model, gains = self.ensemble_, None
-        if self.importance_type == "gain":
-            gains = model.split_gain
-            if gains is None:
-                raise RankwoodError("init_model knows no gains of its splits: use importance_type='split'")
-        shares = np.bincount(model.feature, weights=gains, minlength=model.n_features).astype(np.float64)
-        return shares / (shares.sum() or 1.0)
+        if self.importance_type == "split":
+            return feature_shares(self.ensemble_)
+        if self.ensemble_.split_gain is None:
+            raise RankwoodError("init_model knows no gains of its splits: use importance_type='split'")
+        return feature_shares(self.ensemble_, self.ensemble_.split_gain)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
