@@ -75,7 +75,7 @@ def test_cleaver_as_json(rankwood, tmp_path):
     outcome = rankwood("reproduce", "cleaver", "--quick", "--folds", 1, "--sizes", 4, "--trees", 6, "--rates", "0.5",
                        "--iterations", 1, "--seeds", 1, "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
-    assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing"}
+    assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing", "paper"}
 
 
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
