@@ -145,6 +145,7 @@ def _settings(top: Keys) -> list[Setting]:
         learner: Any = point.get("learner", top.text("learner"))
         if learner is None:
             raise RankwoodError(f"learner is missing: one of {', '.join(LEARNERS)}")
+        learner_class(learner)
         parameters = {**common.entries, **{key: value for key, value in point.items() if key != "learner"}}
         places = {key: common.key(key) for key in common.entries}
         places |= {key: f"configurations.{key}" for key in point} | {key: grid.key(key) for key in grid.entries}

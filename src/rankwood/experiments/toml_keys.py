@@ -55,8 +55,8 @@ class Keys:
         """Refuse keys that are not known."""
         for name in self.entries:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f" (did you mean {near[0]}?)" if near else ""
+                near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.7)
+                hint = f" (did you mean {' or '.join(near)}?)" if near else ""
                 names = ", ".join(sorted(known))
                 raise RankwoodError(f"{self.key(name)} is not known{hint}: there are {names}")
 

@@ -26,7 +26,7 @@ def make_report(found: CleaverResults) -> Report:
     return Report(
         title=f"Pruning of trained ensembles: {found.study.source.name}",
         summary=_summary(found),
-        tables=[table, loose, _closing(found), _statements(found)],
+        tables=[table, loose, _closing(found), *([_statements(found)] if _of_paper(found) else [])],
         figures=[_figure(found)],
         differences=_differences(found),
         facts={"folds": list(found.study.folds), "outcomes": _facts(found)},
@@ -35,6 +35,10 @@ def make_report(found: CleaverResults) -> Report:
 
 def _sizes(found: CleaverResults) -> list[Any]:
     return [*found.study.sizes, FULL]
+
+
+def _of_paper(found: CleaverResults) -> list[str]:
+    return [strategy for strategy in STRATEGIES if strategy in found.study.strategies]
 
 
 def _summary(found: CleaverResults) -> str:
@@ -122,7 +126,7 @@ def _statements(found: CleaverResults) -> Table:
         one = found.outcome(FULL, strategy, rule)
         return f"{one.rate:.0%} of {one.n_full:,.0f} trees, {one.speed_up:.1f}x as fast"
 
-    ours = [strategy for strategy in STRATEGIES if strategy in study.strategies]
+    ours = _of_paper(found)
     outcomes = {(size, strategy): found.outcome(size, strategy) for size in _sizes(found) for strategy in ours}
     best = [max((outcomes[size, s] for s in ours), key=lambda one: one.rate) for size in _sizes(found)]
     rates, speeds = [one.rate for one in best], [one.speed_up for one in best]
