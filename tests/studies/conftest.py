@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rankwood.studies.igbrt import IgbrtStudy
-from rankwood.studies.runs import RunFile
-from rankwood.studies.sources import SyntheticFolds
-from rankwood.studies.subsampling import SubsamplingStudy
-from rankwood.studies.xdart import XdartStudy
+from rankwood.experiments.sources import SyntheticFolds
+from rankwood.experiments.table import RunTable
+from rankwood.studies.igbrt import IgbrtResults, IgbrtStudy
+from rankwood.studies.subsampling import SubsamplingResults, SubsamplingStudy
+from rankwood.studies.xdart import XdartResults, XdartStudy
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,9 @@ def subsampling_study(source):
 
 @pytest.fixture(scope="session")
 def subsampling_results(subsampling_study, tmp_path_factory):
-    return subsampling_study.results(RunFile(tmp_path_factory.mktemp("subsampling") / "runs.jsonl"))
+    return SubsamplingResults(
+        subsampling_study, subsampling_study.runs(RunTable(tmp_path_factory.mktemp("subsampling") / "runs.sqlite"))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +37,7 @@ def igbrt_study(source):
 
 @pytest.fixture(scope="session")
 def igbrt_results(igbrt_study, tmp_path_factory):
-    return igbrt_study.results(RunFile(tmp_path_factory.mktemp("igbrt") / "runs.jsonl"))
+    return IgbrtResults(igbrt_study, igbrt_study.runs(RunTable(tmp_path_factory.mktemp("igbrt") / "runs.sqlite")))
 
 
 @pytest.fixture(scope="session")
@@ -46,4 +48,4 @@ def xdart_study(source):
 
 @pytest.fixture(scope="session")
 def xdart_results(xdart_study, tmp_path_factory):
-    return xdart_study.results(RunFile(tmp_path_factory.mktemp("xdart") / "runs.jsonl"))
+    return XdartResults(xdart_study, xdart_study.runs(RunTable(tmp_path_factory.mktemp("xdart") / "runs.sqlite")))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.studies.cleaver import CleaverStudy, pick
+from rankwood.experiments.table import RunTable
+from rankwood.studies.cleaver import CleaverResults, CleaverStudy, pick
 from rankwood.studies.cleaver_report import make_report
-from rankwood.studies.runs import RunFile
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def study(source):
 
 @pytest.fixture(scope="module")
 def results(study, tmp_path_factory):
-    return study.results(RunFile(tmp_path_factory.mktemp("cleaver") / "runs.jsonl"))
+    return CleaverResults(study, study.runs(RunTable(tmp_path_factory.mktemp("cleaver") / "runs.sqlite")))
 
 
 def test_outcomes_are_those_of_cleaver(study, results):
@@ -78,7 +78,7 @@ def test_the_report(results, tmp_path, monkeypatch):
     written = report.write(tmp_path, environment={"rankwood": "0"})
     assert (tmp_path / "figure.svg") in written
     tables = {table.name: table for table in report.tables}
-    assert list(tables) == ["table1", "table1b", "closing"]
+    assert list(tables) == ["table1", "table1b", "closing", "paper"]
     assert [row[0] for row in tables["table1"].rows][:2] == ["reference", "random"]
     assert {len(row) for row in tables["table1"].rows} == {len(tables["table1"].columns)}
     assert tables["closing"].rows[2][-1] == "0.7329"

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.experiments.printed import Table, p_text
+from rankwood.experiments.report import Figure, Report
+from rankwood.studies.figures import legend_below
 from rankwood.studies.igbrt import ERR, METHODS, NDCG, RANKED, RMSE, TASKS, Finding, IgbrtResults, convention_of
-from rankwood.studies.report import Figure, Report
-from rankwood.studies.tables import Table, p_text
 
 SHORT = {"regression": "R", "ordinal": "C"}
 # Table 3 of the paper: Yahoo sets 1 and 2, then MSLR folds 1 to 5.
@@ -177,9 +178,11 @@ def _curves(found: IgbrtResults, initial_trees: int, name: str, caption: str) ->
             axis.set(xlabel="rounds of boosting", title=measure)
             axis.grid(alpha=0.3)
         axes[0].set_ylabel("test data, mean over folds and runs")
-        axes[-1].legend(fontsize=7)
+        what = "iGBRT" if initial_trees else "GBRT"
+        canvas.suptitle(f"{what} by learning rate, regression, {found.study.source.name}")
+        legend_below(canvas, axes[0], 6)
 
-    return Figure(name, caption, draw, (11.0, 3.8))
+    return Figure(name, caption, draw, (11.0, 4.4))
 
 
 def _chosen(found: IgbrtResults) -> list[dict[str, Any]]:
