@@ -47,6 +47,10 @@ def stage(objects: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
         rw.write_svmlight(objects[part], folder / f"{name}.txt")
     with gzip.open(folder / "train.txt.gz", "wb") as file:
         file.write((folder / "train.txt").read_bytes())
+    for fold in ("Fold1", "Fold2"):
+        (folder / "mydata" / fold).mkdir(parents=True)
+        for name in ("train", "vali", "test"):
+            shutil.copy(folder / f"{name}.txt", folder / "mydata" / fold)
     objects["model"].save(folder / "model.rw")
     objects["other"].save(folder / "other.rw")
     objects["forest"].ensemble_.save(folder / "forest.rw")

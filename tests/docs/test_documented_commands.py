@@ -55,14 +55,14 @@ def check_options(text: str) -> None:
 
 def parse(line: str) -> None:
     if re.search(r"[\[{]", line):  # a synopsis
-        return check_options(line)
+        check_options(line)
+        return
     words = shlex.split(line, comments=True)[1:]
     words = words[: words.index(">")] if ">" in words else words
     command, rest = find(words)
     if rest[:1] in (["--version"], ["--help"], ["--install-completion"]) or (not rest and hasattr(command, "commands")):
         return
     command.make_context(command.name, spread_values(rest))
-    return None
 
 
 def options(command: Any) -> set[str]:

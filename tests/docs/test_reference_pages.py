@@ -28,7 +28,8 @@ def test_every_public_name_is_on_one_page():
     assert api.public_names() == rankwood._HOME_OF
     text = "\n".join(api.pages().values()) + "\n"
     for name in rankwood._HOME_OF:
-        assert text.count(f"::: rankwood.{name}\n") == 1, f"{name}: add its module to a group in tools/docs/api_pages.py"
+        found = text.count(f"::: rankwood.{name}\n")
+        assert found == 1, f"{name}: add its module to a group in tools/docs/api_pages.py"
 
 
 def test_groups_are_in_the_navigation():
@@ -60,7 +61,8 @@ def as_markdown():
 
 
 def test_columns_become_tables_and_doctests_code(as_markdown):
-    text = as_markdown("Do it.\n\na        first | one\n         and more\nb, c, dd second\n\n>>> 1\n1\n\n>>> 2\n2\n\nEnd.")
+    columns = "a        first | one\n         and more\nb, c, dd second"
+    text = as_markdown(f"Do it.\n\n{columns}\n\n>>> 1\n1\n\n>>> 2\n2\n\nEnd.")
     assert text == (
         "Do it.\n\n| | |\n| --- | --- |\n| `a` | first \\| one and more |\n| `b`, `c`, `dd` | second |\n\n"
         "```pycon\n>>> 1\n1\n>>> 2\n2\n```\n\nEnd."

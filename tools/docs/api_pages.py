@@ -110,7 +110,8 @@ def _entry(name: str, group: Group) -> str:
 
 
 def _index(names: Mapping[str, str]) -> str:
-    lines = ["# API reference", "Everything is reached as `rankwood.NAME`, and imported on first use.", "| | |\n| --- | --- |"]
+    lines = ["# API reference", "Everything is reached as `rankwood.NAME`, and imported on first use."]
+    lines.append("| | |\n| --- | --- |")
     for group in GROUPS:
         links = ", ".join(f"[`{name}`][rankwood.{name}]" for name in names_of(group, names))
         lines[-1] += f"\n| [{group.title}]({group.name}.md) | {links or '(commands)'} |"

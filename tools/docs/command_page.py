@@ -7,9 +7,11 @@ from typing import Any
 
 INTRO = """# Commands
 
-Every command prints this with `--help`. Data files are SVMlight/LETOR text (also `.gz`), CSV or Parquet; MODEL is a file
-of any [format that can be read](../formats.md). Options that take files or measures take several: `--data a.txt b.txt`.
-Exit status: 0 done, 1 a check says no, 2 wrong use or bad input, 130 interrupted."""
+Every command prints this with `--help`. Data files are SVMlight/LETOR text (also `.gz`), CSV or Parquet; MODEL is a
+file of any [format that can be read](../formats.md). Options that take files or measures take several of them:
+`--data a.txt b.txt`. Exit status: 0 done, 1 a check says no, 2 wrong use or bad input, 130 interrupted."""
+
+KINDS = {"path": "PATH", "str": "TEXT", "int range": "N", "int": "N", "float range": "X", "float": "X"}  # as shown
 
 
 def root() -> Any:
@@ -38,7 +40,8 @@ def _section(command: Any, path: str, level: int) -> str:
     import typer
 
     context = typer.Context(command, info_name=path)
-    parts = [f"{'#' * level} {path.removeprefix('rankwood ')} {{ #{path.replace(' ', '-')} }}", *_help(command.help or "")]
+    heading = f"{'#' * level} {path.removeprefix('rankwood ')} {{ #{path.replace(' ', '-')} }}"
+    parts = [heading, *_help(command.help or "")]
     if getattr(command, "commands", None):
         return "\n\n".join(parts)
     arguments = [p for p in command.params if p.param_type_name == "argument"]
@@ -72,7 +75,7 @@ def _row(record: tuple[str, str]) -> str:
     split = next((i for i, word in enumerate(words) if i and not words[i - 1].endswith((",", "/")) and word != "/"), 0)
     name, kind = (" ".join(words[:split]), " ".join(words[split:])) if split else (names, "")
     kind = re.sub(r"^<|>$", "", kind).replace("list[Path]", "PATH...").replace("list[str]", "TEXT...")
-    kind = {"path": "PATH", "str": "TEXT", "int range": "N", "int": "N", "float range": "X", "float": "X"}.get(kind, kind)
+    kind = KINDS.get(kind, kind)
     kind = kind.replace("|", " \\| ") if kind else ""
     shown = f"`{name}`" + (f"<br><small>{_escape(kind)}</small>" if kind else "")
     text = _escape(" ".join(text.split())).replace("|", "\\|")

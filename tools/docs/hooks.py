@@ -1,4 +1,4 @@
-"""What happens when the site is built: reference pages are made, links out of docs/ become text, some pages may be absent."""
+"""What happens when the site is built: reference pages are made, and links to what is not there become text."""
 
 from __future__ import annotations
 
@@ -38,5 +38,9 @@ def on_files(files: Files, config: Any, **kwargs: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **kwargs: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> str:
+    """Links to what the site does not have become their text."""
+    for name in config.extra.get("optional_pages", []):
+        if not (Path(config.docs_dir) / name).exists():
+            markdown = re.sub(rf"\[([^\]]+)\]\((?:\.\./)*{re.escape(name)}(?:#[^)]*)?\)", r"\1", markdown)
     return OUTSIDE.sub(r"\1", markdown)
