@@ -39,7 +39,9 @@ def on_files(files: Files, config: Any, **kwargs: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> str:
-    """Links to what the site does not have become their text."""
+    """Links to what the site does not have become their text; the front page needs no list of its siblings."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]
     for name in config.extra.get("optional_pages", []):
         if not (Path(config.docs_dir) / name).exists():
             markdown = re.sub(rf"\[([^\]]+)\]\((?:\.\./)*{re.escape(name)}(?:#[^)]*)?\)", r"\1", markdown)
