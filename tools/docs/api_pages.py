@@ -68,7 +68,7 @@ GROUPS = (
         "studies",
         "Studies and reports",
         "Experiments, searches and reports. The studies of papers are commands: [`rankwood reproduce`](../studies.md).",
-        ("rankwood.studies", "rankwood.experiment", "rankwood.experiments", "rankwood.report", "rankwood.tuning"),
+        ("rankwood.studies", "rankwood.experiments", "rankwood.reporting", "rankwood.tuning"),
     ),
     Group("errors", "Errors", "What goes wrong is one of these, with one sentence.", ("rankwood.errors",)),
 )

@@ -44,5 +44,5 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> st
         page.meta["hide"] = ["navigation"]
     for name in config.extra.get("optional_pages", []):
         if not (Path(config.docs_dir) / name).exists():
-            markdown = re.sub(rf"\[([^\]]+)\]\((?:\.\./)*{re.escape(name)}(?:#[^)]*)?\)", r"\1", markdown)
+            markdown = re.sub(rf"\[([^\]]+)\]\([^)]*{re.escape(Path(name).name)}(?:#[^)]*)?\)", r"\1", markdown)
     return OUTSIDE.sub(r"\1", markdown)
