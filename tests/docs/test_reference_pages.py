@@ -78,3 +78,17 @@ def test_docstrings_are_whole_after_the_change(name, as_markdown):
     assert ">>>" not in outside
     kept = {word for word in text.replace("|", " ").split() if word.isalpha()}
     assert kept <= set(shown.replace("`", " ").replace("|", " ").replace(",", " ").split()) | set(shown.split())
+
+
+def test_signatures_are_those_of_the_code(as_markdown):
+    import griffe
+
+    extensions = griffe.Extensions(load("docstring_markdown").DocstringMarkdown())
+    folder = Path(rankwood.__file__).parents[1]
+    package = griffe.load("rankwood", search_paths=[folder], allow_inspection=False, extensions=extensions)
+    for name, home in rankwood._HOME_OF.items():
+        if home == "rankwood.errors" or name == "ConversionWarning":
+            continue  # built-in exceptions tell no signature
+        real = inspect.signature(getattr(rankwood, name)).parameters.values()
+        shown = [p for p in package[home.removeprefix("rankwood.")][name].parameters if p.name != "self"]
+        assert [(p.name, p.kind.value) for p in shown] == [(p.name, p.kind.description) for p in real], name

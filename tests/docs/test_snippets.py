@@ -19,8 +19,8 @@ OTHERS = {
     "onnxruntime": r"\bonnxruntime\b(?!,)",
     "pandas": r"\bpandas\b|\bframe\b",
     "pyarrow": r"parquet",
-    "matplotlib": r"\bmatplotlib\b",
-    "optuna": r"\boptuna\b",
+    "matplotlib": r"\bmatplotlib\b|\bwrite_report\b",
+    "optuna": r"\boptuna\b|\brw\.tune\b",
 }
 
 

@@ -1,4 +1,4 @@
-"""Docstrings as Markdown, for the API reference: a griffe extension.
+"""Docstrings as Markdown, and signatures as they are, for the API reference: a griffe extension.
 
 Docstrings here are written to be read in a terminal: names in a column with what they mean beside them, and examples as
 doctests. In Markdown the former would run together and the latter become quotations; so the one becomes a table, the
@@ -21,6 +21,35 @@ class DocstringMarkdown(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        """Signatures of dataclasses are made here, so that fields with `kw_only=False` can be put right."""
+        griffe.DataclassesExtension().on_package(pkg=pkg, **kwargs)
+        _correct(pkg)
+
+
+def _correct(obj: Any) -> None:
+    """All dataclasses in a module or a class."""
+    for member in obj.members.values():
+        if member.is_alias:
+            continue
+        if member.is_class and "__init__" in member.members and "dataclass" in member.labels:
+            _let_by_position(member)
+        if member.is_module or member.is_class:
+            _correct(member)
+
+
+def _let_by_position(cls: Any) -> None:
+    """griffe takes every field of a `kw_only` dataclass for a keyword, also those that say otherwise."""
+    family = [cls, *cls.mro()]
+    init = cls.members["__init__"]
+    for parameter in init.parameters:
+        fields = [each.members[parameter.name] for each in family if parameter.name in each.members]
+        if fields and "kw_only=False" in str(getattr(fields[0], "value", "")):
+            parameter.kind = griffe.ParameterKind.positional_or_keyword
+    by_position = [p for p in init.parameters if p.kind is griffe.ParameterKind.positional_or_keyword]
+    others = [p for p in init.parameters if p not in by_position]
+    init.parameters = griffe.Parameters(*by_position, *others)
 
 
 def as_markdown(text: str) -> str:
