@@ -1,0 +1,42 @@
+"""A LightGBM ranker, from import to export: does it score the same, how small can it be, is it as good?
+
+python examples/lightgbm_model.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import lightgbm as lgb
+
+import rankwood as rw
+
+
+def main(n_queries: int = 600, n_trees: int = 200, rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)) -> None:
+    data = rw.make_ranking(n_queries, docs_per_query=40, n_features=30, seed=0)
+    train, rest = data.split(0.6)
+    valid, test = rest.split(0.5)
+    settings = {"objective": "lambdarank", "num_leaves": 31, "learning_rate": 0.1, "seed": 0, "verbose": -1}
+    settings["num_threads"] = 1  # of this small data
+    booster = lgb.train(settings, lgb.Dataset(train.X, train.y, group=train.queries.sizes), num_boost_round=n_trees)
+
+    model = rw.load_model(booster)
+    print(rw.verify(model, booster), end="\n\n")
+
+    result = rw.cleaver(model, train, valid, test=test, rates=rates)
+    print(result.summary())
+    before, after = (rw.evaluate(each, test).per_query["nDCG@10"] for each in (model, result.ensemble))
+    print(f"nDCG@10 on test data: {before.mean():.4f} becomes {after.mean():.4f}")
+    for margin in (0.01, 0.02):
+        p = rw.non_inferiority_test(before, after, margin=margin).p_value
+        print(f"  that it loses {margin} or more: p {p:.4f}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "small.txt"
+        rw.save_as(result.ensemble, path, "lightgbm")
+        print("\nin LightGBM again:", rw.verify(result.ensemble, lgb.Booster(model_file=path), test))
+
+
+if __name__ == "__main__":
+    main()

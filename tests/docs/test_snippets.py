@@ -1,0 +1,79 @@
+"""Every Python block of README and docs is run, page by page, in order, on small data."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blocks import Block, blocks, page_id, pages
+
+# Packages that are no part of rankwood itself, and what in a block tells that it needs one.
+OTHERS = {
+    "lightgbm": r"\bimport lightgbm|\bbooster\b",
+    "xgboost": r"\bimport xgboost",
+    "onnx": r"\.onnx\b",
+    "onnxruntime": r"\bonnxruntime\b(?!,)",
+    "pandas": r"\bpandas\b|\bframe\b",
+    "pyarrow": r"parquet",
+    "matplotlib": r"\bmatplotlib\b|\bwrite_report\b",
+    "optuna": r"\boptuna\b|\brw\.tune\b",
+}
+
+
+def python_blocks(path: Path) -> list[Block]:
+    return [block for block in blocks(path) if block.language == "python"]
+
+
+def missing_packages(text: str) -> list[str]:
+    return [name for name, sign in OTHERS.items() if re.search(sign, text) and importlib.util.find_spec(name) is None]
+
+
+def props(text: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Objects of other libraries that a block speaks of."""
+    made: dict[str, Any] = {}
+    train = namespace["train"]
+    if re.search(r"\bframe\b", text) and "frame" not in namespace:
+        import pandas
+
+        made["frame"] = pandas.DataFrame(train.X, columns=[f"f{i}" for i in range(train.n_features)])
+        made["frame"]["qid"] = train.qid
+    if re.search(r"\bbooster\b", text) and "booster" not in namespace:
+        import lightgbm
+
+        made["booster"] = lightgbm.Booster(model_file="model.txt")
+    return made
+
+
+def run(block: Block, namespace: dict[str, Any]) -> None:
+    """Run a block as if it stood at its lines of the page, so that tracebacks name these."""
+    code = compile("\n" * (block.line - 1) + block.text, str(block.path), "exec")
+    try:
+        exec(code, namespace)
+    except Exception as error:
+        raise AssertionError(f"{block.where}: {type(error).__name__}: {error}\n\n{block.text}") from error
+
+
+@pytest.mark.parametrize("path", [p for p in pages() if python_blocks(p)], ids=page_id)
+def test_python_blocks_run(path, scene, capsys):
+    import sklearn
+
+    namespace, left_out = scene(), []
+    with sklearn.config_context(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for block in python_blocks(path):
+            missing = missing_packages(block.text)
+            if block.not_run is None and not missing:
+                namespace |= props(block.text, namespace)
+                run(block, namespace)
+            elif missing:
+                left_out.append(f"{block.where} needs {', '.join(missing)}")
+    if left_out:
+        pytest.skip("; ".join(left_out))
+
+
+def test_there_are_pages_to_run():
+    assert sum(len(python_blocks(path)) for path in pages()) > 15
