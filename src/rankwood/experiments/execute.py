@@ -84,9 +84,9 @@ def _one_by_one(left: Mapping[str, Config], run: Run, table: RunTable, noted: Ma
 def _at_once(
     left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any], n_workers: int
 ) -> Finished:
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed, wrap_non_picklable_objects
 
-    packed = pickle.dumps(run)
+    packed = pickle.dumps(wrap_non_picklable_objects(run))  # which functions of a notebook are
     parallel = Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
     same = (packed, table, noted, os.getpid())
     try:
