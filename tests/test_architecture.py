@@ -18,6 +18,7 @@ LAYERS: list[set[str]] = [
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
     {"evaluation", "trees", "formats", "verification"},
     {"learners", "pruning"},
+    {"experiments"},
     {"studies"},
     {"cli", "__main__"},
 ]

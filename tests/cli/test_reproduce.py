@@ -10,7 +10,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.engines.bench import bench
-from rankwood.studies.runs import RunFile
+from rankwood.experiments.table import RunTable
 from rankwood.studies.subsampling import SubsamplingStudy
 
 
@@ -24,17 +24,17 @@ def folder(tmp_path_factory):
 
 
 def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", "1,2", "--seeds", 2, "--trees", 5)
     outcome = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
     assert outcome.status == 0
     assert "Table 3" in outcome.out
     assert "report.md and" in outcome.err
-    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 2 * 2 * 3  # folds, seeds, settings with 63%
+    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 2 * 2 * 3  # folds, seeds, settings with 63%
     again = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
     assert "12 finished runs" in again.err
     assert again.out == outcome.out
-    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 12
+    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 12
 
 
 def test_igbrt_as_json(rankwood, folder, tmp_path):
@@ -47,7 +47,7 @@ def test_igbrt_as_json(rankwood, folder, tmp_path):
 
 
 def test_one_folder_is_for_one_study(rankwood, folder, tmp_path):
-    RunFile(tmp_path / "runs.jsonl").add({"study": "igbrt"}, {}, seconds=0.0, environment={})
+    RunTable(tmp_path / "runs.sqlite").add({"study": "igbrt"}, {}, seconds=0.0, environment={})
     outcome = rankwood("reproduce", "subsampling", "--data", folder, "--quick", "--out", tmp_path)
     assert outcome.status == 2
     assert "has runs of igbrt: give every study an --out of its own" in outcome.err
@@ -75,13 +75,13 @@ def test_xdart_as_json(rankwood, folder, tmp_path):
 
 def test_cleaver_as_json(rankwood, tmp_path):
     outcome = rankwood("reproduce", "cleaver", "--quick", "--folds", 1, "--sizes", 4, "--trees", 6, "--rates", "0.5",
-                       "--iterations", 1, "--random-runs", 1, "--out", tmp_path, "--json")  # fmt: skip
+                       "--iterations", 1, "--seeds", 1, "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
     assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing"}
 
 
 def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
     monkeypatch.setattr("rankwood.studies.asadi_lin.bench", partial(bench, repeats=6))
     monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
     command = ("reproduce", "asadi-lin", "--quick", "--folds", 1, "--trees", 5, "--patience", 3, "--leaves", 4)
@@ -95,20 +95,20 @@ def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monke
         "alpha 0.2",
         "alpha 0.4",
     ]
-    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 4 + 8  # trainings; two models of each are timed
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 4 + 8  # trainings; two models of each are timed
     again = rankwood(*command, "--out", tmp_path, "--timing", "quiet")
     assert "12 finished runs" in again.err
-    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 4 + 8 + 8
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 4 + 8 + 8
     assert "Table 1: models of the size that validation data chooses" in again.out
 
 
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.studies.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     rankwood(*command, "--out", tmp_path)
     rankwood(*command, "--out", tmp_path, "--no-resume")
-    assert len(RunFile(tmp_path / "runs.jsonl").entries()) == 2
-    assert len(RunFile(tmp_path / "runs.old.jsonl").entries()) == 2
+    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 2
+    assert len(RunTable(tmp_path / "runs.old.sqlite").entries()) == 2
 
 
 def test_ctrl_c_says_how_to_go_on(rankwood, folder, tmp_path, monkeypatch):

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 
 from rankwood.engines.bench import bench
-from rankwood.studies.asadi_lin import AsadiLinStudy
-from rankwood.studies.igbrt import IgbrtStudy
-from rankwood.studies.runs import RunFile
-from rankwood.studies.sources import SyntheticFolds
-from rankwood.studies.subsampling import SubsamplingStudy
-from rankwood.studies.xdart import XdartStudy
+from rankwood.experiments.sources import SyntheticFolds
+from rankwood.experiments.table import RunTable
+from rankwood.studies.asadi_lin import AsadiLinResults, AsadiLinStudy
+from rankwood.studies.igbrt import IgbrtResults, IgbrtStudy
+from rankwood.studies.subsampling import SubsamplingResults, SubsamplingStudy
+from rankwood.studies.xdart import XdartResults, XdartStudy
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,9 @@ def subsampling_study(source):
 
 @pytest.fixture(scope="session")
 def subsampling_results(subsampling_study, tmp_path_factory):
-    return subsampling_study.results(RunFile(tmp_path_factory.mktemp("subsampling") / "runs.jsonl"))
+    return SubsamplingResults(
+        subsampling_study, subsampling_study.runs(RunTable(tmp_path_factory.mktemp("subsampling") / "runs.sqlite"))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +41,7 @@ def igbrt_study(source):
 
 @pytest.fixture(scope="session")
 def igbrt_results(igbrt_study, tmp_path_factory):
-    return igbrt_study.results(RunFile(tmp_path_factory.mktemp("igbrt") / "runs.jsonl"))
+    return IgbrtResults(igbrt_study, igbrt_study.runs(RunTable(tmp_path_factory.mktemp("igbrt") / "runs.sqlite")))
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +52,7 @@ def xdart_study(source):
 
 @pytest.fixture(scope="session")
 def xdart_results(xdart_study, tmp_path_factory):
-    return xdart_study.results(RunFile(tmp_path_factory.mktemp("xdart") / "runs.jsonl"))
+    return XdartResults(xdart_study, xdart_study.runs(RunTable(tmp_path_factory.mktemp("xdart") / "runs.sqlite")))
 
 
 @pytest.fixture(scope="session")
@@ -63,16 +65,16 @@ def asadi_lin_study(source, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def asadi_lin_runs(asadi_lin_study, tmp_path_factory):
-    """The file of finished runs: few calls are timed, since nothing looks at the times."""
+    """The table of finished runs: few calls are timed, since nothing looks at the times."""
     folder = tmp_path_factory.mktemp("asadi-lin")
-    runs = RunFile(folder / "runs.jsonl")
+    runs = RunTable(folder / "runs.sqlite")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RANKWOOD_CACHE", str(folder / "cache"))
         patch.setattr("rankwood.studies.asadi_lin.bench", partial(bench, repeats=6))
-        asadi_lin_study.results(runs)
+        asadi_lin_study.runs(runs)
     return runs
 
 
 @pytest.fixture(scope="session")
 def asadi_lin_results(asadi_lin_study, asadi_lin_runs):
-    return asadi_lin_study.results(asadi_lin_runs)
+    return AsadiLinResults(asadi_lin_study, asadi_lin_study.runs(asadi_lin_runs))

@@ -12,9 +12,10 @@ import pytest
 
 import rankwood as rw
 from rankwood.engines.bench import bench
-from rankwood.studies.asadi_lin import AUTO, BEST, EQUAL, IFELSE, MEASURES, AsadiLinStudy, Setting
+from rankwood.experiments.kept import Kept
+from rankwood.experiments.table import RunTable
+from rankwood.studies.asadi_lin import AUTO, BEST, EQUAL, IFELSE, MEASURES, AsadiLinResults, AsadiLinStudy, Setting
 from rankwood.studies.asadi_lin_report import PAPER, PAPER_STARS, make_report
-from rankwood.studies.runs import RunFile
 
 SETTINGS = {"baseline": {}, "lambda 0.8": {"depth_relaxation": 0.8}, "alpha 0.6": {"balance": 0.6}}
 
@@ -94,7 +95,7 @@ def test_latency_is_of_every_chosen_model_and_of_the_first_seed_at_equal_size(as
 
 
 def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi_lin_results, tmp_path, monkeypatch):
-    study, runs, calls = replace(asadi_lin_study, models=None), RunFile(tmp_path / "runs.jsonl"), []
+    study, runs, calls = replace(asadi_lin_study, models=None), RunTable(tmp_path / "runs.sqlite"), []
 
     def dying(self, config):
         if len(calls) == 5:
@@ -110,18 +111,19 @@ def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi
     original = AsadiLinStudy.run
     monkeypatch.setattr(AsadiLinStudy, "run", dying)
     with pytest.raises(KeyboardInterrupt):
-        study.results(runs)
+        study.runs(runs)
     monkeypatch.setattr(AsadiLinStudy, "run", run)
-    resumed = study.results(runs)
+    resumed = AsadiLinResults(study, study.runs(runs))
     assert calls == study.configs()
     assert all(resumed.topology(name) == asadi_lin_results.topology(name) for name in SETTINGS)
 
 
 def test_times_are_taken_again_without_training(asadi_lin_study, asadi_lin_runs, tmp_path, monkeypatch, few_calls):
-    runs = RunFile(tmp_path / "runs.jsonl")
+    runs = RunTable(tmp_path / "runs.sqlite")
     runs.path.write_bytes(asadi_lin_runs.path.read_bytes())
     monkeypatch.setattr(AsadiLinStudy, "_train", None)
-    again = replace(asadi_lin_study, timing="quiet machine").results(runs)
+    study = replace(asadi_lin_study, timing="quiet machine")
+    again = AsadiLinResults(study, study.runs(runs))
     before = {entry["key"] for entry in asadi_lin_runs.entries()}
     added = [entry["config"] for entry in runs.entries() if entry["key"] not in before]
     assert len(added) == 3 * 2 * 3  # settings, folds, models
@@ -129,9 +131,21 @@ def test_times_are_taken_again_without_training(asadi_lin_study, asadi_lin_runs,
     assert len(again.times("baseline", AUTO)) == 4
 
 
+def test_workers_train_and_do_not_disturb_timings(asadi_lin_study, asadi_lin_runs, monkeypatch):
+    calls, told = [], []
+    monkeypatch.setattr("rankwood.studies.asadi_lin.run_all", lambda *given, **more: calls.append((given, more)))
+    runs = asadi_lin_study.runs(asadi_lin_runs, n_workers=2, on_run=lambda done, total: told.append((done, total)))
+    ((configs, *_), more), *others = calls
+    assert not others
+    assert {config["kind"] for config in configs} == {"training"}
+    assert more["n_workers"] == 2
+    assert [config for config, _ in runs] == asadi_lin_study.configs()
+    assert told[-1] == (30, 30)
+
+
 def test_a_model_that_was_not_kept_is_trained_again(asadi_lin_study, asadi_lin_results, few_calls):
     config = asadi_lin_study.latency_configs()[-1]
-    result = replace(asadi_lin_study, models=None, _kept={}).run(config)
+    result = replace(asadi_lin_study, models=None, _kept=Kept()).run(config)
     assert result["trees"] == next(known["trees"] for one, known in asadi_lin_results.runs if one == config)
 
 
@@ -142,7 +156,7 @@ def test_without_a_compiler_there_is_no_generated_c(asadi_lin_study, asadi_lin_r
     assert IFELSE not in result
     assert "no-such-compiler" in result["obstacle"]
     runs = [(c, result if c["kind"] == "latency" else r) for c, r in asadi_lin_results.runs]
-    report = make_report(replace(asadi_lin_results, runs=runs))
+    report = asadi_lin_study.report(runs)
     assert report.tables[0].rows[1][-4:-2] == ["–", "–"]
     assert "No generated C: " in report.tables[0].note
     assert report.tables[0].rows[0][-1] == "1.00x"

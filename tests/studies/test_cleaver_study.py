@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.studies.cleaver import CleaverStudy, pick
+from rankwood.experiments.table import RunTable
+from rankwood.studies.cleaver import CleaverResults, CleaverStudy, pick
 from rankwood.studies.cleaver_report import make_report
-from rankwood.studies.runs import RunFile
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def study(source):
 
 @pytest.fixture(scope="module")
 def results(study, tmp_path_factory):
-    return study.results(RunFile(tmp_path_factory.mktemp("cleaver") / "runs.jsonl"))
+    return CleaverResults(study, study.runs(RunTable(tmp_path_factory.mktemp("cleaver") / "runs.sqlite")))
 
 
 def test_outcomes_are_those_of_cleaver(study, results):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import rankwood as rw
+from rankwood.experiments.table import RunTable
 from rankwood.studies.forests import grow
-from rankwood.studies.igbrt import IgbrtStudy, rmse
+from rankwood.studies.igbrt import IgbrtResults, IgbrtStudy, rmse
 from rankwood.studies.igbrt_report import PAPER, make_report
-from rankwood.studies.runs import RunFile
 
 
 def slow_model(study, method, task, fold, seed, measure):
@@ -87,7 +87,7 @@ def test_curves_end_where_the_whole_model_is(igbrt_study, igbrt_results):
 
 
 def test_a_study_that_was_killed_ends_as_one_that_was_not(igbrt_study, igbrt_results, tmp_path, monkeypatch):
-    runs, calls = RunFile(tmp_path / "runs.jsonl"), []
+    runs, calls = RunTable(tmp_path / "runs.sqlite"), []
     run = IgbrtStudy.run
 
     def dying(self, config):
@@ -98,9 +98,9 @@ def test_a_study_that_was_killed_ends_as_one_that_was_not(igbrt_study, igbrt_res
 
     monkeypatch.setattr(IgbrtStudy, "run", dying)
     with pytest.raises(KeyboardInterrupt):
-        igbrt_study.results(runs)
+        igbrt_study.runs(runs)
     monkeypatch.setattr(IgbrtStudy, "run", lambda self, config: calls.append(config) or run(self, config))
-    resumed = igbrt_study.results(runs)
+    resumed = IgbrtResults(igbrt_study, igbrt_study.runs(runs))
     assert calls == igbrt_study.configs()
     assert [f.difference for f in resumed.findings()] == [f.difference for f in igbrt_results.findings()]
 

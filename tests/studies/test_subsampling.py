@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.studies.runs import RunFile
-from rankwood.studies.subsampling import SubsamplingStudy, queries_of
+from rankwood.experiments.table import RunTable
+from rankwood.studies.subsampling import SubsamplingResults, SubsamplingStudy, queries_of
 from rankwood.studies.subsampling_report import PAPER, make_report
 
 
@@ -71,7 +71,7 @@ def test_trees_are_more_alike_and_stronger_when_they_see_more(subsampling_result
 
 
 def test_a_killed_study_ends_as_one_that_was_not(subsampling_study, subsampling_results, tmp_path, monkeypatch):
-    runs, calls = RunFile(tmp_path / "runs.jsonl"), []
+    runs, calls = RunTable(tmp_path / "runs.sqlite"), []
     run = SubsamplingStudy.run
 
     def dying(self, config):
@@ -82,14 +82,14 @@ def test_a_killed_study_ends_as_one_that_was_not(subsampling_study, subsampling_
 
     monkeypatch.setattr(SubsamplingStudy, "run", dying)
     with pytest.raises(KeyboardInterrupt):
-        subsampling_study.results(runs)
+        subsampling_study.runs(runs)
 
     def counting(self, config):
         calls.append(config)
         return run(self, config)
 
     monkeypatch.setattr(SubsamplingStudy, "run", counting)
-    resumed = subsampling_study.results(runs)
+    resumed = SubsamplingResults(subsampling_study, subsampling_study.runs(runs))
     assert calls == subsampling_study.configs()
     for setting in subsampling_study.sweep:
         for part in ("valid", "test"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.studies.runs import RunFile
-from rankwood.studies.xdart import METHODS, REFERENCE, XdartStudy
+from rankwood.experiments.table import RunTable
+from rankwood.studies.xdart import METHODS, REFERENCE, XdartResults, XdartStudy
 from rankwood.studies.xdart_report import PAPER, make_report
 
 
@@ -51,7 +51,7 @@ def test_equivalence_is_a_test_on_all_queries(xdart_study, xdart_results):
 
 
 def test_a_study_that_was_killed_ends_as_one_that_was_not(xdart_study, xdart_results, tmp_path, monkeypatch):
-    runs, calls = RunFile(tmp_path / "runs.jsonl"), []
+    runs, calls = RunTable(tmp_path / "runs.sqlite"), []
     run = XdartStudy.run
 
     def dying(self, config):
@@ -62,9 +62,9 @@ def test_a_study_that_was_killed_ends_as_one_that_was_not(xdart_study, xdart_res
 
     monkeypatch.setattr(XdartStudy, "run", dying)
     with pytest.raises(KeyboardInterrupt):
-        xdart_study.results(runs)
+        xdart_study.runs(runs)
     monkeypatch.setattr(XdartStudy, "run", lambda self, config: calls.append(config) or run(self, config))
-    resumed = xdart_study.results(runs)
+    resumed = XdartResults(xdart_study, xdart_study.runs(runs))
     assert calls == xdart_study.configs()
     for method in xdart_study.methods:
         assert resumed.mean(method, 8) == xdart_results.mean(method, 8)

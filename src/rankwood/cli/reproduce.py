@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rankwood.cli.arguments import AsJson, Threads
-from rankwood.cli.console import fail, print_table, progress, tell
-from rankwood.errors import RankwoodError
-
-if TYPE_CHECKING:
-    from rankwood.studies.report import Report
-    from rankwood.studies.runs import RunFile
-    from rankwood.studies.sources import Source
+from rankwood.cli.arguments import AsJson
+from rankwood.cli.experiment import (
+    Data,
+    Folds,
+    Out,
+    Quick,
+    Resume,
+    RunThreads,
+    Seeds,
+    Workers,
+    conduct,
+    numbers,
+    open_folds,
+)
 
 app = typer.Typer(help="Repeat the experiments of a paper and put its tables beside ours.", no_args_is_help=True)
 
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="DIR", help="Folder with LETOR folds (Fold1/train.txt ... or S1.txt to S5.txt); "
-                 "synthetic data unless given."),
-]  # fmt: skip
-Folds = Annotated[str | None, typer.Option("--folds", help="Folds to use, like 1..5 or 1,3; all unless given.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs of every setting, each with its own seed.")]
 Trees = Annotated[int | None, typer.Option("--trees", min=1, help="Trees of a forest; 1,000 unless given.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Two folds, few trees: seconds instead of minutes.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for runs, tables and figures.")]
-Resume = Annotated[
-    bool, typer.Option("--resume/--no-resume", help="Go on from the runs in --out, or put them aside and start anew.")
-]
 
 
 class Criterion(str, Enum):
@@ -54,35 +46,31 @@ def subsampling(
     ] = None,
     criterion: Annotated[Criterion, typer.Option(help="What splits lower.")] = Criterion.entropy,
     quick: Quick = False,
-    threads: Threads = None,
+    threads: RunThreads = None,
+    workers: Workers = 1,
     out: Out = Path("rankwood-subsampling"),
     resume: Resume = True,
     as_json: AsJson = False,
 ) -> None:
     """Forests on small samples of queries (Ibrahim & Carman 2014, tables 2 to 4)."""
     from rankwood.studies.subsampling import BASELINE, SubsamplingStudy, default_sweep
-    from rankwood.studies.subsampling_report import make_report
 
-    source, numbers = _open(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, quick, threads)
     if sweep is None:
-        settings = default_sweep(source.load(numbers[0]).train.n_queries)
+        settings = default_sweep(source.load(chosen[0]).train.n_queries)
         settings = [settings[0], settings[len(settings) // 2], BASELINE] if quick and len(settings) > 3 else settings
     else:
         settings = list(dict.fromkeys([*(part.strip() for part in sweep.split(",")), BASELINE]))
     study = SubsamplingStudy(
         source,
-        numbers,
+        chosen,
         settings,
         n_seeds=seeds or (2 if quick else 5),
         n_trees=trees or (50 if quick else 1000),
         criterion=criterion.value,
         n_threads=threads,
     )
-
-    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
-        return make_report(study.results(runs, on_run=on_run))
-
-    _reproduce("subsampling", report, out, resume, threads, as_json)
+    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
 
 
 @app.command("igbrt")
@@ -99,31 +87,27 @@ def igbrt(
         str | None, typer.Option(help="Sizes of forests to start from besides --trees; 100 unless given.")
     ] = None,
     quick: Quick = False,
-    threads: Threads = None,
+    threads: RunThreads = None,
+    workers: Workers = 1,
     out: Out = Path("rankwood-igbrt"),
     resume: Resume = True,
     as_json: AsJson = False,
 ) -> None:
     """GBRT, forests, and boosting from a forest, by regression and by grades (Mohan et al. 2011, tables 1, 3, 4)."""
     from rankwood.studies.igbrt import IgbrtStudy
-    from rankwood.studies.igbrt_report import make_report
 
-    source, numbers = _open(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, quick, threads)
     study = IgbrtStudy(
         source,
-        numbers,
+        chosen,
         n_seeds=seeds or 1,
         n_trees=trees or (30 if quick else 1000),
         boosted_trees=boosted_trees or (30 if quick else 500),
-        learning_rates=_numbers(learning_rates or ("0.1,0.3" if quick else "0.1,0.2,0.3,0.4,0.5"), float),
-        initial_trees=_numbers(initial_trees or ("10" if quick else "100"), int),
+        learning_rates=numbers(learning_rates or ("0.1,0.3" if quick else "0.1,0.2,0.3,0.4,0.5"), float),
+        initial_trees=numbers(initial_trees or ("10" if quick else "100"), int),
         n_threads=threads,
     )
-
-    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
-        return make_report(study.results(runs, on_run=on_run))
-
-    _reproduce("igbrt", report, out, resume, threads, as_json)
+    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
 
 
 @app.command("xdart")
@@ -141,47 +125,47 @@ def xdart(
         typer.Option(help="Methods to run besides DART, like 'LambdaMART,X-DART adaptive 5'; all unless given."),
     ] = None,
     quick: Quick = False,
-    threads: Threads = None,
+    threads: RunThreads = None,
+    workers: Workers = 1,
     out: Out = Path("rankwood-xdart"),
     resume: Resume = True,
     as_json: AsJson = False,
 ) -> None:
     """LambdaMART, DART and X-DART by the number of trees (Lucchese et al. 2017, table 1 and figure 1)."""
     from rankwood.studies.xdart import METHODS, REFERENCE, XdartStudy
-    from rankwood.studies.xdart_report import make_report
 
-    source, numbers = _open(data, folds, quick, threads)
-    chosen = list(METHODS) if methods is None else [REFERENCE, *(name.strip() for name in methods.split(","))]
+    source, chosen = open_folds(data, folds, quick, threads)
+    names = list(METHODS) if methods is None else [REFERENCE, *(name.strip() for name in methods.split(","))]
     n_trees = trees or (30 if quick else 500)
     study = XdartStudy(
         source,
-        numbers,
+        chosen,
         n_seeds=seeds or 1,
         n_trees=n_trees,
         full_trees=full_trees or 3 * n_trees,
         n_leaves=min(leaves, 8) if quick else leaves,
-        methods=list(dict.fromkeys(chosen)),
+        methods=list(dict.fromkeys(names)),
         n_threads=threads,
     )
-
-    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
-        return make_report(study.results(runs, on_run=on_run))
-
-    _reproduce("xdart", report, out, resume, threads, as_json)
+    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
 
 
 @app.command("cleaver")
 def cleaver(
     data: Data = None,
     folds: Folds = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs of the strategy random; 10 unless given. Nothing else here is drawn."),
+    ] = None,
     sizes: Annotated[str | None, typer.Option(help="Trees of the smaller models; 100,500 unless given.")] = None,
     trees: Annotated[int | None, typer.Option(min=1, help="Most trees of the full model; 1,500 unless given.")] = None,
     leaves: Annotated[int | None, typer.Option(min=2, help="Leaves of a tree; 50 unless given.")] = None,
     rates: Annotated[str | None, typer.Option(help="Pruning rates; 0.1,0.2,...,0.9 unless given.")] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help="Of a line search; 100 unless given.")] = None,
-    random_runs: Annotated[int | None, typer.Option(min=1, help="Runs of random; 10 unless given.")] = None,
     quick: Quick = False,
-    threads: Threads = None,
+    threads: RunThreads = None,
+    workers: Workers = 1,
     out: Out = Path("rankwood-cleaver"),
     resume: Resume = True,
     as_json: AsJson = False,
@@ -189,27 +173,22 @@ def cleaver(
     """Pruning of trained ensembles, strategies by sizes (Lucchese et al. 2016, table 1 and the closing comparison)."""
     from rankwood.pruning.cleaver import RATES
     from rankwood.studies.cleaver import CleaverStudy
-    from rankwood.studies.cleaver_report import make_report
 
-    source, numbers = _open(data, folds, quick, threads)
-    chosen = _numbers(sizes or ("10,20" if quick else "100,500"), int)
+    source, chosen = open_folds(data, folds, quick, threads)
+    small = numbers(sizes or ("10,20" if quick else "100,500"), int)
     study = CleaverStudy(
         source,
-        numbers,
-        sizes=chosen,
+        chosen,
+        sizes=small,
         n_trees=trees or (40 if quick else 1500),
         n_leaves=leaves or (8 if quick else 50),
-        rates=(0.25, 0.5, 0.75) if rates is None and quick else RATES if rates is None else _numbers(rates, float),
+        rates=(0.25, 0.5, 0.75) if rates is None and quick else RATES if rates is None else numbers(rates, float),
         iterations=iterations or (5 if quick else 100),
-        n_random=random_runs or (2 if quick else 10),
-        closing=(min(chosen), max(chosen)),
+        n_random=seeds or (2 if quick else 10),
+        closing=(min(small), max(small)),
         n_threads=threads,
     )
-
-    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
-        return make_report(study.results(runs, on_run=on_run))
-
-    _reproduce("cleaver", report, out, resume, threads, as_json)
+    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
 
 
 @app.command("asadi-lin")
@@ -228,19 +207,19 @@ def asadi_lin(
         str, typer.Option(help="Name of the series of latency measurements: another name takes them all again.")
     ] = "1",
     quick: Quick = False,
-    threads: Threads = None,
+    threads: RunThreads = None,
+    workers: Workers = 1,
     out: Out = Path("rankwood-asadi-lin"),
     resume: Resume = True,
     as_json: AsJson = False,
 ) -> None:
     """Cost-sensitive growth and pruning while boosting, by topology, nDCG and latency (Asadi & Lin 2013, table 1)."""
     from rankwood.studies.asadi_lin import ALPHAS, LAMBDAS, AsadiLinStudy
-    from rankwood.studies.asadi_lin_report import make_report
 
-    source, numbers = _open(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, quick, threads)
     study = AsadiLinStudy(
         source,
-        numbers,
+        chosen,
         n_seeds=seeds or 1,
         n_trees=trees or (40 if quick else 1500),
         n_leaves=leaves or (16 if quick else 70),
@@ -251,65 +230,4 @@ def asadi_lin(
         models=out / "models",
         n_threads=threads,
     )
-
-    def report(runs: RunFile, on_run: Callable[[int, int], None]) -> Report:
-        return make_report(study.results(runs, on_run=on_run))
-
-    _reproduce("asadi-lin", report, out, resume, threads, as_json)
-
-
-def _open(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
-    from rankwood.studies.sources import open_source, parse_folds
-
-    source = open_source(data, quick=quick, n_threads=threads)
-    if data is None:
-        tell("no --data: synthetic data, shaped like MSLR's")
-    numbers = parse_folds(folds, source.n_folds)
-    return source, numbers[:2] if quick and folds is None else numbers
-
-
-def _reproduce(
-    name: str,
-    make: Callable[[RunFile, Callable[[int, int], None]], Report],
-    out: Path,
-    resume: bool,
-    threads: int | None,
-    as_json: bool,
-) -> None:
-    """Do the runs, with progress; write the report; print the main table."""
-    from rankwood.studies.report import check_figures
-    from rankwood.studies.runs import RunFile, environment
-
-    check_figures()
-    out.mkdir(parents=True, exist_ok=True)
-    runs = RunFile(out / "runs.jsonl")
-    others = sorted({str(entry["config"].get("study")) for entry in runs.entries()} - {name})
-    if others and resume:
-        raise RankwoodError(f"{out} has runs of {others[0]}: give every study an --out of its own")
-    if runs.path.exists() and not resume:
-        os.replace(runs.path, out / "runs.old.jsonl")
-    n_before = len(runs.results())
-    if n_before and not as_json:
-        tell(f"{n_before} finished runs in {runs.path} are not done again where they are part of this")
-    try:
-        with progress(name, unit="runs", quiet=as_json) as advance:
-            report = make(runs, advance)
-    except KeyboardInterrupt:
-        fail(
-            f"interrupted: {len(runs.results())} runs are kept in {runs.path}; the same command goes on from them", 130
-        )
-    written = report.write(out, environment=environment(threads))
-    if as_json:
-        print((out / "results.json").read_text(encoding="utf-8"), end="")
-        return
-    main = report.tables[0]
-    print_table(main.title, main.columns, main.rows, caption=main.note)
-    print(report.summary)
-    tell(f"wrote {written[0]} and {len(written) - 1} more files")
-
-
-def _numbers(text: str, kind: Callable[[str], Any]) -> tuple[Any, ...]:
-    try:
-        return tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        raise RankwoodError(f"expected numbers with commas between them, got {text!r}") from None
+    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

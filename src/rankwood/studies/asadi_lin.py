@@ -7,8 +7,9 @@ the name of a series, so that all times can be taken again without training anyt
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,12 @@ from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, wilcoxon_test
-from rankwood.studies.runs import Config, OnRun, Result, RunFile, environment, run_all, run_key
-from rankwood.studies.sources import FoldData, Source
+from rankwood.experiments.environment import environment
+from rankwood.experiments.execute import OnRun, run_all, share_threads
+from rankwood.experiments.report import Report
+from rankwood.experiments.sources import FoldData
+from rankwood.experiments.study import Runs, Study
+from rankwood.experiments.table import Config, Result, RunTable, run_key
 from rankwood.visits import usage
 
 CUTOFFS = (1, 3, 5, 10, 20)
@@ -65,7 +70,7 @@ BASELINE = Setting("baseline")
 
 
 @dataclass(frozen=True)
-class AsadiLinStudy:
+class AsadiLinStudy(Study):
     """Every setting on every fold, several times each, with the paper's parameters.
 
     n_trees    most trees of a model, which stops early on validation data
@@ -75,8 +80,8 @@ class AsadiLinStudy:
     models     folder that keeps trained models, so that timing them needs no training; none are kept unless given
     """
 
-    source: Source
-    folds: Sequence[int]
+    name = "asadi-lin"
+
     n_seeds: int = 1
     n_trees: int = 1500
     n_leaves: int = 70
@@ -87,8 +92,6 @@ class AsadiLinStudy:
     alphas: Sequence[float] = ALPHAS
     timing: str = "1"
     models: Path | None = None
-    n_threads: int | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what the next run needs again
 
     def __post_init__(self) -> None:
         if min(self.n_seeds, self.n_trees, self.patience) < 1 or self.n_leaves < 2:
@@ -111,7 +114,7 @@ class AsadiLinStudy:
         """Trainings, in an order in which those that share data follow each other."""
         found: list[Config] = []
         for fold in self.folds:
-            same = {"study": "asadi-lin", "kind": "training", **self.source.identify(fold)}
+            same = {"study": self.name, "kind": "training", **self.source.identify(fold)}
             for seed in range(self.n_seeds):
                 for setting in self.settings:
                     found.append({**same, "seed": seed, "setting": setting.name, "parameters": self._given(setting)})
@@ -129,12 +132,24 @@ class AsadiLinStudy:
         """All runs. Timings come last, and want a machine that does nothing else."""
         return [*self.training_configs(), *self.latency_configs()]
 
-    def results(self, runs: RunFile, *, on_run: OnRun | None = None) -> AsadiLinResults:
-        """Do the runs that the file does not have yet, and gather all."""
-        configs = self.configs()
-        found = run_all(configs, self.run, runs, environment=environment(self.n_threads), on_run=on_run)
-        self._kept.clear()
-        return AsadiLinResults(self, list(zip(configs, found, strict=True)))
+    def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
+        """Do the runs that the table does not have yet: trainings side by side, timings one by one."""
+        if n_workers > 1:
+            study = self.with_threads(share_threads(self.n_threads, n_workers))
+            total = len(study.configs())
+
+            def tell(done: int, _: int) -> None:
+                if on_run is not None:
+                    on_run(done, total)
+
+            noted = environment(study.n_threads, n_workers)
+            run_all(study.training_configs(), study.run, table, n_workers=n_workers, environment=noted, on_run=tell)
+        return super().runs(table, on_run=on_run)
+
+    def report(self, runs: Runs) -> Report:
+        from rankwood.studies.asadi_lin_report import make_report
+
+        return make_report(AsadiLinResults(self, runs))
 
     def run(self, config: Config) -> Result:
         if config["kind"] == "latency":
@@ -169,7 +184,8 @@ class AsadiLinStudy:
             if env.iteration + 1 == size:
                 kept[EQUAL] = env.model.whole()
 
-        binned = self._keep("binned", config["fold"], lambda: BinnedDataset.make(fold.train, n_threads=self.n_threads))
+        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
+        binned = self._kept.get("binned", config["fold"], make)
         ranker = LambdaMART(**given, random_state=config["seed"], n_jobs=self.n_threads)
         start = time.perf_counter()
         ranker.fit(binned, valid=fold.valid, callbacks=[keep_equal])
@@ -225,14 +241,8 @@ class AsadiLinStudy:
         return times
 
     def _fold(self, config: Config) -> FoldData:
-        fold: FoldData = self._keep("data", config["fold"], lambda: self.source.load(config["fold"]))
+        fold: FoldData = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
         return fold
-
-    def _keep(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
-        """Something that the next runs need again; one of each kind."""
-        if self._kept.get(what, (None,))[0] != key:
-            self._kept[what] = (key, make())
-        return self._kept[what][1]
 
 
 @dataclass(frozen=True)
@@ -265,7 +275,7 @@ class AsadiLinResults:
     """All runs of a study and what follows from them."""
 
     study: AsadiLinStudy
-    runs: Sequence[tuple[Config, Mapping[str, Any]]]
+    runs: Runs
 
     def select(self, **wanted: Any) -> list[Mapping[str, Any]]:
         """Results of the runs whose configuration has these entries."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.experiments.printed import Table, p_text
+from rankwood.experiments.report import Figure, Report
 from rankwood.studies.asadi_lin import (
     AUTO,
     BASELINE,
@@ -22,8 +24,6 @@ from rankwood.studies.asadi_lin import (
     Setting,
     interval,
 )
-from rankwood.studies.report import Figure, Report
-from rankwood.studies.tables import Table, p_text
 
 # Table 1 of the paper, MSLR-WEB10K: d_avg, T_avg, p_avg, n_avg, NDCG@1, 3, 5, 10, 20, latency and half its interval.
 PAPER: dict[str, tuple[float, ...]] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import evaluate
+from rankwood.experiments.report import Report
+from rankwood.experiments.sources import FoldData
+from rankwood.experiments.study import Runs, Study
+from rankwood.experiments.table import Config, Result
 from rankwood.pruning.cleaver import RATES, cleaver
 from rankwood.pruning.line_search import LineSearch
-from rankwood.studies.runs import Config, OnRun, Result, RunFile, environment, run_all
-from rankwood.studies.sources import FoldData, Source
 
 MEASURE = "nDCG@10"
 FULL = "full"
@@ -26,7 +28,7 @@ WAYS = ("trained", "line-searched", "pruned")
 
 
 @dataclass(frozen=True)
-class CleaverStudy:
+class CleaverStudy(Study):
     """LambdaMART models, the first trees of the largest taken as smaller ones, pruned by every strategy.
 
     sizes       numbers of trees of the smaller models; the full one has more, and stops early
@@ -34,8 +36,8 @@ class CleaverStudy:
     closing     (a, b): a model of a trees against one that is pruned from b to a
     """
 
-    source: Source
-    folds: Sequence[int]
+    name = "cleaver"
+
     sizes: Sequence[int] = (100, 500)
     n_trees: int = 1500
     n_leaves: int = 50
@@ -46,8 +48,6 @@ class CleaverStudy:
     n_random: int = 10
     closing: tuple[int, int] = (100, 500)
     strategies: Sequence[str] = (*STRATEGIES, *BEYOND)
-    n_threads: int | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what the next run needs again
 
     def __post_init__(self) -> None:
         if min(self.n_trees, self.n_random, *self.sizes) < 1 or not self.rates or not self.strategies:
@@ -58,7 +58,7 @@ class CleaverStudy:
         found: list[Config] = []
         for fold in self.folds:
             same = {
-                "study": "cleaver",
+                "study": self.name,
                 **self.source.identify(fold),
                 "model": [self.n_trees, self.n_leaves, self.learning_rate, self.early_stopping],
                 "iterations": self.iterations,
@@ -71,16 +71,14 @@ class CleaverStudy:
             found.append({**same, "closing": list(self.closing)})
         return found
 
-    def results(self, runs: RunFile, *, on_run: OnRun | None = None) -> CleaverResults:
-        """Do the runs that the file does not have yet, and gather all."""
-        configs = self.configs()
-        found = run_all(configs, self.run, runs, environment=environment(self.n_threads), on_run=on_run)
-        self._kept.clear()
-        return CleaverResults(self, list(zip(configs, found, strict=True)))
+    def report(self, runs: Runs) -> Report:
+        from rankwood.studies.cleaver_report import make_report
+
+        return make_report(CleaverResults(self, runs))
 
     def run(self, config: Config) -> Result:
-        fold = self._keep("data", config["fold"], lambda: self.source.load(config["fold"]))
-        model = self._keep("model", config["fold"], lambda: self._train(fold))
+        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
+        model = self._kept.get("model", config["fold"], lambda: self._train(fold))
         if "closing" in config:
             return self._close(model, fold, *config["closing"])
         if config["size"] != FULL:
@@ -140,11 +138,6 @@ class CleaverStudy:
         values: list[float] = evaluate(model, fold.test, MEASURE, n_threads=self.n_threads).per_query[MEASURE].tolist()
         return values
 
-    def _keep(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
-        if self._kept.get(what, (None,))[0] != key:
-            self._kept[what] = (key, make())
-        return self._kept[what][1]
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -165,7 +158,7 @@ class CleaverResults:
     """All runs of a study and what follows from them."""
 
     study: CleaverStudy
-    runs: Sequence[tuple[Config, Mapping[str, Any]]]
+    runs: Runs
 
     def of(self, size: Any, strategy: str, fold: int) -> list[Mapping[str, Any]]:
         """The runs of one strategy on one model."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.significance import holm, randomisation_test
+from rankwood.experiments.printed import Table, p_text
+from rankwood.experiments.report import Figure, Report
 from rankwood.studies.cleaver import FULL, MEASURE, STRATEGIES, WAYS, CleaverResults
-from rankwood.studies.report import Figure, Report
-from rankwood.studies.tables import Table, p_text
 
 # The paper's closing comparison: LambdaMART on Istella, 100 trees.
 PAPER_CLOSING = {"trained": 0.6923, "line-searched": 0.7085, "pruned": 0.7329}

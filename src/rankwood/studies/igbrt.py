@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
+from rankwood.experiments.report import Report
+from rankwood.experiments.sources import FoldData
+from rankwood.experiments.study import Runs, Study
+from rankwood.experiments.table import Config, Result
 from rankwood.studies import forests
 from rankwood.studies.forests import TaskName
-from rankwood.studies.runs import Config, OnRun, Result, RunFile, environment, run_all
-from rankwood.studies.sources import FoldData, Source
 
 ERR, NDCG, RMSE = "ERR", "nDCG@10", "RMSE"
 RANKED = (ERR, NDCG)
@@ -30,7 +33,7 @@ CURVE_POINTS = 60
 
 
 @dataclass(frozen=True)
-class IgbrtStudy:
+class IgbrtStudy(Study):
     """The three methods with both tasks, on every fold, several times each.
 
     n_trees          of the forests
@@ -39,15 +42,13 @@ class IgbrtStudy:
     initial_trees    sizes of forests to boost from in regression, besides n_trees (table 1)
     """
 
-    source: Source
-    folds: Sequence[int]
+    name = "igbrt"
+
     n_seeds: int = 1
     n_trees: int = 1000
     boosted_trees: int = 500
     learning_rates: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5)
     initial_trees: Sequence[int] = (100,)
-    n_threads: int | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what the next run needs again
 
     def __post_init__(self) -> None:
         if min(self.n_seeds, self.n_trees, self.boosted_trees, *self.initial_trees) < 1 or not self.learning_rates:
@@ -61,7 +62,7 @@ class IgbrtStudy:
                 for task in TASKS:
                     sizes = [0, *(self.initial_trees if task == "regression" else ()), self.n_trees]
                     for size in dict.fromkeys(sizes):
-                        same = {"study": "igbrt", **self.source.identify(fold), "seed": seed, "task": task}
+                        same = {"study": self.name, **self.source.identify(fold), "seed": seed, "task": task}
                         forest = {**same, "method": "forest", "n_trees": size}
                         boosts = [
                             {
@@ -76,16 +77,14 @@ class IgbrtStudy:
                         found += [forest, *boosts] if size else boosts
         return found
 
-    def results(self, runs: RunFile, *, on_run: OnRun | None = None) -> IgbrtResults:
-        """Do the runs that the file does not have yet, and gather all."""
-        configs = self.configs()
-        found = run_all(configs, self.run, runs, environment=environment(self.n_threads), on_run=on_run)
-        self._kept.clear()
-        return IgbrtResults(self, list(zip(configs, found, strict=True)))
+    def report(self, runs: Runs) -> Report:
+        from rankwood.studies.igbrt_report import make_report
+
+        return make_report(IgbrtResults(self, runs))
 
     def run(self, config: Config) -> Result:
         """Grow a forest, or boost from one (or from nothing), and measure on validation and test data."""
-        fold = self._keep("data", config["fold"], lambda: self.source.load(config["fold"]))
+        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
         measured = _Measured.on(fold, self.n_threads)
         size = config["n_trees"] if config["method"] == "forest" else config["initial_trees"]
         forest, seconds = self._forest(config, fold, size)
@@ -97,7 +96,7 @@ class IgbrtStudy:
     def _forest(self, config: Config, fold: FoldData, size: int) -> tuple[Ensemble | None, float]:
         if size == 0:
             return None, 0.0
-        return self._keep(  # type: ignore[no-any-return]
+        return self._kept.get(  # type: ignore[no-any-return]
             "forest",
             (config["fold"], config["seed"], config["task"], size),
             lambda: forests.grow(
@@ -113,7 +112,7 @@ class IgbrtStudy:
 
     def _forest_scores(self, config: Config, forest: Ensemble, measured: _Measured) -> Any:
         key = (config["fold"], config["seed"], config["task"], forest.n_trees)
-        return self._keep("scores", key, lambda: measured.scores(forest))
+        return self._kept.get("scores", key, lambda: measured.scores(forest))
 
     def _boost(self, config: Config, fold: FoldData, forest: Ensemble | None, measured: _Measured) -> Result:
         from rankwood.learners.initialized import InitializedMART
@@ -133,7 +132,8 @@ class IgbrtStudy:
             n_jobs=self.n_threads,
             **({} if forest is None else {"forest": forest}),
         )
-        binned = self._keep("binned", config["fold"], lambda: BinnedDataset.make(fold.train, n_threads=self.n_threads))
+        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
+        binned = self._kept.get("binned", config["fold"], make)
         start = time.perf_counter()
         ranker.fit(
             binned,
@@ -160,12 +160,6 @@ class IgbrtStudy:
         at = np.unique(np.rint(np.linspace(0, len(curves["valid"][ERR]) - 1, CURVE_POINTS)).astype(int))
         thinned = {part: {n: [round(v[i], 6) for i in at] for n, v in named.items()} for part, named in curves.items()}
         return {"seconds": seconds, "best": best, "curves": {"rounds": (at + (forest is None)).tolist(), **thinned}}
-
-    def _keep(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
-        """Something that the next runs need again; one of each kind."""
-        if self._kept.get(what, (None,))[0] != key:
-            self._kept[what] = (key, make())
-        return self._kept[what][1]
 
 
 @dataclass(frozen=True)
@@ -248,7 +242,7 @@ class IgbrtResults:
     """All runs of a study and what follows from them."""
 
     study: IgbrtStudy
-    runs: Sequence[tuple[Config, Mapping[str, Any]]]
+    runs: Runs
 
     def select(self, **wanted: Any) -> list[tuple[Config, Mapping[str, Any]]]:
         """The runs whose configuration has these entries."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.experiments.printed import Table, p_text
+from rankwood.experiments.report import Figure, Report
 from rankwood.studies.igbrt import ERR, METHODS, NDCG, RANKED, RMSE, TASKS, Finding, IgbrtResults, convention_of
-from rankwood.studies.report import Figure, Report
-from rankwood.studies.tables import Table, p_text
 
 SHORT = {"regression": "R", "ordinal": "C"}
 # Table 3 of the paper: Yahoo sets 1 and 2, then MSLR folds 1 to 5.

@@ -18,9 +18,10 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.forest_diagnostics import tree_correlation, tree_strength
 from rankwood.evaluation.significance import bootstrap_interval, paired_t_test, randomisation_test
+from rankwood.experiments.report import Report
+from rankwood.experiments.study import Runs, Study
+from rankwood.experiments.table import Config, Result
 from rankwood.studies import forests
-from rankwood.studies.runs import Config, OnRun, Result, RunFile, environment, run_all
-from rankwood.studies.sources import Source
 
 NDCG, MAP = "nDCG@10", "AP"
 MEASURES = (NDCG, MAP)
@@ -30,23 +31,20 @@ COUNTS = (1, 2, 5, 10, 21, 40, 80, 160, 320)
 
 
 @dataclass(frozen=True)
-class SubsamplingStudy:
+class SubsamplingStudy(Study):
     """Forests with different numbers of queries per tree, on every fold, several times each.
 
-    source      the folds
-    folds       numbers of those to use
     sweep       settings of queries_per_tree: counts ("21") and shares ("63%"), which must include "63%"
     n_seeds     runs of each setting
     """
 
-    source: Source
-    folds: Sequence[int]
+    name = "subsampling"
+
     sweep: Sequence[str]
     n_seeds: int = 5
     n_trees: int = 1000
     criterion: Literal["entropy", "variance"] = "entropy"
     max_features: float | Literal["sqrt"] | None = "sqrt"
-    n_threads: int | None = None
 
     def __post_init__(self) -> None:
         if BASELINE not in self.sweep:
@@ -60,7 +58,7 @@ class SubsamplingStudy:
         """One per fold, setting and seed."""
         return [
             {
-                "study": "subsampling",
+                "study": self.name,
                 **self.source.identify(fold),
                 "queries_per_tree": setting,
                 "n_trees": self.n_trees,
@@ -97,11 +95,10 @@ class SubsamplingStudy:
             **(self._trees(model, fold.valid) if config["seed"] == 0 else {}),
         }
 
-    def results(self, runs: RunFile, *, on_run: OnRun | None = None) -> SubsamplingResults:
-        """Do the runs that the file does not have yet, and gather all."""
-        configs = self.configs()
-        found = run_all(configs, self.run, runs, environment=environment(self.n_threads), on_run=on_run)
-        return SubsamplingResults(self, list(zip(configs, found, strict=True)))
+    def report(self, runs: Runs) -> Report:
+        from rankwood.studies.subsampling_report import make_report
+
+        return make_report(SubsamplingResults(self, runs))
 
     def _per_query(self, model: Ensemble, data: Dataset) -> dict[str, list[float]]:
         values = evaluate(model, data, MEASURES, convention=CONVENTION, n_threads=self.n_threads).per_query
@@ -133,7 +130,7 @@ class SubsamplingResults:
     """All runs of a study and what follows from them."""
 
     study: SubsamplingStudy
-    runs: Sequence[tuple[Config, Mapping[str, Any]]]
+    runs: Runs
 
     def of(self, setting: str) -> list[tuple[Config, Mapping[str, Any]]]:
         return [(config, result) for config, result in self.runs if config["queries_per_tree"] == setting]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from rankwood.evaluation.conventions import Convention
+from rankwood.experiments.printed import Table, p_text, with_spread
+from rankwood.experiments.report import Figure, Report
 from rankwood.studies.figures import smooth
-from rankwood.studies.report import Figure, Report
 from rankwood.studies.subsampling import BASELINE, CONVENTION, MAP, NDCG, Contrast, SubsamplingResults
-from rankwood.studies.tables import Table, p_text, with_spread
 
 SHOWN = {NDCG: "nDCG@10", MAP: "MAP"}
 TOLERANCE = 0.005  # a larger difference from the paper is pointed out

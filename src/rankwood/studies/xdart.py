@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.significance import randomisation_test
-from rankwood.studies.runs import Config, OnRun, Result, RunFile, environment, run_all
-from rankwood.studies.sources import FoldData, Source
+from rankwood.experiments.report import Report
+from rankwood.experiments.sources import FoldData
+from rankwood.experiments.study import Runs, Study
+from rankwood.experiments.table import Config, Result
 
 NDCG = "nDCG@10"
 N_PERMUTATIONS = 10_000
@@ -38,7 +41,7 @@ REFERENCE = "DART 1.5%"
 
 
 @dataclass(frozen=True)
-class XdartStudy:
+class XdartStudy(Study):
     """All methods on every fold, several times each, measured at five sizes up to `n_trees`.
 
     full_trees       most trees of LambdaMART, which stops early on validation data
@@ -47,8 +50,8 @@ class XdartStudy:
     methods          names of METHODS to run; DART is always among them
     """
 
-    source: Source
-    folds: Sequence[int]
+    name = "xdart"
+
     n_seeds: int = 1
     n_trees: int = 500
     full_trees: int = 1500
@@ -56,8 +59,6 @@ class XdartStudy:
     n_leaves: int = 50
     learning_rate: float = 1.0
     methods: Sequence[str] = tuple(METHODS)
-    n_threads: int | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what the next run needs again
 
     def __post_init__(self) -> None:
         if min(self.n_seeds, self.patience) < 1 or self.n_trees < 5 or self.full_trees < self.n_trees:
@@ -84,21 +85,20 @@ class XdartStudy:
                         parameters |= {"n_trees": self.full_trees, "patience": self.patience}
                     else:
                         parameters |= {"n_trees": self.n_trees, "learning_rate": self.learning_rate}
-                    same = {"study": "xdart", **self.source.identify(fold), "seed": seed, "method": method}
+                    same = {"study": self.name, **self.source.identify(fold), "seed": seed, "method": method}
                     found.append({**same, "sizes": self.sizes, "parameters": parameters})
         return found
 
-    def results(self, runs: RunFile, *, on_run: OnRun | None = None) -> XdartResults:
-        """Do the runs that the file does not have yet, and gather all."""
-        configs = self.configs()
-        found = run_all(configs, self.run, runs, environment=environment(self.n_threads), on_run=on_run)
-        self._kept.clear()
-        return XdartResults(self, list(zip(configs, found, strict=True)))
+    def report(self, runs: Runs) -> Report:
+        from rankwood.studies.xdart_report import make_report
+
+        return make_report(XdartResults(self, runs))
 
     def run(self, config: Config) -> Result:
         """Train one method, and measure the models of all sizes that it reached."""
-        fold = self._keep("data", config["fold"], lambda: self.source.load(config["fold"]))
-        binned = self._keep("binned", config["fold"], lambda: BinnedDataset.make(fold.train, n_threads=self.n_threads))
+        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
+        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
+        binned = self._kept.get("binned", config["fold"], make)
         ranker = self._learner(config)
         start = time.perf_counter()
         ranker.fit(binned, valid=fold.valid)
@@ -133,12 +133,6 @@ class XdartStudy:
         test = evaluate(model, fold.test, NDCG, n_threads=self.n_threads)
         return {"n_trees": model.n_trees, "valid": valid[NDCG], "test": test.per_query[NDCG].tolist()}
 
-    def _keep(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
-        """Something that the next runs need again; one of each kind."""
-        if self._kept.get(what, (None,))[0] != key:
-            self._kept[what] = (key, make())
-        return self._kept[what][1]
-
 
 @dataclass(frozen=True)
 class Equivalence:
@@ -160,7 +154,7 @@ class XdartResults:
     """All runs of a study and what follows from them."""
 
     study: XdartStudy
-    runs: Sequence[tuple[Config, Mapping[str, Any]]]
+    runs: Runs
 
     def select(self, **wanted: Any) -> list[Mapping[str, Any]]:
         """Results of the runs whose configuration has these entries."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from rankwood.studies.report import Figure, Report
-from rankwood.studies.tables import Table, p_text
+from rankwood.experiments.printed import Table, p_text
+from rankwood.experiments.report import Figure, Report
 from rankwood.studies.xdart import FULL, N_PERMUTATIONS, NDCG, REFERENCE, SIGNIFICANT, XdartResults
 
 # Table 1 of the paper: 100 to 500 trees, then the full LambdaMART (1,199 and 1,500 trees).

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.studies.sources import LetorFolds, SyntheticFolds, open_source, parse_folds
+from rankwood.experiments.sources import FileFolds, SyntheticFolds, open_source, parse_folds
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 
 def test_folds_of_a_folder(folder):
-    source = LetorFolds(folder)
+    source = FileFolds.find(folder)
     fold = source.load(2)
     assert (source.n_folds, fold.train.n_queries, fold.valid.n_queries, fold.test.n_queries) == (5, 12, 4, 4)
     assert fold.valid.n_features == fold.train.n_features
@@ -27,11 +27,11 @@ def test_folds_of_a_folder(folder):
 
 
 def test_a_fold_is_known_by_what_is_in_its_files(folder):
-    before = LetorFolds(folder).identify(1)
-    assert before == LetorFolds(folder).identify(1) != LetorFolds(folder).identify(2)
+    before = FileFolds.find(folder).identify(1)
+    assert before == FileFolds.find(folder).identify(1) != FileFolds.find(folder).identify(2)
     text = (folder / "S5.txt").read_text()
     (folder / "S5.txt").write_text(text.replace("0", "1", 1))
-    assert LetorFolds(folder).identify(1) != before
+    assert FileFolds.find(folder).identify(1) != before
 
 
 def test_folds_without_validation_data_are_refused(tmp_path):
@@ -39,7 +39,7 @@ def test_folds_without_validation_data_are_refused(tmp_path):
     for name in ("train", "test"):
         rw.write_svmlight(data, tmp_path / f"{name}.txt")
     with pytest.raises(rw.DataError, match="has no validation data"):
-        LetorFolds(tmp_path).identify(1)
+        FileFolds.find(tmp_path)
 
 
 def test_every_synthetic_query_is_tested_once():

@@ -1,4 +1,4 @@
-"""Where the folds of a study come from: a folder of LETOR files, or synthetic data."""
+"""Where the folds of a study come from: files, or synthetic data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from rankwood.data.dataset import Dataset
+from rankwood.data.folds import Fold, find_folds
 from rankwood.errors import DataError, RankwoodError
+from rankwood.experiments.kept import Kept
 
 
 @dataclass(frozen=True)
@@ -37,29 +39,26 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class LetorFolds:
-    """The folds in a folder, as `find_folds` finds them. A fold is known by the digest of its files."""
+class FileFolds:
+    """Folds in files. A fold is known by the digest of its files."""
 
-    directory: Path
+    name: str
+    folds: Sequence[Fold]
     n_threads: int | None = None
     _digests: dict[Path, str] = field(default_factory=dict, repr=False, compare=False)
-    _loaded: dict[int, FoldData] = field(default_factory=dict, repr=False, compare=False)
+    _loaded: Kept = field(default_factory=Kept, repr=False, compare=False)  # one at a time
 
-    @cached_property
-    def folds(self) -> list[Any]:
-        from rankwood.data.folds import find_folds
-
-        folds = find_folds(self.directory)
-        for fold in folds:
+    def __post_init__(self) -> None:
+        for fold in self.folds:
             if not (fold.valid and fold.test):
                 lacking = "test" if fold.valid else "validation"
-                raise DataError(f"{fold.name} in {self.directory} has no {lacking} data, which a study needs")
-        return folds
+                raise DataError(f"{fold.name} of {self.name} has no {lacking} data, which a study needs")
 
-    @property
-    def name(self) -> str:
-        """The paper's name of the data set when the path has it, else the folder's."""
-        return known_name(self.directory) or self.directory.resolve().name
+    @classmethod
+    def find(cls, directory: str | Path, *, n_threads: int | None = None) -> FileFolds:
+        """The folds in a folder, as `find_folds` finds them, under the paper's name when the path has one."""
+        folder = Path(directory)
+        return cls(known_name(folder) or folder.resolve().name, tuple(find_folds(folder)), n_threads)
 
     @property
     def n_folds(self) -> int:
@@ -73,17 +72,14 @@ class LetorFolds:
         return {"data": self.name, "fold": fold, "digest": digest.hexdigest()[:16]}
 
     def load(self, fold: int) -> FoldData:
-        if fold not in self._loaded:
-            self._loaded.clear()  # one at a time
-            from rankwood.data.files import read_data
+        return self._loaded.get("fold", fold, lambda: self._read(self.folds[fold - 1]))  # type: ignore[no-any-return]
 
-            files = self.folds[fold - 1]
-            train = read_data(files.train, n_threads=self.n_threads)
-            rest = (
-                read_data(p, n_features=train.n_features, n_threads=self.n_threads) for p in (files.valid, files.test)
-            )
-            self._loaded[fold] = FoldData(train, *rest)
-        return self._loaded[fold]
+    def _read(self, files: Fold) -> FoldData:
+        from rankwood.data.files import read_data
+
+        train = read_data(files.train, n_threads=self.n_threads)
+        parts = (files.valid, files.test)
+        return FoldData(train, *(read_data(p, n_features=train.n_features, n_threads=self.n_threads) for p in parts))
 
     def _digest(self, path: Path) -> str:
         if path not in self._digests:
@@ -111,18 +107,19 @@ class SyntheticFolds:
     seed: int = 0
     n_folds: int = 5
     n_threads: int | None = None
+    _made: Kept = field(default_factory=Kept, repr=False, compare=False)
 
     @property
     def name(self) -> str:
         return "synthetic"
 
-    @cached_property
+    @property
     def data(self) -> Dataset:
         from rankwood.data.synthetic import make_ranking
 
-        return make_ranking(
-            self.n_queries, self.docs_per_query, self.n_features, seed=self.seed, n_threads=self.n_threads
-        )
+        shape = self.n_queries, self.docs_per_query, self.n_features
+        make = partial(make_ranking, *shape, seed=self.seed, n_threads=self.n_threads)
+        return self._made.get("data", None, make)  # type: ignore[no-any-return]
 
     def identify(self, fold: int) -> dict[str, Any]:
         shape = {"n_queries": self.n_queries, "docs_per_query": self.docs_per_query, "n_features": self.n_features}
@@ -138,7 +135,7 @@ class SyntheticFolds:
 def open_source(directory: str | Path | None, *, quick: bool = False, n_threads: int | None = None) -> Source:
     """The folds in `directory`; MSLR-shaped synthetic data when there is none."""
     if directory is not None:
-        return LetorFolds(Path(directory), n_threads)
+        return FileFolds.find(directory, n_threads=n_threads)
     if quick:
         return SyntheticFolds(n_queries=100, docs_per_query=20, n_features=20, n_threads=n_threads)
     return SyntheticFolds(n_queries=500, docs_per_query=60, n_features=136, n_threads=n_threads)

@@ -1,4 +1,4 @@
-"""Tables of results, as Markdown, CSV and LaTeX."""
+"""Tables to print: rows of text as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
-from rankwood.studies.tables import Table
+from rankwood.experiments.printed import Table
 
 NO_FIGURES = "figures need matplotlib: install it with pip install 'rankwood[report]'"
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
@@ -28,13 +28,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Report:
-    """Tables and figures of a study, the main table first; `differences` is what is not as in the paper."""
+    """Tables and figures of a study, the main table first; `differences` is what is not as in its paper, if any."""
 
     title: str
     summary: str
     tables: Sequence[Table]
     figures: Sequence[Figure]
-    differences: Sequence[str]
+    differences: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path, *, environment: Mapping[str, Any]) -> list[Path]:
@@ -42,7 +42,7 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / "report.md"]
         for table in self.tables:
-            for ending, text in ("csv", table.csv()), ("tex", table.latex()):
+            for ending, text in ("csv", table.csv()), ("md", table.markdown() + "\n"), ("tex", table.latex()):
                 written.append(folder / f"{table.name}.{ending}")
                 _write(written[-1], text)
         for figure in self.figures:
@@ -63,9 +63,13 @@ class Report:
     def markdown(self, environment: Mapping[str, Any]) -> str:
         parts = [f"# {self.title}", self.summary, *(table.markdown() for table in self.tables)]
         parts += [f"![{figure.caption}]({figure.name}.png)\n\n{figure.caption}" for figure in self.figures]
-        parts.append("## What differs from the paper\n\n" + "\n".join(f"- {line}" for line in self.differences))
+        if self.differences:
+            parts.append("## What differs from the paper\n\n" + "\n".join(f"- {line}" for line in self.differences))
         machine = ", ".join(f"{name} {value}" for name, value in environment.items())
-        parts.append(f"## How it was made\n\nEvery run with its parameters and seed is in `runs.jsonl`. {machine}.")
+        parts.append(
+            "## How it was made\n\nEvery run with its parameters, seed, versions and machine is in `runs.jsonl`. "
+            f"This page: {machine}."
+        )
         return "\n\n".join(parts) + "\n"
 
 

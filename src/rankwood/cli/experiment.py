@@ -1,0 +1,114 @@
+"""What commands that conduct a study share: their options, and the way from runs to a report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwood.cli.console import fail, print_table, progress, tell
+from rankwood.errors import RankwoodError
+
+if TYPE_CHECKING:
+    from rankwood.experiments.sources import Source
+    from rankwood.experiments.study import Study
+    from rankwood.experiments.table import RunTable
+
+TABLE, LINES = "runs.sqlite", "runs.jsonl"
+
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Folder with LETOR folds (Fold1/train.txt ... or S1.txt to S5.txt); "
+                 "synthetic data unless given."),
+]  # fmt: skip
+Folds = Annotated[str | None, typer.Option("--folds", help="Folds to use, like 1..5 or 1,3; all unless given.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs of every setting, each with its own seed.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Two folds, few trees: seconds instead of minutes.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for runs, tables and figures.")]
+Resume = Annotated[
+    bool, typer.Option("--resume/--no-resume", help="Go on from the runs in --out, or put them aside and start anew.")
+]
+RunThreads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads of a run; the CPUs shared by --workers unless given.")
+]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Runs at the same time, each in a process of its own.")]
+
+
+def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
+    """The data, and the numbers of the folds to use."""
+    from rankwood.experiments.sources import open_source, parse_folds
+
+    source = open_source(data, quick=quick, n_threads=threads)
+    if data is None:
+        tell("no --data: synthetic data, shaped like MSLR's")
+    numbers = parse_folds(folds, source.n_folds)
+    return source, numbers[:2] if quick and folds is None else numbers
+
+
+def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
+    """Do the runs, with progress; write the report; print the main table."""
+    from rankwood.experiments.environment import environment
+    from rankwood.experiments.execute import share_threads
+    from rankwood.experiments.report import check_figures
+
+    check_figures()
+    table = _open_table(study.name, out, resume)
+    if len(table) and not as_json:
+        tell(f"{len(table)} finished runs in {table.path} are not done again where they are part of this")
+    try:
+        with progress(study.name, unit="runs", quiet=as_json) as advance:
+            runs = study.runs(table, n_workers=workers, on_run=advance)
+    except KeyboardInterrupt:
+        fail(f"interrupted: {len(table)} runs are kept in {table.path}; the same command goes on from them", 130)
+    report = study.report(runs)
+    written = report.write(out, environment=environment(share_threads(study.n_threads, workers), workers))
+    table.export(out / LINES)
+    if as_json:
+        print((out / "results.json").read_text(encoding="utf-8"), end="")
+        return
+    main = report.tables[0]
+    print_table(main.title, main.columns, main.rows, caption=main.note)
+    print(report.summary)
+    tell(f"wrote {written[0]} and {len(written)} more files")
+
+
+def _open_table(study: str, out: Path, resume: bool) -> RunTable:
+    """The table of runs in a folder, which is for one study."""
+    from rankwood.experiments.table import RunTable
+
+    out.mkdir(parents=True, exist_ok=True)
+    table, lines = RunTable(out / TABLE), out / LINES
+    if not resume:
+        len(table)  # what a kill left unfinished of the file is cleared by reading it
+        for path in (table.path, lines):
+            if path.exists():
+                os.replace(path, _free_name(path))
+        return table
+    if lines.exists():
+        table.take_over(lines)
+    others = sorted(table.studies() - {study})
+    if others:
+        raise RankwoodError(f"{out} has runs of {others[0]}: give every study an --out of its own")
+    return table
+
+
+def _free_name(path: Path) -> Path:
+    """Where an old file is put aside: beside itself, and never over another."""
+    numbers = ["", *(f".{number}" for number in range(2, 1000))]
+    names = (path.with_name(f"{path.stem}.old{number}{path.suffix}") for number in numbers)
+    return next(name for name in names if not name.exists())
+
+
+def numbers(text: str, kind: Callable[[str], Any]) -> tuple[Any, ...]:
+    """Numbers with commas between them.
+
+    >>> numbers("1,2", int)
+    (1, 2)
+    """
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise RankwoodError(f"expected numbers with commas between them, got {text!r}") from None

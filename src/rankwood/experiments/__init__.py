@@ -1,0 +1,1 @@
+"""Experiments: configurations, their runs in parallel and kept in a table, and what is written of them."""

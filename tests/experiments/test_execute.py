@@ -1,0 +1,207 @@
+"""Runs are kept as soon as they are done and never done again, by one process or several."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+import rankwood as rw
+from rankwood.experiments.execute import run_all, share_threads
+from rankwood.experiments.kept import Kept
+from rankwood.experiments.sources import SyntheticFolds
+from rankwood.experiments.table import RunTable
+from rankwood.studies.xdart import XdartStudy
+
+CONFIGS = [{"fold": fold, "seed": seed} for fold in (1, 2) for seed in (0, 1, 2)]
+
+
+class Counting:
+    """A run that notes how often it was called, and may die."""
+
+    def __init__(self, dies_at=None):
+        self.calls, self.dies_at = [], dies_at
+
+    def __call__(self, config):
+        if len(self.calls) == self.dies_at:
+            raise KeyboardInterrupt
+        self.calls.append(dict(config))
+        return {"value": config["fold"] + config["seed"] / 7}
+
+
+@dataclass(frozen=True)
+class Noting:
+    """A run that leaves a file for every call, and fails where it is told to."""
+
+    folder: Path
+    fails_at: int | None = None
+
+    def __call__(self, config):
+        (self.folder / f"{config['fold']}-{config['seed']}-{time.monotonic_ns()}").touch()
+        if config["seed"] == self.fails_at:
+            raise ZeroDivisionError("of all things")
+        return {"value": config["fold"] + config["seed"] / 7, "process": os.getpid()}
+
+    @property
+    def calls(self):
+        return sorted(path.name.rsplit("-", 1)[0] for path in self.folder.iterdir())
+
+
+@pytest.fixture
+def table(tmp_path):
+    return RunTable(tmp_path / "runs.sqlite")
+
+
+@pytest.fixture
+def noting(tmp_path):
+    (tmp_path / "calls").mkdir()
+    return Noting(tmp_path / "calls")
+
+
+def test_a_study_goes_on_after_a_kill(table, tmp_path):
+    whole = run_all(CONFIGS, Counting(), RunTable(tmp_path / "whole.sqlite"))
+    killed, second = Counting(dies_at=4), Counting()
+    with pytest.raises(KeyboardInterrupt):
+        run_all(CONFIGS, killed, table)
+    told = []
+    assert run_all(CONFIGS, second, table, on_run=lambda *now: told.append(now)) == whole
+    assert killed.calls + second.calls == CONFIGS
+    assert told == [(4, 6), (5, 6), (6, 6), (6, 6)]
+    third = Counting()
+    assert run_all(CONFIGS, third, table) == whole
+    assert third.calls == []
+
+
+def test_a_configuration_that_is_there_twice_is_run_once(table):
+    counting = Counting()
+    results = run_all([CONFIGS[0], CONFIGS[1], CONFIGS[0]], counting, table)
+    assert counting.calls == CONFIGS[:2]
+    assert results[0] == results[2] != results[1]
+
+
+def test_what_another_process_finished_meanwhile_is_taken_from_it(table):
+    def run(config):
+        for other in CONFIGS[1:]:
+            table.add(other, {"value": "another's"}, seconds=0.0, environment={})
+        return {"value": "mine"}
+
+    results = run_all(CONFIGS, run, table)
+    assert [result["value"] for result in results] == ["mine"] + ["another's"] * 5
+
+
+def test_workers_are_processes_and_give_the_same(table, noting, tmp_path):
+    told = []
+    found = run_all(CONFIGS, noting, table, n_workers=2, environment={"cpu": 1}, on_run=lambda *now: told.append(now))
+    assert [result["value"] for result in found] == [config["fold"] + config["seed"] / 7 for config in CONFIGS]
+    assert os.getpid() not in {result["process"] for result in found}
+    assert len(noting.calls) == len(table) == 6
+    assert told[0] == (0, 6)
+    assert told[-2:] == [(6, 6), (6, 6)]
+    assert {entry["environment"]["cpu"] for entry in table.entries()} == {1}
+    assert run_all(CONFIGS, noting, table, n_workers=2) == found
+    assert len(noting.calls) == 6
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_run_that_fails_is_named_and_the_others_are_kept(table, noting, n_workers):
+    failing = replace(noting, fails_at=2)
+    with pytest.raises(rw.RankwoodError, match=r"^ZeroDivisionError: of all things \(the run with fold 1, seed 2\)$"):
+        run_all(CONFIGS[:4], failing, table, n_workers=n_workers)
+    assert {(entry["config"]["fold"], entry["config"]["seed"]) for entry in table.entries()} >= {(1, 0), (1, 1)}
+    assert len(run_all(CONFIGS, noting, table, n_workers=n_workers)) == 6
+    assert noting.calls.count("1-0") == 1
+
+
+def test_errors_of_ours_keep_their_words(table):
+    def run(config):
+        raise rw.DataError("line 3 of it has no label")
+
+    with pytest.raises(rw.RankwoodError, match=r"^line 3 of it has no label \(the run with fold 1, seed 0\)$"):
+        run_all(CONFIGS, run, table)
+
+
+def test_results_that_json_cannot_hold_are_refused(table):
+    with pytest.raises(ValueError, match="JSON"):
+        run_all([{"a": 1}], lambda config: {"value": float("nan")}, table)
+
+
+def test_a_study_is_the_same_with_any_number_of_workers(tmp_path):
+    source = SyntheticFolds(n_queries=40, docs_per_query=10, n_features=8, seed=5)
+    study = XdartStudy(source, (1, 2), n_trees=6, full_trees=8, patience=4, n_leaves=4,
+                       methods=("LambdaMART", "DART 1.5%", "X-DART fixed 1"))  # fmt: skip
+    found = [study.runs(RunTable(tmp_path / f"{n}.sqlite"), n_workers=n) for n in (1, 2)]
+    for (one, first), (two, second) in zip(*found, strict=True):
+        assert one == two
+        assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+def test_workers_share_the_cpus(monkeypatch):
+    monkeypatch.setattr("rankwood.experiments.execute.resolve_threads", lambda n: 8)
+    assert [share_threads(None, n) for n in (1, 2, 3, 9)] == [None, 4, 2, 1]
+    assert share_threads(5, 4) == 5
+    study = XdartStudy(SyntheticFolds(n_queries=10), (1,)).with_threads(2)
+    assert (study.n_threads, study.source.n_threads) == (2, 2)
+
+
+def test_what_is_kept_stays_in_its_process():
+    import pickle
+
+    kept, made = Kept(), []
+    for key in (1, 1, 2, 1):
+        assert kept.get("data", key, lambda key=key: made.append(key) or key) == key
+    assert made == [1, 2, 1]
+    assert pickle.loads(pickle.dumps(kept)).get("data", 1, lambda: "anew") == "anew"
+    source = SyntheticFolds(n_queries=50)
+    source.load(1)
+    assert len(pickle.dumps(source)) < 2000
+
+
+STUDY = textwrap.dedent(
+    """
+    import sys, time
+    from rankwood.experiments.execute import run_all
+    from rankwood.experiments.table import RunTable
+
+    def run(config):
+        time.sleep(float(sys.argv[2]))
+        return {"value": config["number"] / 7}
+
+    results = run_all([{"number": n} for n in range(int(sys.argv[3]))], run, RunTable(sys.argv[1]))
+    print(*(result["value"] for result in results))
+    """
+)
+
+
+def start_study(table, seconds, n_runs):
+    command = [sys.executable, "-c", STUDY, str(table.path), str(seconds), str(n_runs)]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=paths)
+
+
+def test_two_commands_on_one_table_both_finish_with_the_same(table):
+    commands = [start_study(table, 0.01, 30) for _ in range(2)]
+    outputs = [command.communicate(timeout=60) for command in commands]
+    assert outputs[0][0] == outputs[1][0] == " ".join(str(n / 7) for n in range(30)) + "\n", outputs
+    assert len(table) == 30
+
+
+def test_a_killed_command_goes_on(table):
+    command = start_study(table, 0.05, 20)
+    deadline = time.monotonic() + 60
+    while len(table) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    command.send_signal(signal.SIGKILL)
+    command.communicate()
+    n_kept = len(table)
+    assert 3 <= n_kept < 20
+    before = table.entries()
+    output, _ = start_study(table, 0.0, 20).communicate(timeout=60)
+    assert output.split() == [str(n / 7) for n in range(20)]
+    assert table.entries()[:n_kept] == before
