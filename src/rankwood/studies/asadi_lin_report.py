@@ -246,13 +246,28 @@ MARKERS = {"lambda": "s", "alpha": "o", "baseline": "D"}
 GREEK = {"lambda": "λ", "alpha": "α"}
 
 
+def _shades(settings: Sequence[Setting]) -> dict[Setting, Any]:
+    """A colour for every setting: black, and for either way one that darkens with the value."""
+    from matplotlib import colormaps
+
+    found: dict[Setting, Any] = {BASELINE: "black"}
+    for way, colours in (("lambda", "Oranges"), ("alpha", "Blues")):
+        members = [setting for setting in settings if setting.way == way]
+        found |= zip(members, colormaps[colours](np.linspace(0.4, 0.95, len(members))), strict=True)
+    return found
+
+
+def _label(setting: Setting) -> str:
+    return "plain" if setting == BASELINE else f"{GREEK[setting.way]} = {setting.value:g}"
+
+
 def _tradeoff(found: AsadiLinResults) -> Figure:
     """Quality over latency at equal size and at the chosen one, with intervals."""
     engine = IFELSE if found.times(BASELINE.name, IFELSE) else AUTO
     panels = ((BEST, "size chosen on validation data"), (EQUAL, f"{found.study.equal_trees:,} trees each"))
 
     def draw(canvas: Any) -> None:
-        axes = canvas.subplots(1, 2)
+        axes, shades = canvas.subplots(1, 2), _shades(found.study.settings)
         for axis, (of, title) in zip(axes, panels, strict=True):
             level = float(np.mean(found.values(BASELINE.name, SHOWN, of)))
             for setting in found.study.settings:
@@ -261,23 +276,17 @@ def _tradeoff(found: AsadiLinResults) -> Figure:
                     continue
                 ends = [[quality.difference - quality.low], [quality.high - quality.difference]]
                 axis.errorbar(latency.us, level + quality.difference, ends if setting != BASELINE else None,
-                              latency.half, fmt=MARKERS[setting.way], color=COLOURS[setting.way], capsize=2,
-                              elinewidth=0.8, markersize=5)  # fmt: skip
-                if setting != BASELINE:
-                    axis.annotate(f"{GREEK[setting.way]} {setting.value:g}", (latency.us, level + quality.difference),
-                                  xytext=(4, 4), textcoords="offset points", fontsize=8)  # fmt: skip
+                              latency.half, fmt=MARKERS[setting.way], color=shades[setting], capsize=2,
+                              elinewidth=0.9, markersize=6, label=_label(setting))  # fmt: skip
             axis.axhline(level, color="grey", linewidth=0.8, linestyle="--")
             axis.set(xlabel=f"microseconds per document, {_engine(engine)}", title=title, ylabel=f"{SHOWN}, test data")
             axis.set_xlim(left=0)
             axis.grid(alpha=0.3)
-        for way, label in (("baseline", "plain LambdaMART"), ("lambda", "cost-sensitive growth, λ"),
-                           ("alpha", "pruning while boosting, α")):  # fmt: skip
-            axes[0].plot([], [], MARKERS[way], color=COLOURS[way], label=label)
-        canvas.legend(loc="outside upper center", ncols=3, fontsize=9, frameon=False)
+        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
 
     return Figure(
         "tradeoff",
-        f"Quality against latency, {found.study.source.name}. Bars across: 95 % interval over models; bars up and "
+        f"Quality against latency, {found.study.source.name}; λ: cost-sensitive growth, α: pruning while boosting. Bars across: 95 % interval over models; bars up and "
         "down: 95 % interval of the difference from the baseline (dashed), bootstrap over queries.",
         draw,
         (11.0, 4.6),
@@ -336,20 +345,18 @@ def _by_fold(found: AsadiLinResults) -> Figure:
     groups, folds = _groups(found.study.settings), list(found.study.folds)
 
     def draw(canvas: Any) -> None:
-        from matplotlib import colormaps
-
+        shades = _shades(found.study.settings)
         axes = canvas.subplots(2, max(1, len(groups)), sharex=True, sharey="row", squeeze=False)
         for column, (way, settings) in enumerate(groups):
-            shades = colormaps["viridis"](np.linspace(0.0, 0.9, len(settings)))
-            for number, (setting, shade) in enumerate(zip(settings, shades, strict=True)):
+            for number, setting in enumerate(settings):
                 at = np.arange(len(folds)) + 0.6 * ((number + 0.5) / len(settings) - 0.5)
-                label = f"{GREEK[way]} = {setting.value:g}"
-                style = {"fmt": MARKERS[way], "color": shade, "markersize": 4, "elinewidth": 0.9, "capsize": 2}
+                style = {"fmt": MARKERS[setting.way], "color": shades[setting], "markersize": 5, "elinewidth": 0.9,
+                         "capsize": 2, "label": _label(setting)}  # fmt: skip
                 quality = [interval(found.ndcg(setting.name, "nDCG@3", fold=fold)) for fold in folds]
                 latency = [interval(found.times(setting.name, engine, fold=fold)) for fold in folds]
                 for axis, points in zip(axes[:, column], (quality, latency), strict=True):
                     means, halves = [mean for mean, _ in points], [half or 0.0 for _, half in points]
-                    axis.errorbar(at, means, halves, label=label, **style)
+                    axis.errorbar(at, means, halves, **style)
             axes[0, column].set_title(
                 {"lambda": "(a) cost-sensitive growth", "alpha": "(b) pruning while boosting"}[way]
             )
