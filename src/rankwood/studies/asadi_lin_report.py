@@ -286,8 +286,8 @@ def _tradeoff(found: AsadiLinResults) -> Figure:
 
     return Figure(
         "tradeoff",
-        f"Quality against latency, {found.study.source.name}; λ: cost-sensitive growth, α: pruning while boosting. Bars across: 95 % interval over models; bars up and "
-        "down: 95 % interval of the difference from the baseline (dashed), bootstrap over queries.",
+        f"Quality against latency, {found.study.source.name}; λ: cost-sensitive growth, α: pruning while boosting. "
+        "Bars across: 95 % interval over models; bars up and down: 95 % interval of the difference from the baseline (dashed), bootstrap over queries.",
         draw,
         (11.0, 4.6),
     )
