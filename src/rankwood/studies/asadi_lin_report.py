@@ -146,7 +146,8 @@ def _rows(found: AsadiLinResults, of: str, name: str, title: str) -> Table:
         "d_avg: mean of the trees' maximum depths; T_avg: trees; p_avg: sum of the depths; n_avg: nodes of the model, "
         f"leaves too. @k: nDCG@k on test data; *: differs from the baseline (Wilcoxon, p < {SIGNIFICANT}, test queries "
         "of all folds, not corrected for the number of comparisons). us/doc: microseconds per document, one thread, "
-        f"batches of {BATCH:,}, with the generated C (ifelse) and with the engine that rankwood chooses ({engines}); "
+        f"in batches of {BATCH[IFELSE]:,} with the generated C (ifelse), of {BATCH[AUTO]:,} with the engine that "
+        f"rankwood chooses ({engines}); "
         "mean of "
         + ("all models" if of == BEST else "the models of the first seed")
         + " and its 95 % interval over models."
@@ -287,7 +288,8 @@ def _tradeoff(found: AsadiLinResults) -> Figure:
     return Figure(
         "tradeoff",
         f"Quality against latency, {found.study.source.name}; λ: cost-sensitive growth, α: pruning while boosting. "
-        "Bars across: 95 % interval over models; bars up and down: 95 % interval of the difference from the baseline (dashed), bootstrap over queries.",
+        "Bars across: 95 % interval over models; bars up and down: 95 % interval of the difference from the baseline "
+        "(dashed), bootstrap over queries.",
         draw,
         (11.0, 4.6),
     )
@@ -392,6 +394,6 @@ def _differences(found: AsadiLinResults) -> list[str]:
         "is collapsed first; the paper does not say which.",
         "Stars come from one test over the test queries of all folds, with each query's mean over runs; the paper does "
         "not say what its pairs are.",
-        f"Latency is the median of {BATCH:,}-document calls over the test documents, one thread, in one process with "
-        "Python; the paper's is of single instances in a C program. Code is compiled with -O1.",
+        f"Latency is the median of calls with {BATCH[IFELSE]:,} test documents each (our engine: {BATCH[AUTO]:,}), as "
+        "Python sees it; the paper's is of single instances in a C program. Code is compiled with -O1.",
     ]  # fmt: skip
