@@ -7,8 +7,10 @@ import sys
 from functools import partial
 
 import pytest
+import typer
 
 import rankwood as rw
+from rankwood.cli.reproduce import app
 from rankwood.engines.bench import bench
 from rankwood.experiments.table import RunTable
 from rankwood.studies.subsampling import SubsamplingStudy
@@ -77,7 +79,7 @@ def test_cleaver_as_json(rankwood, tmp_path):
     outcome = rankwood("reproduce", "cleaver", "--quick", "--folds", 1, "--sizes", 4, "--trees", 6, "--rates", "0.5",
                        "--iterations", 1, "--seeds", 1, "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
-    assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing"}
+    assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing", "paper"}
 
 
 def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monkeypatch):
@@ -109,6 +111,9 @@ def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monk
     rankwood(*command, "--out", tmp_path, "--no-resume")
     assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 2
     assert len(RunTable(tmp_path / "runs.old.sqlite").entries()) == 2
+    rankwood(*command, "--out", tmp_path, "--no-resume")
+    assert len(RunTable(tmp_path / "runs.old.2.sqlite").entries()) == 2
+    assert (tmp_path / "runs.old.jsonl").exists()
 
 
 def test_ctrl_c_says_how_to_go_on(rankwood, folder, tmp_path, monkeypatch):
@@ -133,3 +138,38 @@ def test_mistakes_are_told_in_one_sentence(rankwood, folder, tmp_path, more, wor
     outcome = rankwood("reproduce", "subsampling", "--data", folder, "--out", tmp_path, *more)
     assert outcome.status == 2
     assert words in outcome.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("study", [command.name for command in app.registered_commands])
+def test_all_studies_have_the_same_options(study):
+    command = typer.main.get_command(app).commands[study]
+    options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    assert options >= {"--data", "--folds", "--seeds", "--quick", "--resume", "--no-resume", "--threads", "--workers",
+                       "--out", "--json"}  # fmt: skip
+
+
+def test_runs_of_an_older_file_are_taken_over(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
+    first = rankwood(*command, "--out", tmp_path / "new")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new" / "runs.jsonl").rename(tmp_path / "old" / "runs.jsonl")
+
+    def never(self, config):
+        raise AssertionError("done again")
+
+    monkeypatch.setattr(SubsamplingStudy, "run", never)
+    again = rankwood(*command, "--out", tmp_path / "old")
+    assert again.out == first.out
+    assert "2 finished runs" in again.err
+    old, new = (RunTable(tmp_path / name / "runs.sqlite") for name in ("old", "new"))
+    assert old.entries() == new.entries()
+    assert len((tmp_path / "old" / "runs.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_spoilt_table_is_told_before_any_work(rankwood, folder, tmp_path):
+    (tmp_path / "runs.sqlite").write_text("my notes " * 500)
+    outcome = rankwood("reproduce", "igbrt", "--data", folder, "--quick", "--out", tmp_path)
+    assert outcome.status == 2
+    assert outcome.err.splitlines()[-1].endswith("is not a table of runs: move it away, or use another folder")
+    assert (tmp_path / "runs.sqlite").read_text().startswith("my notes")

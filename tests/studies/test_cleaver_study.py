@@ -78,7 +78,7 @@ def test_the_report(results, tmp_path, monkeypatch):
     written = report.write(tmp_path, environment={"rankwood": "0"})
     assert (tmp_path / "figure.svg") in written
     tables = {table.name: table for table in report.tables}
-    assert list(tables) == ["table1", "table1b", "closing"]
+    assert list(tables) == ["table1", "table1b", "closing", "paper"]
     assert [row[0] for row in tables["table1"].rows][:2] == ["reference", "random"]
     assert {len(row) for row in tables["table1"].rows} == {len(tables["table1"].columns)}
     assert tables["closing"].rows[2][-1] == "0.7329"

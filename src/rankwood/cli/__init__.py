@@ -19,6 +19,7 @@ from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
 from rankwood.cli.prune import prune
 from rankwood.cli.score import score
+from rankwood.cli.sweep import sweep
 from rankwood.cli.train import train
 from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
@@ -41,6 +42,7 @@ app.command("bench")(bench)
 app.command("compile")(compile)
 app.command("convert")(convert)
 app.command("verify")(verify)
+app.command("sweep")(sweep)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(datasets.app, name="datasets")
 

@@ -190,21 +190,10 @@ def _grow_forest(ranker: Any, data: Dataset, checkpoint: Path | None, every: int
 
 def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:
     """The estimator, with the parameters that were given as text."""
-    from rankwood.learners.dart import DART, XDART
-    from rankwood.learners.initialized import InitializedMART
+    from rankwood.learners.names import learner_class
     from rankwood.learners.parameters import read_parameter
-    from rankwood.learners.presets import MART, LambdaMART
-    from rankwood.learners.random_forest import RandomForest
 
-    kinds: dict[Learner, Any] = {
-        Learner.mart: MART,
-        Learner.lambdamart: LambdaMART,
-        Learner.dart: DART,
-        Learner.xdart: XDART,
-        Learner.igbrt: InitializedMART,
-        Learner.forest: RandomForest,
-    }
-    kind, given = kinds[learner], dict[str, Any]()
+    kind, given = learner_class(learner.value), dict[str, Any]()
     if task is not None:
         if not hasattr(kind, "task"):
             raise RankwoodError(f"--task is for mart, forest and igbrt, not for {learner.value}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import pickle
 import signal
 import threading
@@ -87,8 +88,9 @@ def _at_once(
 
     packed = pickle.dumps(run)
     parallel = Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
+    same = (packed, table, noted, os.getpid())
     try:
-        yield from parallel(delayed(_in_worker)(key, config, packed, table, noted) for key, config in left.items())
+        yield from parallel(delayed(_in_worker)(key, config, *same) for key, config in left.items())
     except BrokenExecutor:
         raise RankwoodError(
             f"a worker was killed, perhaps for want of memory: {len(table)} runs are kept in {table.path}; "
@@ -96,7 +98,8 @@ def _at_once(
         ) from None
 
 
-def _in_worker(key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any]) -> None:
+def _in_worker(key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any], parent: int) -> None:
+    _end_with(parent)
     with _ctrl_c_left_to_the_parent():
         _perform(key, config, _unpacked(packed), table, noted)
 
@@ -106,6 +109,19 @@ def _unpacked(packed: bytes) -> Run:
     """The function that was sent; the same object for all runs of a worker, so that what it keeps is there again."""
     run: Run = pickle.loads(packed)
     return run
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone; else it would finish its run and wait for another that never comes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)  # the table stays whole
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

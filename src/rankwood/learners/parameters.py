@@ -50,12 +50,7 @@ def read_parameter(learner: type, text: str) -> tuple[str, Any]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
         raise RankwoodError(f"a parameter is written name=value, got {text!r}")
-    all_kinds = parameter_kinds(learner)
-    if name not in all_kinds:
-        near = difflib.get_close_matches(name, all_kinds, n=1, cutoff=0.5)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise RankwoodError(f"{learner.__name__} has no parameter {name!r}{hint}: it has {', '.join(all_kinds)}")
-    readable = [kind for kind in all_kinds[name] if kind.read is not None]
+    readable = [kind for kind in kinds_of(learner, name) if kind.read is not None]
     for kind in readable:
         try:
             return name, kind.read(value)  # type: ignore[misc]
@@ -64,6 +59,27 @@ def read_parameter(learner: type, text: str) -> tuple[str, Any]:
     if not readable or [kind.words for kind in readable] == ["None"]:
         raise RankwoodError(f"{name} can be given in Python only, not as text")
     raise RankwoodError(f"{name} must be {_words(readable)}, got {value!r}")
+
+
+def check_parameter(learner: type, name: str, value: Any) -> None:
+    """Refuse a parameter that a class of learners does not have, and a value of another type than it must be.
+
+    >>> from rankwood import LambdaMART
+    >>> check_parameter(LambdaMART, "n_leaves", 16)
+    """
+    kinds = kinds_of(learner, name)
+    if kinds and not any(kind.holds(value) for kind in kinds):
+        raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
+
+
+def kinds_of(learner: type, name: str) -> list[Kind]:
+    """The kinds of value of one parameter."""
+    all_kinds = parameter_kinds(learner)
+    if name not in all_kinds:
+        near = difflib.get_close_matches(name, all_kinds, n=1, cutoff=0.5)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise RankwoodError(f"{learner.__name__} has no parameter {name!r}{hint}: it has {', '.join(all_kinds)}")
+    return all_kinds[name]
 
 
 def parameter_kinds(learner: type) -> dict[str, list[Kind]]:

@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rankwood.dtypes import FloatArray
 
 SMOOTHED_FROM = 5  # points that a smoothing spline needs
+
+
+def legend_below(canvas: Any, axes: Any, n_columns: int = 4) -> None:
+    """One legend for all panels of a figure, below them, where it hides nothing."""
+    canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=n_columns, fontsize=8)
+
+
+def apart(values: Sequence[float], distance: float) -> list[float]:
+    """Where labels of these values may stand: as near to them as can be, but `distance` from each other.
+
+    >>> apart([0.5, 0.52, 1.0], 0.1)
+    [0.46, 0.56, 1.0]
+    """
+    order = np.argsort(values, kind="stable")
+    groups: list[list[int]] = [[int(place)] for place in order]
+
+    def start(group: list[int]) -> float:  # the lowest label of labels that stand as close as they may
+        return float(np.mean([values[place] for place in group])) - distance * (len(group) - 1) / 2
+
+    number = 1
+    while number < len(groups):
+        below, above = groups[number - 1], groups[number]
+        if start(above) < start(below) + distance * len(below) - 1e-12:
+            groups[number - 1 : number + 1] = [below + above]
+            number = max(1, number - 1)
+        else:
+            number += 1
+    found = {place: start(group) + distance * step for group in groups for step, place in enumerate(group)}
+    return [round(found[place], 9) for place in range(len(values))]
 
 
 def smooth(x: Sequence[float], y: Sequence[float]) -> tuple[FloatArray, FloatArray]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankwood.experiments.printed import Table, p_text
 from rankwood.experiments.report import Figure, Report
+from rankwood.studies.figures import legend_below
 from rankwood.studies.igbrt import ERR, METHODS, NDCG, RANKED, RMSE, TASKS, Finding, IgbrtResults, convention_of
 
 SHORT = {"regression": "R", "ordinal": "C"}
@@ -177,9 +178,11 @@ def _curves(found: IgbrtResults, initial_trees: int, name: str, caption: str) ->
             axis.set(xlabel="rounds of boosting", title=measure)
             axis.grid(alpha=0.3)
         axes[0].set_ylabel("test data, mean over folds and runs")
-        axes[-1].legend(fontsize=7)
+        what = "iGBRT" if initial_trees else "GBRT"
+        canvas.suptitle(f"{what} by learning rate, regression, {found.study.source.name}")
+        legend_below(canvas, axes[0], 6)
 
-    return Figure(name, caption, draw, (11.0, 3.8))
+    return Figure(name, caption, draw, (11.0, 4.4))
 
 
 def _chosen(found: IgbrtResults) -> list[dict[str, Any]]:

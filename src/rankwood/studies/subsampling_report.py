@@ -12,7 +12,7 @@ import numpy as np
 from rankwood.evaluation.conventions import Convention
 from rankwood.experiments.printed import Table, p_text, with_spread
 from rankwood.experiments.report import Figure, Report
-from rankwood.studies.figures import smooth
+from rankwood.studies.figures import SMOOTHED_FROM, smooth
 from rankwood.studies.subsampling import BASELINE, CONVENTION, MAP, NDCG, Contrast, SubsamplingResults
 
 SHOWN = {NDCG: "nDCG@10", MAP: "MAP"}
@@ -233,9 +233,8 @@ def _quality(found: SubsamplingResults, measure: str) -> Figure:
         left, right = canvas.subplots(1, 2, width_ratios=[2, 1])
         x = np.repeat(shares, [len(runs) for runs in values])
         left.scatter(x, np.concatenate(values), s=14, alpha=0.6, color="tab:blue", label="one run")
-        left.plot(
-            *smooth(shares, [runs.mean() for runs in values]), color="black", label="smoothing spline of the means"
-        )
+        means = "smoothing spline of the means" if len(shares) >= SMOOTHED_FROM else "means"
+        left.plot(*smooth(shares, [runs.mean() for runs in values]), color="black", label=means)
         _log_shares(left, shares)
         left.set(ylabel=f"{name} on validation data", title=f"{name}, {found.study.source.name}")
         left.legend(fontsize=8)

@@ -1,0 +1,36 @@
+"""`rankwood sweep`: a study of one's own, described in a TOML file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankwood.cli.arguments import AsJson
+from rankwood.cli.experiment import Resume, RunThreads, Workers, conduct
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Data, learner, parameters, and what varies.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first try: at most two folds, one seed and 20 trees a model.")
+    ] = False,
+    threads: RunThreads = None,
+    workers: Workers = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for runs, tables and figures; rankwood-NAME unless given.")
+    ] = None,
+    resume: Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Compare settings of a learner over folds and seeds: quality, size, speed, and significance against the first.
+
+    For instance, in leaves.toml: learner = "lambdamart", data.folder = "mq2008", grid.n_leaves = [8, 16, 32], seeds = 2
+    """
+    from rankwood.experiments.sweep_file import read_sweep
+
+    study = read_sweep(config, n_threads=threads)
+    folder = Path("rankwood-" + re.sub(r"[^\w.-]+", "-", study.title)) if out is None else out
+    conduct(study.quick() if quick else study, out=folder, resume=resume, workers=workers, as_json=as_json)

@@ -1,0 +1,274 @@
+"""What came of a sweep: a table of its settings, each against the first, and quality over cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import FloatArray
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
+from rankwood.experiments.execute import in_words
+from rankwood.experiments.printed import Table, p_text, with_spread
+from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.study import Runs
+from rankwood.experiments.sweep import SweepStudy
+
+SIGNIFICANT = 0.05
+LEGEND_AT_MOST = 12  # points with a name each; more are numbered
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A row against the first, query by query over all folds, each query's mean over seeds."""
+
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
+class SweepResults:
+    """All runs of a sweep; a row is the number of a setting and "model" or "pruned"."""
+
+    study: SweepStudy
+    runs: Runs
+
+    @property
+    def rows(self) -> list[tuple[int, str]]:
+        kinds = ("model",) if self.study.pruning is None else ("model", "pruned")
+        return [(number, kind) for number in range(len(self.study.settings)) for kind in kinds]
+
+    def label(self, row: tuple[int, str]) -> str:
+        return self.study.settings[row[0]].label + (", pruned" if row[1] == "pruned" else "")
+
+    def of(self, row: tuple[int, str]) -> list[tuple[int, Mapping[str, Any]]]:
+        """(fold, what was measured) of every run; runs stand in the order of folds, settings and seeds."""
+        n_settings, n_seeds = len(self.study.settings), len(self.study.seeds)
+        chosen = [run for place, run in enumerate(self.runs) if place // n_seeds % n_settings == row[0]]
+        return [(config["fold"], result[row[1]]) for config, result in chosen]
+
+    def mean(self, row: tuple[int, str], name: str) -> float | None:
+        """Mean over folds and seeds of a number; None when it was not measured."""
+        found = [result[name] for _, result in self.of(row)]
+        return None if None in found else float(np.mean(found))
+
+    def mean_and_std(self, row: tuple[int, str], measure: str, part: str = "test") -> tuple[float, float | None]:
+        """Mean and standard deviation over folds and seeds of the mean over queries."""
+        means = [np.nanmean(_array(result[part][measure])) for _, result in self.of(row)]
+        return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else None
+
+    def values(self, row: tuple[int, str], measure: str) -> FloatArray:
+        """Values of the test queries of all folds, each the mean over seeds."""
+        folds = [
+            np.mean([_array(result["test"][measure]) for fold, result in self.of(row) if fold == number], axis=0)
+            for number in self.study.folds
+        ]
+        return np.concatenate(folds)
+
+    @cached_property
+    def contrasts(self) -> dict[tuple[tuple[int, str], str], Contrast]:
+        """Every row but the first against the first, by every measure; Holm's correction is over all of them."""
+        found = {}
+        first, *others = self.rows
+        for measure in self.study.measures:
+            base = self.values(first, measure)
+            for row in others:
+                values = self.values(row, measure)
+                test, interval = randomisation_test(base, values), bootstrap_interval(base, values)
+                found[row, measure] = (test, (interval.low, interval.high))
+        adjusted = holm([test.p_value for test, _ in found.values()])
+        return {
+            key: Contrast(test.mean_difference, interval, test.p_value, float(p))
+            for (key, (test, interval)), p in zip(found.items(), adjusted, strict=True)
+        }
+
+
+def make_report(found: SweepResults) -> Report:
+    """The report of a sweep whose runs are all done."""
+    study = found.study
+    return Report(
+        title=f"Sweep {study.title}: {study.source.name}",
+        summary=_summary(found),
+        tables=[_main(found), *([_contrasts(found)] if len(found.rows) > 1 else []), _settings(found)],
+        figures=[_figure(found)],
+        facts={
+            "folds": list(study.folds),
+            "seeds": list(study.seeds),
+            "measures": list(study.measures),
+            "convention": study.convention,
+            "rows": [_fact(found, row) for row in found.rows],
+        },
+    )
+
+
+def _summary(found: SweepResults) -> str:
+    study, measure = found.study, found.study.measures[0]
+    folds, seeds = (", ".join(map(str, numbers)) for numbers in (study.folds, study.seeds))
+    best = max(found.rows, key=lambda row: found.mean_and_std(row, measure, "valid")[0])
+    text = (
+        f"{len(study.settings)} configurations; folds {folds}; seeds {seeds}. Convention "
+        f"{Convention.get(study.convention).describe()}. On validation data {found.label(best)} is best by {measure}"
+    )
+    if best == found.rows[0]:
+        return text + ", the first of all."
+    contrast = found.contrasts[best, measure]
+    low, high = contrast.interval
+    return (
+        f"{text}; on test data it differs from {found.label(found.rows[0])} by {contrast.difference:+.4f} (95 % "
+        f"interval {low:+.4f} to {high:+.4f}, p {p_text(contrast.p_holm)} after Holm's correction)."
+    )
+
+
+def _main(found: SweepResults) -> Table:
+    study, rows = found.study, []
+    for row in found.rows:
+        cells = [found.label(row)]
+        for measure in study.measures:
+            cells.append(with_spread(*found.mean_and_std(row, measure)) + _mark(found.contrasts.get((row, measure))))
+        cells += [f"{found.mean(row, 'n_trees'):,.0f}", f"{found.mean(row, 'n_nodes'):,.0f}"]
+        if study.speed:
+            cells.append(f"{found.mean(row, 'us_per_doc'):.3f}")
+        rows.append([*cells, f"{found.mean(row, 'seconds'):.2f}"])
+    speed = ["us per document"] if study.speed else []
+    pruned = "" if study.pruning is None else " Of pruned models, seconds are those of the pruning."
+    return Table(
+        "sweep",
+        f"{study.title}: test data, {study.source.name}",
+        ["configuration", *study.measures, "trees", "nodes", *speed, "training s"],
+        rows,
+        "Means over folds and seeds, in brackets the standard deviation between them. + and -: significantly above or "
+        f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{pruned}",
+    )
+
+
+def _mark(contrast: Contrast | None) -> str:
+    if contrast is None or contrast.p_holm > SIGNIFICANT:
+        return ""
+    return " +" if contrast.difference > 0 else " -"
+
+
+def _contrasts(found: SweepResults) -> Table:
+    rows = [
+        [found.label(row), measure, f"{c.difference:+.4f}", f"{c.interval[0]:+.4f} to {c.interval[1]:+.4f}",
+         p_text(c.p_value), p_text(c.p_holm)]
+        for (row, measure), c in found.contrasts.items()
+    ]  # fmt: skip
+    n_queries = len(found.values(found.rows[0], found.study.measures[0]))
+    return Table(
+        "significance",
+        f"Against {found.label(found.rows[0])} on test data, {found.study.source.name}",
+        ["configuration", "measure", "difference", "95 % interval", "p", "p (Holm)"],
+        rows,
+        f"Fisher's randomisation test and bootstrap on the values of {n_queries:,} test queries, each the mean over "
+        "seeds. Holm's correction is for all comparisons of this table.",
+    )
+
+
+def _settings(found: SweepResults) -> Table:
+    """The parameters of every configuration, and its measures on validation data."""
+    study, rows = found.study, []
+    for number, setting in enumerate(study.settings):
+        config = study.configs()[number * len(study.seeds)]
+        values = [with_spread(*found.mean_and_std((number, "model"), measure, "valid")) for measure in study.measures]
+        rows.append([setting.label, setting.learner, in_words(config["parameters"]) or "defaults", *values])
+    return Table(
+        "configurations",
+        f"Configurations, and validation data, {study.source.name}",
+        ["configuration", "learner", "parameters", *(f"valid {measure}" for measure in study.measures)],
+        rows,
+    )
+
+
+def _figure(found: SweepResults) -> Figure:
+    """The first measure over the cost of scoring, and the front of what nothing else surpasses in both."""
+    study, measure = found.study, found.study.measures[0]
+    cost, unit = ("us_per_doc", "scoring, us per document") if study.speed else ("n_nodes", "nodes of the model")
+    costs = [found.mean(row, cost) or 0.0 for row in found.rows]
+    means = [found.mean_and_std(row, measure)[0] for row in found.rows]
+    numbered = len(found.rows) > LEGEND_AT_MOST
+
+    def draw(canvas: Any) -> None:
+        axes = canvas.subplots()
+        for number, (row, x, y) in enumerate(zip(found.rows, costs, means, strict=True), start=1):
+            interval = _interval(found.values(row, measure))
+            face = {"markerfacecolor": "white"} if row[1] == "pruned" else {}
+            label = None if numbered else found.label(row)
+            bars = [[max(0.0, y - interval[0])], [max(0.0, interval[1] - y)]]
+            axes.errorbar(x, y, bars, fmt="o", color=f"C{row[0] % 10}", capsize=3, linewidth=1, label=label, **face)
+            if numbered:
+                axes.annotate(str(number), (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
+        front = pareto_front(costs, means)
+        if len(front) > 1:
+            axes.plot([costs[i] for i in front], [means[i] for i in front], color="black", linewidth=0.8, zorder=0,
+                      linestyle="--", label="front")  # fmt: skip
+        if min(costs) > 0 and max(costs) > 3 * min(costs):
+            _log_axis(axes, costs)
+        axes.set(xlabel=unit, ylabel=f"{measure} on test data", title=f"{study.title}, {study.source.name}")
+        axes.grid(alpha=0.3)
+        if not numbered or len(front) > 1:
+            axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+
+    numbers = " Numbers are rows of the first table." if numbered else ""
+    caption = (
+        f"{measure} over the cost of scoring; bars are 95 % bootstrap intervals over queries; dashed: the models that "
+        f"no other surpasses in both.{numbers}"
+    )
+    return Figure("quality-cost", caption, draw, (9.0, 4.5))
+
+
+def _log_axis(axes: Any, values: list[float]) -> None:
+    """A logarithmic axis with plain numbers at 1, 2 and 5 times powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(min(values) / 1.3, max(values) * 1.3)
+
+
+def pareto_front(costs: list[float], worths: list[float]) -> list[int]:
+    """Places of those that no other surpasses in both, the cheapest first.
+
+    >>> pareto_front([3.0, 1.0, 2.0, 2.5], [0.9, 0.5, 0.7, 0.6])
+    [1, 2, 0]
+    """
+    front: list[int] = []
+    for place in sorted(range(len(costs)), key=lambda i: (costs[i], -worths[i])):
+        if not front or worths[place] > worths[front[-1]]:
+            front.append(place)
+    return front
+
+
+def _fact(found: SweepResults, row: tuple[int, str]) -> dict[str, Any]:
+    study = found.study
+    by_measure = {}
+    for measure in study.measures:
+        mean, std = found.mean_and_std(row, measure)
+        contrast = found.contrasts.get((row, measure))
+        by_measure[measure] = {
+            "test": mean,
+            "std": std,
+            "valid": found.mean_and_std(row, measure, "valid")[0],
+            "contrast": None if contrast is None else {**contrast.__dict__, "interval": list(contrast.interval)},
+        }
+    setting = study.settings[row[0]]
+    numbers = {name: found.mean(row, name) for name in ("n_trees", "n_nodes", "us_per_doc", "seconds")}
+    about = {"configuration": setting.label, "pruned": row[1] == "pruned", "learner": setting.learner}
+    return {**about, "parameters": dict(setting.parameters), **numbers, "measures": by_measure}
+
+
+def _interval(values: FloatArray) -> tuple[float, float]:
+    known = values[~np.isnan(values)]
+    interval = bootstrap_interval(np.zeros(len(known)), known)
+    return interval.low, interval.high
+
+
+def _array(values: Any) -> FloatArray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,0 +1,116 @@
+"""Entries of a TOML file: what is there must be known and of the right type, or the error names its key."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rankwood.errors import RankwoodError
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a TOML file."""
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    content = Path(path).read_bytes()
+    try:
+        found: dict[str, Any] = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise RankwoodError(f"{path} is no text in UTF-8, which TOML is") from None
+    except tomllib.TOMLDecodeError as error:
+        raise RankwoodError(f"{path} is no TOML: {error}") from None
+    return found
+
+
+class Keys:
+    """One table of a TOML file, read entry by entry; `where` is what its keys are called in errors.
+
+    >>> keys = Keys({"rates": [0.5], "acept": "quality"}, "prune")
+    >>> keys.numbers("rates")
+    [0.5]
+    >>> keys.check({"rates", "accept"})
+    Traceback (most recent call last):
+    rankwood.errors.RankwoodError: prune.acept is not known (did you mean accept?): there are accept, rates
+    """
+
+    def __init__(self, entries: Mapping[str, Any], where: str = "") -> None:
+        self.entries, self.where = entries, where
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def key(self, name: str) -> str:
+        """A key as it is called in errors."""
+        return f"{self.where}.{name}" if self.where else name
+
+    def check(self, known: Collection[str]) -> None:
+        """Refuse keys that are not known."""
+        for name in self.entries:
+            if name not in known:
+                near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.7)
+                hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+                names = ", ".join(sorted(known))
+                raise RankwoodError(f"{self.key(name)} is not known{hint}: there are {names}")
+
+    def text(self, name: str, default: Any = None) -> Any:
+        return self._one(name, "a text", lambda value: isinstance(value, str), default)
+
+    def flag(self, name: str, default: bool) -> bool:
+        return bool(self._one(name, "true or false", lambda value: isinstance(value, bool), default))
+
+    def count(self, name: str, default: Any = None) -> Any:
+        return self._one(name, "a whole number above 0", lambda value: _is_count(value) and value > 0, default)
+
+    def number(self, name: str, default: Any = None) -> Any:
+        return self._one(name, "a number", _is_number, default)
+
+    def texts(self, name: str, default: Any = None) -> Any:
+        """A text or a list of them, as a list."""
+        return self._many(name, "a text or a list of texts", lambda value: isinstance(value, str), default)
+
+    def numbers(self, name: str, default: Any = None) -> Any:
+        """A number or a list of them, as a list."""
+        return self._many(name, "a number or a list of numbers", _is_number, default)
+
+    def table(self, name: str) -> Keys:
+        """A table below this one; empty when it is not there."""
+        found = self._one(name, f"a table, [{self.key(name)}]", lambda value: isinstance(value, Mapping), {})
+        return Keys(found, self.key(name))
+
+    def tables(self, name: str) -> list[Keys]:
+        """An array of tables."""
+        found = self.entries.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+            raise RankwoodError(f"{self.key(name)} must be a list of tables, each [[{self.key(name)}]]")
+        return [Keys(one, f"{self.key(name)}[{number}]") for number, one in enumerate(found, start=1)]
+
+    def _one(self, name: str, words: str, holds: Callable[[Any], bool], default: Any) -> Any:
+        value = self.entries.get(name, default)
+        if name in self.entries and not holds(value):
+            raise RankwoodError(f"{self.key(name)} must be {words}, got {value!r:.80}")
+        return value
+
+    def _many(self, name: str, words: str, holds: Callable[[Any], bool], default: Any) -> Any:
+        if name not in self.entries:
+            return default
+        value = self.entries[name]
+        listed = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        if not listed or not all(holds(one) for one in listed):
+            raise RankwoodError(f"{self.key(name)} must be {words}, got {value!r:.80}")
+        return list(listed)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

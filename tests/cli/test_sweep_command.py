@@ -1,0 +1,77 @@
+"""`rankwood sweep`: a study of one's own from one file, which goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rankwood.experiments.table import RunTable
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.toml"
+
+
+def test_the_example_and_going_on(rankwood, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = rankwood("sweep", EXAMPLE, "--quick")
+    assert outcome.status == 0
+    assert "small-trees: test data, synthetic" in outcome.out
+    assert "balanced, n_leaves 8, pruned" in outcome.out
+    folder = tmp_path / "rankwood-small-trees"
+    names = {path.name for path in folder.iterdir()}
+    assert {"report.md", "results.json", "runs.jsonl", "runs.sqlite", "sweep.csv", "sweep.tex", "sweep.md",
+            "quality-cost.png", "quality-cost.svg"} <= names  # fmt: skip
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    assert len(lines) == len(RunTable(folder / "runs.sqlite")) == 2 * 4
+    assert {"rankwood", "numpy", "cpu", "threads", "workers"} <= lines[0]["environment"].keys()
+    assert lines[0]["config"]["seed"] == 0
+    again = rankwood("sweep", EXAMPLE, "--quick", "--json")
+    assert json.loads(again.out)["facts"]["rows"][0]["configuration"] == "plain, n_leaves 16"
+    assert len(RunTable(folder / "runs.sqlite")) == 8
+
+
+def test_workers_change_nothing(rankwood, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    (tmp_path / "c.toml").write_text(
+        "learner = 'lambdamart'\nspeed = false\nfolds = [1, 2]\nseeds = 2\nparameters = {n_trees = 4, n_leaves = 4, "
+        "query_fraction = 0.5}\ngrid.balance = [0.0, 0.5]\n"
+        "data.synthetic = {n_queries = 40, docs_per_query = 8, n_features = 6}\n"
+    )
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        outcome = rankwood("sweep", tmp_path / "c.toml", "--workers", workers, "--out", out, "--json")
+        assert outcome.status == 0
+        rows = json.loads(outcome.out)["facts"]["rows"]
+        found.append([{key: value for key, value in row.items() if key != "seconds"} for row in rows])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("learner = 'mart'\ncolour = 3", "colour is not known"), ("learner = 'mart'", "data must be one of")],
+)
+def test_mistakes_are_one_sentence(rankwood, tmp_path, text, words):
+    (tmp_path / "c.toml").write_text(text)
+    outcome = rankwood("sweep", tmp_path / "c.toml", "--out", tmp_path / "new")
+    assert outcome.status == 2
+    assert words in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_run_that_fails_names_its_configuration(rankwood, tmp_path):
+    (tmp_path / "c.toml").write_text(
+        "learner = 'mart'\nfolds = 1\ngrid.n_trees = [2, -1]\ndata.synthetic = {n_queries = 20, docs_per_query = 4}\n"
+    )
+    outcome = rankwood("sweep", tmp_path / "c.toml", "--out", tmp_path)
+    assert outcome.status == 2
+    assert "n_trees -1" in outcome.err.splitlines()[-1]
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 1
+
+
+def test_a_file_that_is_not_there(rankwood, tmp_path):
+    outcome = rankwood("sweep", tmp_path / "none.toml")
+    assert outcome.status == 2
+    assert "none.toml: No such file" in outcome.err
