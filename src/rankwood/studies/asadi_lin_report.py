@@ -371,7 +371,7 @@ def _by_fold(found: AsadiLinResults) -> Figure:
             axis.grid(alpha=0.3, axis="y")
 
     return Figure(
-        "folds",
+        "by-fold",
         f"By fold, {found.study.source.name}: nDCG@3 and latency of the models of table 1, with 95 % intervals over "
         "seeds where there are three or more (figures 1 and 2 of the paper).",
         draw,
