@@ -90,7 +90,7 @@ def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monke
     outcome = rankwood(*command, "--out", tmp_path, "--json")
     assert outcome.status == 0
     answer = json.loads(outcome.out)
-    assert list(answer["tables"]) == ["table1", "equal", "beside", "folds", "tests", "paper"]
+    assert list(answer["tables"]) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
     assert [row[0] for row in answer["tables"]["table1"]["rows"]] == [
         "baseline",
         "lambda 0.8",

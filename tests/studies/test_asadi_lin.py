@@ -167,7 +167,7 @@ def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
     written = report.write(tmp_path, environment={"rankwood": "0"})
     assert all(path.stat().st_size > 1000 for path in written if path.suffix in (".png", ".svg"))
     tables = {table.name: table for table in report.tables}
-    assert list(tables) == ["table1", "equal", "beside", "folds", "tests", "paper"]
+    assert list(tables) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
     row = next(row for row in tables["table1"].rows if row[0] == "alpha 0.6")
     for measure, cell in zip(MEASURES, row[5:10], strict=True):
         star = asadi_lin_results.compare("alpha 0.6", measure).star
@@ -176,6 +176,10 @@ def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
     assert {row[2] for row in tables["equal"].rows} == {"5.0"}
     assert [row[:2] for row in tables["folds"].rows] == [[f"{fold}", name] for fold in (1, 2) for name in SETTINGS]
     assert tables["beside"].rows[1][1].endswith(" / -79.8%")  # 17.8 to 3.6
+    for row in tables["visits"].rows:
+        assert row[1:3] == [
+            f"{asadi_lin_results.topology(row[0], EQUAL)[name]:,.0f}" for name in ("path", "splits_per_doc")
+        ]
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["facts"]["topology"]["baseline"][EQUAL]["trees"] == 5.0
     assert "What differs from the paper" in (tmp_path / "report.md").read_text()

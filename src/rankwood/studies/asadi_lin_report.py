@@ -54,6 +54,7 @@ def make_report(found: AsadiLinResults) -> Report:
         _rows(found, BEST, "table1", best),
         _rows(found, EQUAL, "equal", equal),
         _beside(found),
+        _visits(found),
         _folds(found),
         _tests(found),
         _paper(),
@@ -181,6 +182,34 @@ def _beside(found: AsadiLinResults) -> Table:
         rows,
         "The last column is ours alone: with as many trees in every model, the choice of their number plays no part.",
     )  # fmt: skip
+
+
+def _visits(found: AsadiLinResults) -> Table:
+    """What documents meet of models of equal size, and what their latency goes with."""
+    engine = IFELSE if found.times(BASELINE.name, IFELSE) else AUTO
+    names, rows = [setting.name for setting in found.study.settings], []
+    shapes = {name: found.topology(name, EQUAL) for name in names}
+    times = {name: found.latency(name, engine, EQUAL) for name in names}
+    for name in names:
+        shape, latency = shapes[name], times[name]
+        rows.append([name, f"{shape['path']:,.0f}", f"{shape['splits_per_doc']:,.0f}", f"{shape['nodes']:,.0f}",
+                     f"{shape['features_touched']:.1%}", "–" if latency is None else f"{latency.us:.3g}"])  # fmt: skip
+    columns = {"p_avg": "path", "splits met": "splits_per_doc", "n_avg": "nodes"}
+    us = [latency.us for latency in times.values() if latency is not None]
+    goes_with = [
+        f"{title} {np.corrcoef(us, [shapes[name][column] for name in names])[0, 1]:.3f}"
+        for title, column in columns.items()
+        if len(us) == len(names) > 2
+    ]
+    return Table(
+        "visits",
+        f"What a document meets in {found.study.equal_trees:,} trees, {found.study.source.name}",
+        ["setting", "p_avg", "splits met", "n_avg", "features looked at", "us/doc"],
+        rows,
+        "p_avg: the most splits that a document can meet; splits met: how many it does, on average over test documents. "
+        f"us/doc: with {_engine(engine)}."
+        + (f" Correlation with us/doc over settings: {', '.join(goes_with)}." if goes_with else ""),
+    )
 
 
 def _folds(found: AsadiLinResults) -> Table:
