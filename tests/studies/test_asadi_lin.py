@@ -15,7 +15,8 @@ from rankwood.engines.bench import bench
 from rankwood.experiments.kept import Kept
 from rankwood.experiments.table import RunTable
 from rankwood.studies.asadi_lin import AUTO, BEST, EQUAL, IFELSE, MEASURES, AsadiLinResults, AsadiLinStudy, Setting
-from rankwood.studies.asadi_lin_report import PAPER, PAPER_STARS, make_report
+from rankwood.studies.asadi_lin_paper import PAPER, PAPER_STARS
+from rankwood.studies.asadi_lin_report import make_report
 
 SETTINGS = {"baseline": {}, "lambda 0.8": {"depth_relaxation": 0.8}, "alpha 0.6": {"balance": 0.6}}
 

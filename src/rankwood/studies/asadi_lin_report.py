@@ -1,15 +1,13 @@
-"""Table 1 and figures 1 and 2 of Asadi & Lin (2013), with the paper's numbers beside ours."""
+"""Table 1 of Asadi & Lin (2013), with the paper's numbers beside ours."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from rankwood.experiments.printed import Table, p_text
-from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.report import Report
 from rankwood.studies.asadi_lin import (
     AUTO,
     BASELINE,
@@ -17,32 +15,18 @@ from rankwood.studies.asadi_lin import (
     BEST,
     EQUAL,
     IFELSE,
+    IN_WORDS,
     MEASURES,
+    SHOWN,
     SIGNIFICANT,
     AsadiLinResults,
     Latency,
     Setting,
-    interval,
 )
+from rankwood.studies.asadi_lin_figures import make_figures
+from rankwood.studies.asadi_lin_paper import PAPER, PAPER_STARS, PAPER_TOUCHED
 
-# Table 1 of the paper, MSLR-WEB10K: d_avg, T_avg, p_avg, n_avg, NDCG@1, 3, 5, 10, 20, latency and half its interval.
-PAPER: dict[str, tuple[float, ...]] = {
-    "baseline": (17.8, 321.2, 5716, 44115, 0.471, 0.456, 0.461, 0.480, 0.511, 42.2, 1.5),
-    "lambda 0.4": (15.7, 327.1, 5178, 45462, 0.471, 0.457, 0.461, 0.480, 0.511, 42.7, 1.5),
-    "lambda 0.8": (12.3, 317.8, 3945, 44173, 0.471, 0.457, 0.461, 0.480, 0.511, 41.7, 1.4),
-    "lambda 0.95": (11.7, 325.8, 3796, 44421, 0.472, 0.457, 0.461, 0.480, 0.511, 41.6, 1.4),
-    "alpha 0.05": (9.1, 395.3, 3592, 30554, 0.471, 0.457, 0.461, 0.479, 0.510, 32.4, 1.1),
-    "alpha 0.1": (7.8, 432.2, 3211, 26228, 0.472, 0.456, 0.460, 0.479, 0.510, 28.8, 1.1),
-    "alpha 0.2": (6.4, 474.0, 3005, 22372, 0.471, 0.456, 0.460, 0.478, 0.509, 25.7, 0.8),
-    "alpha 0.4": (4.8, 567.2, 2706, 17524, 0.469, 0.454, 0.458, 0.476, 0.507, 22.5, 0.7),
-    "alpha 0.6": (3.6, 675.8, 2483, 13660, 0.467, 0.452, 0.456, 0.474, 0.505, 18.5, 0.5),
-}
-# Of NDCG@1, 3, 5, 10, 20: the last so many are significantly below the baseline.
-PAPER_STARS = {"alpha 0.05": 1, "alpha 0.1": 1, "alpha 0.2": 2, "alpha 0.4": 5, "alpha 0.6": 5}
-PAPER_TOUCHED = 0.956  # share of the features that scoring an instance looks at, plain LambdaMART
 SHAPE = ("d_avg", "T_avg", "p_avg", "n_avg")
-NAMES = {IFELSE: "generated C", AUTO: "our engine"}
-SHOWN = "nDCG@10"
 
 
 def make_report(found: AsadiLinResults) -> Report:
@@ -64,7 +48,7 @@ def make_report(found: AsadiLinResults) -> Report:
         title=f"Efficient trees by cost-sensitive growth and pruning while boosting: {study.source.name}",
         summary=_summary(found),
         tables=tables,
-        figures=[_tradeoff(found), _topology(found), _by_fold(found)],
+        figures=make_figures(found),
         differences=_differences(found),
         facts={
             "folds": list(study.folds),
@@ -87,19 +71,15 @@ def _summary(found: AsadiLinResults) -> str:
         f"with the plain models looks at {base['features_touched']:.1%} of the features (paper: {PAPER_TOUCHED:.1%})."
     )
     best = next((s for s in study.settings if s == Setting("alpha", 0.2)), study.settings[-1])
-    engine = IFELSE if found.latency(best.name, IFELSE, EQUAL) else AUTO
+    engine = found.main_engine
     time, quality = found.latency(best.name, engine, EQUAL), found.compare(best.name, SHOWN, EQUAL)
     if time is not None and best != BASELINE:
         text += (
             f" {best.name} against the baseline, {study.equal_trees:,} trees each: latency "
-            f"{_change(1 / time.speed_up)} with {_engine(engine)}, {SHOWN} {quality.difference:+.4f} "
+            f"{_change(1 / time.speed_up)} with {IN_WORDS[engine]}, {SHOWN} {quality.difference:+.4f} "
             f"(p {p_text(quality.p_value)}); the paper's choice is alpha 0.2, with -39.1% and -0.002."
         )
     return text
-
-
-def _engine(engine: str) -> str:
-    return "the generated C" if engine == IFELSE else NAMES[engine]
 
 
 def _change(ratio: float) -> str:
@@ -186,7 +166,7 @@ def _beside(found: AsadiLinResults) -> Table:
 
 def _visits(found: AsadiLinResults) -> Table:
     """What documents meet of models of equal size, and what their latency goes with."""
-    engine = IFELSE if found.times(BASELINE.name, IFELSE) else AUTO
+    engine = found.main_engine
     names, rows = [setting.name for setting in found.study.settings], []
     shapes = {name: found.topology(name, EQUAL) for name in names}
     times = {name: found.latency(name, engine, EQUAL) for name in names}
@@ -196,18 +176,18 @@ def _visits(found: AsadiLinResults) -> Table:
                      f"{shape['features_touched']:.1%}", "–" if latency is None else f"{latency.us:.3g}"])  # fmt: skip
     columns = {"p_avg": "path", "splits met": "splits_per_doc", "n_avg": "nodes"}
     us = [latency.us for latency in times.values() if latency is not None]
-    goes_with = [
-        f"{title} {np.corrcoef(us, [shapes[name][column] for name in names])[0, 1]:.3f}"
-        for title, column in columns.items()
-        if len(us) == len(names) > 2
-    ]
+    goes_with = []
+    for title, column in columns.items():
+        values = [shapes[name][column] for name in names]
+        if len(us) == len(names) and min(np.std(us), np.std(values)) > 0:
+            goes_with.append(f"{title} {np.corrcoef(us, values)[0, 1]:.3f}")
     return Table(
         "visits",
         f"What a document meets in {found.study.equal_trees:,} trees, {found.study.source.name}",
         ["setting", "p_avg", "splits met", "n_avg", "features looked at", "us/doc"],
         rows,
-        "p_avg: the most splits that a document can meet; splits met: how many it does, on average over test documents. "
-        f"us/doc: with {_engine(engine)}."
+        "p_avg: the most splits that a document can meet; splits met: how many it does, on average over test "
+        f"documents. us/doc: with {IN_WORDS[engine]}."
         + (f" Correlation with us/doc over settings: {', '.join(goes_with)}." if goes_with else ""),
     )
 
@@ -262,149 +242,6 @@ def _paper() -> Table:
         ["setting", *SHAPE, *(measure.removeprefix("nDCG") for measure in MEASURES), "us", "change"],
         rows,
         "Latency with generated C. Compare changes with ours, not the numbers, unless the data are the same.",
-    )
-
-
-def _groups(settings: Sequence[Setting]) -> list[tuple[str, list[Setting]]]:
-    """The settings of either way, the baseline as its zero."""
-    ways = [(way, [s for s in settings if s.way == way]) for way in ("lambda", "alpha")]
-    return [(way, [BASELINE, *members]) for way, members in ways if members]
-
-
-COLOURS = {"lambda": "tab:orange", "alpha": "tab:blue", "baseline": "black"}
-MARKERS = {"lambda": "s", "alpha": "o", "baseline": "D"}
-GREEK = {"lambda": "λ", "alpha": "α"}
-
-
-def _shades(settings: Sequence[Setting]) -> dict[Setting, Any]:
-    """A colour for every setting: black, and for either way one that darkens with the value."""
-    from matplotlib import colormaps
-
-    found: dict[Setting, Any] = {BASELINE: "black"}
-    for way, colours in (("lambda", "Oranges"), ("alpha", "Blues")):
-        members = [setting for setting in settings if setting.way == way]
-        found |= zip(members, colormaps[colours](np.linspace(0.4, 0.95, len(members))), strict=True)
-    return found
-
-
-def _label(setting: Setting) -> str:
-    return "plain" if setting == BASELINE else f"{GREEK[setting.way]} = {setting.value:g}"
-
-
-def _tradeoff(found: AsadiLinResults) -> Figure:
-    """Quality over latency at equal size and at the chosen one, with intervals."""
-    engine = IFELSE if found.times(BASELINE.name, IFELSE) else AUTO
-    panels = ((BEST, "size chosen on validation data"), (EQUAL, f"{found.study.equal_trees:,} trees each"))
-
-    def draw(canvas: Any) -> None:
-        axes, shades = canvas.subplots(1, 2), _shades(found.study.settings)
-        for axis, (of, title) in zip(axes, panels, strict=True):
-            level = float(np.mean(found.values(BASELINE.name, SHOWN, of)))
-            for setting in found.study.settings:
-                latency, quality = found.latency(setting.name, engine, of), found.compare(setting.name, SHOWN, of)
-                if latency is None:
-                    continue
-                ends = [[quality.difference - quality.low], [quality.high - quality.difference]]
-                axis.errorbar(latency.us, level + quality.difference, ends if setting != BASELINE else None,
-                              latency.half, fmt=MARKERS[setting.way], color=shades[setting], capsize=2,
-                              elinewidth=0.9, markersize=6, label=_label(setting))  # fmt: skip
-            axis.axhline(level, color="grey", linewidth=0.8, linestyle="--")
-            axis.set(xlabel=f"microseconds per document, {_engine(engine)}", title=title, ylabel=f"{SHOWN}, test data")
-            axis.set_xlim(left=0)
-            axis.grid(alpha=0.3)
-        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
-
-    return Figure(
-        "tradeoff",
-        f"Quality against latency, {found.study.source.name}; λ: cost-sensitive growth, α: pruning while boosting. "
-        "Bars across: 95 % interval over models; bars up and down: 95 % interval of the difference from the baseline "
-        "(dashed), bootstrap over queries.",
-        draw,
-        (11.0, 4.6),
-    )
-
-
-def _topology(found: AsadiLinResults) -> Figure:
-    """Depth, nodes of a tree, number of trees and latency of a tree over lambda and alpha."""
-    engine = IFELSE if found.times(BASELINE.name, IFELSE) else AUTO
-
-    def latency_per_tree(setting: str) -> float:
-        latency = found.latency(setting, engine, EQUAL)
-        return float("nan") if latency is None else 1000 * latency.us / found.study.equal_trees
-
-    panels: tuple[tuple[str, Callable[[str], float], int | None], ...] = (
-        ("maximum depth of a tree, mean", lambda name: found.topology(name, EQUAL)["depth"], 0),
-        ("nodes per tree, with leaves", lambda name: found.topology(name, EQUAL)["nodes_per_tree"], 3),
-        ("trees, chosen on validation data", lambda name: found.topology(name)["trees"], 1),
-        (f"ns per tree and document, {_engine(engine)}", latency_per_tree, None),
-    )
-
-    def draw(canvas: Any) -> None:
-        axes = canvas.subplots(2, 2, sharex=True)
-        for axis, (title, value, column) in zip(axes.flat, panels, strict=True):
-            for way, settings in _groups(found.study.settings):
-                at = [setting.value for setting in settings]
-                axis.plot(at, [value(s.name) for s in settings], marker=MARKERS[way], color=COLOURS[way],
-                          label=f"{GREEK[way]}, {found.study.source.name}")  # fmt: skip
-                if column is not None:
-                    known = [(s.value, PAPER[s.name]) for s in settings if s.name in PAPER]
-                    theirs = [row[column] / (row[1] if column == 3 else 1) for _, row in known]
-                    axis.plot([x for x, _ in known], theirs, ":", marker=MARKERS[way], markersize=4,
-                              markerfacecolor="white", color=COLOURS[way], linewidth=1,
-                              label=f"{GREEK[way]}, paper (MSLR-WEB10K)")  # fmt: skip
-            axis.set_title(title, fontsize=10)
-            axis.margins(y=0.08)
-            axis.set_ylim(bottom=0)
-            axis.grid(alpha=0.3)
-        for axis in axes[-1]:
-            axis.set_xlabel("λ or α (0: plain LambdaMART)")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
-
-    return Figure(
-        "topology",
-        f"Topology by λ and α, {found.study.source.name}: depth, nodes and time of the first "
-        f"{found.study.equal_trees:,} trees, and the number of trees that validation data chooses.",
-        draw,
-        (9.0, 6.0),
-    )
-
-
-def _by_fold(found: AsadiLinResults) -> Figure:
-    """Figures 1 and 2 of the paper: NDCG@3 and latency of every fold."""
-    engine = IFELSE if found.times(BASELINE.name, IFELSE) else AUTO
-    groups, folds = _groups(found.study.settings), list(found.study.folds)
-
-    def draw(canvas: Any) -> None:
-        shades = _shades(found.study.settings)
-        axes = canvas.subplots(2, max(1, len(groups)), sharex=True, sharey="row", squeeze=False)
-        for column, (way, settings) in enumerate(groups):
-            for number, setting in enumerate(settings):
-                at = np.arange(len(folds)) + 0.6 * ((number + 0.5) / len(settings) - 0.5)
-                style = {"fmt": MARKERS[setting.way], "color": shades[setting], "markersize": 5, "elinewidth": 0.9,
-                         "capsize": 2, "label": _label(setting)}  # fmt: skip
-                quality = [interval(found.ndcg(setting.name, "nDCG@3", fold=fold)) for fold in folds]
-                latency = [interval(found.times(setting.name, engine, fold=fold)) for fold in folds]
-                for axis, points in zip(axes[:, column], (quality, latency), strict=True):
-                    means, halves = [mean for mean, _ in points], [half or 0.0 for _, half in points]
-                    axis.errorbar(at, means, halves, **style)
-            axes[0, column].set_title(
-                {"lambda": "(a) cost-sensitive growth", "alpha": "(b) pruning while boosting"}[way]
-            )
-            axes[0, column].legend(fontsize=8, ncols=6, frameon=False, columnspacing=1.0, handletextpad=0.2,
-                                   loc="upper center", bbox_to_anchor=(0.5, -0.02))  # fmt: skip
-            axes[1, column].set(xlabel="fold", xticks=range(len(folds)), xticklabels=folds, ylim=(0, None))
-        axes[0, 0].set_ylabel("nDCG@3, test data")
-        axes[1, 0].set_ylabel(f"us per document,\n{_engine(engine)}")
-        for axis in axes.flat:
-            axis.grid(alpha=0.3, axis="y")
-
-    return Figure(
-        "by-fold",
-        f"By fold, {found.study.source.name}: nDCG@3 and latency of the models of table 1, with 95 % intervals over "
-        "seeds where there are three or more (figures 1 and 2 of the paper).",
-        draw,
-        (11.0, 6.5),
     )
 
 
