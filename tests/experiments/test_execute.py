@@ -54,6 +54,18 @@ class Noting:
         return sorted(path.name.rsplit("-", 1)[0] for path in self.folder.iterdir())
 
 
+@dataclass(frozen=True)
+class Slow:
+    """A run that tells which process does it; all but the first take very long."""
+
+    folder: Path
+
+    def __call__(self, config):
+        (self.folder / f"{config['number']}-{os.getpid()}").touch()
+        time.sleep(0 if config["number"] == 0 else 60)
+        return {"value": 1}
+
+
 @pytest.fixture
 def table(tmp_path):
     return RunTable(tmp_path / "runs.sqlite")
@@ -205,3 +217,50 @@ def test_a_killed_command_goes_on(table):
     output, _ = start_study(table, 0.0, 20).communicate(timeout=60)
     assert output.split() == [str(n / 7) for n in range(20)]
     assert table.entries()[:n_kept] == before
+
+
+WITH_WORKERS = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    from test_execute import Slow, run_all, RunTable
+
+    run_all([{"number": n} for n in range(5)], Slow(Path(sys.argv[2])), RunTable(sys.argv[1]), n_workers=2)
+    """
+)
+
+
+def is_running(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in Linux's way")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_their_parent(table, tmp_path, number):
+    """Ctrl-C reaches all processes of a terminal, a kill the parent alone."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", WITH_WORKERS, str(table.path), str(notes)]
+    parent = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=paths, start_new_session=True)
+    deadline = time.monotonic() + 90
+    while len(list(notes.iterdir())) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    workers = {int(path.name.split("-")[1]) for path in notes.iterdir()}
+    assert len(workers) == 2
+    if number == signal.SIGINT:
+        os.killpg(parent.pid, number)
+    else:
+        parent.send_signal(number)
+    _, told = parent.communicate(timeout=60)
+    assert parent.returncode != 0
+    if number == signal.SIGINT:
+        assert told.rstrip().endswith("KeyboardInterrupt")
+        assert told.count("Traceback") == 1  # the parent's, and none of the workers'
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))
+    assert [entry["config"]["number"] for entry in table.entries()] == [0]

@@ -104,7 +104,8 @@ def test_many_rows_are_numbered_in_the_figure(study, results, tmp_path):
     many = replace(study, settings=study.settings[:2] * 7, pruning=None)
     runs = [run for fold in range(2) for run in results.runs[6 * fold : 6 * fold + 4] * 7]
     report = make_report(SweepResults(many, runs))
-    assert "Numbers are rows" in report.figures[0].caption
+    assert "Numbers are those of the first table" in report.figures[0].caption
+    assert [row[0] for row in report.tables[0].rows][12:] == ["13. large", "14. small"]
     report.write(tmp_path, environment={})
 
 

@@ -127,8 +127,8 @@ def _summary(found: SweepResults) -> str:
 
 def _main(found: SweepResults) -> Table:
     study, rows = found.study, []
-    for row in found.rows:
-        cells = [found.label(row)]
+    for number, row in enumerate(found.rows, start=1):
+        cells = [f"{number}. {found.label(row)}" if _numbered(found) else found.label(row)]
         for measure in study.measures:
             cells.append(with_spread(*found.mean_and_std(row, measure)) + _mark(found.contrasts.get((row, measure))))
         cells += [f"{found.mean(row, 'n_trees'):,.0f}", f"{found.mean(row, 'n_nodes'):,.0f}"]
@@ -191,35 +191,46 @@ def _figure(found: SweepResults) -> Figure:
     cost, unit = ("us_per_doc", "scoring, us per document") if study.speed else ("n_nodes", "nodes of the model")
     costs = [found.mean(row, cost) or 0.0 for row in found.rows]
     means = [found.mean_and_std(row, measure)[0] for row in found.rows]
-    numbered = len(found.rows) > LEGEND_AT_MOST
+    numbered = _numbered(found)
 
     def draw(canvas: Any) -> None:
         axes = canvas.subplots()
+        by_cost = sorted(range(len(costs)), key=lambda i: costs[i])
         for number, (row, x, y) in enumerate(zip(found.rows, costs, means, strict=True), start=1):
             interval = _interval(found.values(row, measure))
             face = {"markerfacecolor": "white"} if row[1] == "pruned" else {}
             label = None if numbered else found.label(row)
             bars = [[max(0.0, y - interval[0])], [max(0.0, interval[1] - y)]]
-            axes.errorbar(x, y, bars, fmt="o", color=f"C{row[0] % 10}", capsize=3, linewidth=1, label=label, **face)
-            if numbered:
-                axes.annotate(str(number), (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
+            color = f"C{row[0] % 10}"
+            axes.errorbar(x, y, bars, fmt="none", ecolor=color, alpha=0.5, capsize=3, linewidth=1)
+            axes.plot(x, y, "o", color=color, label=label, **face)
+            if numbered:  # above the axes, on three lines, so that neighbours do not overlap
+                height = 1.015 + 0.045 * (by_cost.index(number - 1) % 3)
+                where = axes.get_xaxis_transform()
+                axes.text(x, height, str(number), color=color, fontsize=8, ha="center", transform=where)
         front = pareto_front(costs, means)
         if len(front) > 1:
             axes.plot([costs[i] for i in front], [means[i] for i in front], color="black", linewidth=0.8, zorder=0,
                       linestyle="--", label="front")  # fmt: skip
         if min(costs) > 0 and max(costs) > 3 * min(costs):
             _log_axis(axes, costs)
-        axes.set(xlabel=unit, ylabel=f"{measure} on test data", title=f"{study.title}, {study.source.name}")
+        axes.set(xlabel=unit, ylabel=f"{measure} on test data")
+        axes.set_title(f"{study.title}, {study.source.name}", pad=44 if numbered else None)
         axes.grid(alpha=0.3)
-        if not numbered or len(front) > 1:
+        if not numbered:
             axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
-    numbers = " Numbers are rows of the first table." if numbered else ""
+    numbers = " Numbers are those of the first table." if numbered else ""
     caption = (
         f"{measure} over the cost of scoring; bars are 95 % bootstrap intervals over queries; dashed: the models that "
         f"no other surpasses in both.{numbers}"
     )
     return Figure("quality-cost", caption, draw, (9.0, 4.5))
+
+
+def _numbered(found: SweepResults) -> bool:
+    """Whether rows are too many to be named in the figure."""
+    return len(found.rows) > LEGEND_AT_MOST
 
 
 def _log_axis(axes: Any, values: list[float]) -> None:
