@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 
 import pytest
 import typer
 
 import rankwood as rw
 from rankwood.cli.reproduce import app
+from rankwood.engines.bench import bench
 from rankwood.experiments.table import RunTable
 from rankwood.studies.subsampling import SubsamplingStudy
 
@@ -78,6 +80,28 @@ def test_cleaver_as_json(rankwood, tmp_path):
                        "--iterations", 1, "--seeds", 1, "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
     assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing", "paper"}
+
+
+def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.studies.asadi_lin.bench", partial(bench, repeats=6))
+    monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
+    command = ("reproduce", "asadi-lin", "--quick", "--folds", 1, "--trees", 5, "--patience", 3, "--leaves", 4)
+    outcome = rankwood(*command, "--out", tmp_path, "--json")
+    assert outcome.status == 0
+    answer = json.loads(outcome.out)
+    assert list(answer["tables"]) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
+    assert [row[0] for row in answer["tables"]["table1"]["rows"]] == [
+        "baseline",
+        "lambda 0.8",
+        "alpha 0.2",
+        "alpha 0.4",
+    ]
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 4 + 8  # trainings; two models of each are timed
+    again = rankwood(*command, "--out", tmp_path, "--timing", "quiet")
+    assert "12 finished runs" in again.err
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 4 + 8 + 8
+    assert "Table 1: models of the size that validation data chooses" in again.out
 
 
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):

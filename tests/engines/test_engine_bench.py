@@ -126,6 +126,15 @@ def test_caches_are_emptied_before_every_cold_call(enlist, model, X, monkeypatch
     assert order == list(range(len(spy.calls) - 8, len(spy.calls)))
 
 
+def test_cold_calls_can_be_left_out(enlist, model, X, monkeypatch):
+    enlist()
+    monkeypatch.setattr(Evictor, "__call__", None)
+    (times,) = bench(model, X, ["spy"], [10], repeats=8, cold=False).engines
+    assert times.cells[0].cold is None
+    assert times.cells[0].warm.n_calls == 8
+    assert not [name for name in times.cells[0].as_dict() if name.startswith("cold")]
+
+
 def test_the_default_is_every_engine_that_can(enlist, model, X):
     enlist("narrow", limits=Limits(max_leaves=4))
     enlist("absent", find_obstacle=lambda: "there is no compiler")

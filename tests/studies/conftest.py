@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from rankwood.engines.bench import bench
 from rankwood.experiments.sources import SyntheticFolds
 from rankwood.experiments.table import RunTable
+from rankwood.studies.asadi_lin import AsadiLinResults, AsadiLinStudy
 from rankwood.studies.igbrt import IgbrtResults, IgbrtStudy
 from rankwood.studies.subsampling import SubsamplingResults, SubsamplingStudy
 from rankwood.studies.xdart import XdartResults, XdartStudy
@@ -49,3 +53,28 @@ def xdart_study(source):
 @pytest.fixture(scope="session")
 def xdart_results(xdart_study, tmp_path_factory):
     return XdartResults(xdart_study, xdart_study.runs(RunTable(tmp_path_factory.mktemp("xdart") / "runs.sqlite")))
+
+
+@pytest.fixture(scope="session")
+def asadi_lin_study(source, tmp_path_factory):
+    return AsadiLinStudy(
+        source, (1, 2), n_seeds=2, n_trees=14, n_leaves=10, patience=5, lambdas=(0.8,), alphas=(0.6,),
+        models=tmp_path_factory.mktemp("asadi-lin-models"),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def asadi_lin_runs(asadi_lin_study, tmp_path_factory):
+    """The table of finished runs: few calls are timed, since nothing looks at the times."""
+    folder = tmp_path_factory.mktemp("asadi-lin")
+    runs = RunTable(folder / "runs.sqlite")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RANKWOOD_CACHE", str(folder / "cache"))
+        patch.setattr("rankwood.studies.asadi_lin.bench", partial(bench, repeats=6))
+        asadi_lin_study.runs(runs)
+    return runs
+
+
+@pytest.fixture(scope="session")
+def asadi_lin_results(asadi_lin_study, asadi_lin_runs):
+    return AsadiLinResults(asadi_lin_study, asadi_lin_study.runs(asadi_lin_runs))

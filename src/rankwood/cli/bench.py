@@ -124,7 +124,7 @@ def _print_times(result: Bench) -> None:
     for times in result.engines:
         rows.append([times.engine, "warm", *(_number(cell.warm.us_per_doc) for cell in times.cells)])
         rows.append(["", "95 %", *(f"{_number(cell.warm.low)}-{_number(cell.warm.high)}" for cell in times.cells)])
-        rows.append(["", "cold", *(_number(cell.cold.us_per_doc) for cell in times.cells)])
+        rows.append(["", "cold", *(_number(cell.cold.us_per_doc) for cell in times.cells if cell.cold)])
         if times.engine == "auto":
             rows.append(["", "takes", *(cell.chosen for cell in times.cells)])
     fastest = result.fastest()

@@ -189,3 +189,45 @@ def cleaver(
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
+
+
+@app.command("asadi-lin")
+def asadi_lin(
+    data: Data = None,
+    folds: Folds = None,
+    seeds: Seeds = None,
+    trees: Annotated[
+        int | None, typer.Option(min=1, help="Most trees of a model, which stops early; 1,500 unless given.")
+    ] = None,
+    leaves: Annotated[int | None, typer.Option(min=2, help="Leaves of a tree; 70 unless given.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Trees without a better validation nDCG before the end; 200 unless given.")
+    ] = None,
+    timing: Annotated[
+        str, typer.Option(help="Name of the series of latency measurements: another name takes them all again.")
+    ] = "1",
+    quick: Quick = False,
+    threads: RunThreads = None,
+    workers: Workers = 1,
+    out: Out = Path("rankwood-asadi-lin"),
+    resume: Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Cost-sensitive growth and pruning while boosting, by topology, nDCG and latency (Asadi & Lin 2013, table 1)."""
+    from rankwood.studies.asadi_lin import ALPHAS, LAMBDAS, AsadiLinStudy
+
+    source, chosen = open_folds(data, folds, quick, threads)
+    study = AsadiLinStudy(
+        source,
+        chosen,
+        n_seeds=seeds or 1,
+        n_trees=trees or (40 if quick else 1500),
+        n_leaves=leaves or (16 if quick else 70),
+        patience=patience or (20 if quick else 200),
+        lambdas=LAMBDAS[1:2] if quick else LAMBDAS,
+        alphas=ALPHAS[2:4] if quick else ALPHAS,
+        timing=timing,
+        models=out / "models",
+        n_threads=threads,
+    )
+    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

@@ -65,6 +65,7 @@ def bench(
     precision: Precision = "single",
     n_threads: int = 1,
     repeats: int | None = None,
+    cold: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
     """Time engines on the rows of `X`, taken as float32, after checking that they agree with the reference on them.
@@ -72,6 +73,7 @@ def bench(
     engines    names, "auto" among them if wanted; every engine that can score the model unless given
     batches    documents per call, None for all of them; sizes that `X` has too few rows for are left out
     repeats    calls per figure; else at least 20 and 0.2 s of them, fewer than 20 when they take more than 2 s
+    cold       whether cold calls are timed too, which takes longer than warm ones
     progress   called with the number of cells (engine and size of batch) timed, and of all
 
     >>> import numpy as np, rankwood as rw
@@ -95,7 +97,7 @@ def bench(
     checks = (judge.check(prepared, sizes) for one in contestants for prepared in one.prepared)
     disagreements = tuple(dict.fromkeys(found for found in checks if found is not None))
     evict = Evictor()
-    timer = _Timer(rows, Budget() if repeats is None else Budget(repeats, 0.0, np.inf), evict)
+    timer = _Timer(rows, Budget() if repeats is None else Budget(repeats, 0.0, np.inf), evict if cold else None)
     total, done = len(contestants) * len(sizes), itertools.count(1)
     results = []
     for one in contestants:
@@ -185,7 +187,7 @@ def _time_preparation(engine: Engine, model: Ensemble) -> tuple[PreparedModel, f
 class _Timer:
     """Times calls on the rows of a matrix."""
 
-    def __init__(self, rows: AnyArray, budget: Budget, evict: Evictor) -> None:
+    def __init__(self, rows: AnyArray, budget: Budget, evict: Evictor | None) -> None:
         self._rows, self._budget, self._evict = rows, budget, evict
 
     def cell(self, one: _Contestant, batch: int) -> Cell:
@@ -196,6 +198,8 @@ class _Timer:
             one.score(rows)
         with _no_garbage_collection():
             warm = self._time(one.score, sets, None, self._budget)
+            if self._evict is None:
+                return Cell(batch, one.chosen[batch], Quantity.of_calls(warm, batch), None)
             cold_budget = Budget(self._budget.calls, 0.0, self._budget.most_seconds)
             cold = self._time(one.score, sets, self._evict, cold_budget)
         return Cell(batch, one.chosen[batch], Quantity.of_calls(warm, batch), Quantity.of_calls(cold, batch))

@@ -32,16 +32,18 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Cell:
-    """One engine at one size of batch. `chosen` is the engine that did the work: another one under "auto" only."""
+    """One engine at one size of batch. `chosen` is the engine that did the work: another one under "auto" only.
+    `cold` is None when cold calls were not timed."""
 
     batch: int
     chosen: str
     warm: Quantity
-    cold: Quantity
+    cold: Quantity | None
 
     def as_dict(self) -> dict[str, Any]:
-        warm = {name: getattr(self.warm, name) for name in ("us_per_doc", "low", "high", "n_calls")}
-        cold = {f"cold_{name}": getattr(self.cold, name) for name in ("us_per_doc", "low", "high", "n_calls")}
+        names = ("us_per_doc", "low", "high", "n_calls")
+        warm = {name: getattr(self.warm, name) for name in names}
+        cold = {} if self.cold is None else {f"cold_{name}": getattr(self.cold, name) for name in names}
         return {"batch": self.batch, "chosen": self.chosen, **warm, **cold}
 
 
