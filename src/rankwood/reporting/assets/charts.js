@@ -77,7 +77,7 @@ function scale(kind, low, high, from, to, count) {
 function paper(place, { height, x, y, label }) {
   const width = Math.max(260, place.clientWidth || 640);
   const top = 30, bottom = 46, right = 18;
-  const sy = scale(y.kind, y.low, y.high, height - bottom, top, Math.max(2, Math.floor(height / 55)));
+  const sy = scale(y.kind, y.low, y.high, height - bottom, top, Math.max(2, Math.floor(height / 42)));
   const left = 16 + 7.2 * Math.max(3, ...sy.ticks.map((tick) => sy.text(tick).length));
   const sx = scale(x.kind, x.low, x.high, left, width - right, Math.max(2, Math.floor((width - left) / 90)));
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": label });

@@ -8,7 +8,7 @@ function report() {
   const theme = make("button", { type: "button", class: "theme", id: "theme", click: () => {
     const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
     document.documentElement.dataset.theme = isDark ? "light" : "dark";
-  }, title: "Change between light and dark" }, "◐ Theme");
+  }, title: "Change between light and dark", "aria-label": "Change between light and dark" }, "◐");
   const facts = `${whole(data.data.queries)} queries, ${whole(data.data.documents)} documents, ${whole(data.data.features)} features. Made ${data.made} with rankwood ${data.environment.rankwood || ""}.`;
   root.append(make("header", null, make("div", null, make("h1", null, data.title), make("p", { class: "soft" }, facts)), theme));
 

@@ -23,11 +23,11 @@ function figure(name, title, { caption = "", lines = null, wide = false, untitle
     type: "button", title: "Download the numbers as CSV", click: () => saveText(`${name}.csv`, asCsv({ lines: lines().map((line) => line.map(String)) })),
   }, "CSV");
   const element = make("figure", { class: wide ? "wide" : null },
-    make("div", { class: "figure-head" }, make("h3", { class: untitled ? "unseen" : null }, title), button), place, caption ? make("figcaption", null, caption) : null);
+    make("div", { class: untitled ? "figure-head raised" : "figure-head" }, make("h3", { class: untitled ? "unseen" : null }, title), button), place, caption ? make("figcaption", null, caption) : null);
   return { element, place };
 }
 const interval = (low, high, text) => low === null || low === undefined ? "" : `${text(low)} to ${text(high)}`;
-const named = (number) => make("span", { class: "named" }, swatch(number), " ", models[number].name);
+const named = (number) => make("span", { class: "named" }, swatch(number), make("span", null, models[number].name));
 
 // 1. Models
 function modelsSection(place) {
@@ -133,7 +133,9 @@ function tradeoffSection(place) {
     drawFront(sheet, found.filter((point) => point.front));
     for (const point of found) drawWhiskers(sheet, point);
     const taken = found.map((point) => box(sx.at(point.cost[0]), sy.at(point.quality[0]), 9));
-    for (const point of found) drawLabel(sheet, point, taken);
+    const bars = found.filter((point) => point.quality[1] !== null && point.quality[1] !== undefined)
+      .map((point) => [sx.at(point.cost[0]) - 3, sy.at(point.quality[2]), sx.at(point.cost[0]) + 3, sy.at(point.quality[1])]);
+    for (const point of found) drawLabel(sheet, point, taken, bars);
     for (const point of found) {
       const { model, cost, quality } = point;
       const lines = [model.name, `${COSTS[local.cost][0]}: ${three(cost[0])}${cost[1] !== undefined ? ` (${interval(cost[1], cost[2], three)})` : ""}`,
@@ -170,16 +172,16 @@ function drawWhiskers({ svg, sx, sy }, { model, cost, quality }) {
 }
 const box = (x, y, r) => [x - r, y - r, x + r, y + r];
 const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-// The name beside its point, where it covers nothing; not at all when there is no room.
-function drawLabel({ svg, sx, sy, width, left, top, height, bottom }, { model, cost, quality }, taken) {
+// The name beside its point, where it covers nothing, or if need be other points' bars; not at all without room.
+function drawLabel({ svg, sx, sy, width, left, top, height, bottom }, { model, cost, quality }, taken, bars) {
   const text = short(model.name, 22), x = sx.at(cost[0]), y = sy.at(quality[0]), wide = text.length * 7.3;
   const places = [[x + 13, y + 4, "start"], [x - 13, y + 4, "end"], [x + 9, y - 13, "start"], [x - 9, y - 13, "end"],
     [x + 9, y + 21, "start"], [x - 9, y + 21, "end"], [x + 9, y - 30, "start"], [x + 9, y + 38, "start"], [x - 9, y - 30, "end"], [x - 9, y + 38, "end"]];
-  for (const [at, base, anchor] of places) {
+  for (const [at, base, anchor, avoided] of [...places.map((one) => [...one, [...taken, ...bars]]), ...places.map((one) => [...one, taken])]) {
     const area = anchor === "start" ? [at, base - 12, at + wide, base + 4] : [at - wide, base - 12, at, base + 4];
-    if (area[0] < left || area[2] > width || area[1] < top || area[3] > height - bottom || taken.some((other) => meet(area, other))) continue;
+    if (area[0] < left || area[2] > width || area[1] < top || area[3] > height - bottom || avoided.some((other) => meet(area, other))) continue;
     taken.push(area);
-    svg.append(draw("text", { class: "name", x: at, y: base, "text-anchor": anchor }, text));
+    svg.append(draw("text", { class: "name", x: at, y: base, "text-anchor": anchor, style: `fill:${colour(model.number)}` }, text));
     return;
   }
 }
@@ -310,7 +312,10 @@ function queriesSection(place) {
       return empty(chart, "Choose two different models.");
     }
     const n = found.wins + found.ties + found.losses || 1;
-    const part = (kind, count, word) => make("div", { class: kind, style: `flex:${Math.max(count, n * 0.001)} 1 0`, title: `${word}: ${whole(count)}` }, count / n > 0.08 ? `${whole(count)} ${word}` : "");
+    const part = (kind, count, word) => {
+      const room = tally.clientWidth * count / n, text = `${whole(count)} ${word}`;
+      return make("div", { class: kind, style: `flex:${Math.max(count, n * 0.001)} 1 0`, title: text }, room > 9 * text.length ? text : room > 30 ? whole(count) : "");
+    };
     tally.replaceChildren(part("w", found.wins, found.wins === 1 ? "win" : "wins"), part("t", found.ties, found.ties === 1 ? "tie" : "ties"), part("l", found.losses, found.losses === 1 ? "loss" : "losses"));
     told.textContent = `${models[local.b].name} against ${models[local.a].name} by ${measureName()}: ${whole(found.wins)} wins, ${whole(found.ties)} ties, ${whole(found.losses)} losses; ` +
       `mean difference ${signed(found.difference)}, p = ${pText(found.p)} (for this pair alone).`;

@@ -99,6 +99,6 @@ function tableOf(name, title, content, { sortable = false, untitled = false } = 
       make("tbody", null, rows.map((row) => make("tr", { class: row.className }, [...row].map((value, k) => cell(value, k, columns)))))));
   }
   refill();
-  const element = make("div", null, make("div", { class: "figure-head" }, make("h3", { class: untitled ? "unseen" : null }, title), tableTools(name, lines)), scroll, note);
+  const element = make("div", null, make("div", { class: untitled ? "figure-head raised" : "figure-head" }, make("h3", { class: untitled ? "unseen" : null }, title), tableTools(name, lines)), scroll, note);
   return { element, refill };
 }
