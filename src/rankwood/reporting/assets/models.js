@@ -13,7 +13,6 @@ function modelsSection(place) {
     { title: "leaves" },
     { title: "nodes", hint: "inner nodes" },
     { title: "mean depth", hint: "mean over trees of the longest path" },
-    { title: "features", hint: `that have splits, of ${data.data.features}` },
     { title: "size", hint: "as rankwood's model file" },
     ...others().map((k) => ({ title: data.measures[k], hint: "mean over queries, 95 % interval below" })),
   ];
@@ -61,7 +60,6 @@ function modelsSection(place) {
       { text: whole(model.leaves), sort: model.leaves },
       { text: whole(model.nodes), sort: model.nodes },
       { text: model.depth === null ? "–" : model.depth.toFixed(1), sort: model.depth },
-      { text: whole(model.featuresUsed), sort: model.featuresUsed },
       { text: bytes(model.bytes), sort: model.bytes },
       ...others().map(quality),
     ];

@@ -157,7 +157,8 @@ function tradeoffSection(place) {
   }
   return refill;
 }
-const inBrackets = ([, low, high], text) => (low === null || low === undefined ? "" : ` (${interval(low, high, text)})`);
+const inBrackets = ([, low, high], text) =>
+  low === null || low === undefined ? "" : ` (${interval(low, high, text)})`;
 function drawFront({ svg, sx, sy, width, right }, front) {
   const sorted = [...front].sort((a, b) => a.cost[0] - b.cost[0]);
   if (!sorted.length) return;
