@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from rankwood.pruning.line_search import LineSearch as LineSearch
     from rankwood.pruning.refit import Refit as Refit
     from rankwood.pruning.result import CleaverResult as CleaverResult
+    from rankwood.reporting.write import write_report as write_report
     from rankwood.tree import Tree as Tree
     from rankwood.verification.result import Verification as Verification
     from rankwood.verification.verify import verify as verify
@@ -99,6 +100,7 @@ _HOME_OF = {
     "Refit": "rankwood.pruning.refit",
     "Distil": "rankwood.pruning.distil",
     "grow_and_prune": "rankwood.pruning.growing",
+    "write_report": "rankwood.reporting.write",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

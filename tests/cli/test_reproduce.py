@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 
 def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", "1,2", "--seeds", 2, "--trees", 5)
     outcome = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
     assert outcome.status == 0
@@ -83,7 +83,7 @@ def test_cleaver_as_json(rankwood, tmp_path):
 
 
 def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
     monkeypatch.setattr("rankwood.studies.asadi_lin.bench", partial(bench, repeats=6))
     monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
     command = ("reproduce", "asadi-lin", "--quick", "--folds", 1, "--trees", 5, "--patience", 3, "--leaves", 4)
@@ -105,7 +105,7 @@ def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monke
 
 
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     rankwood(*command, "--out", tmp_path)
     rankwood(*command, "--out", tmp_path, "--no-resume")
@@ -149,7 +149,7 @@ def test_all_studies_have_the_same_options(study):
 
 
 def test_runs_of_an_older_file_are_taken_over(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report._draw", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     first = rankwood(*command, "--out", tmp_path / "new")
     (tmp_path / "old").mkdir()

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import rankwood as rw
-from rankwood.experiments.environment import environment
+from rankwood.environment import environment
 from rankwood.experiments.table import RunTable, run_key
 
 

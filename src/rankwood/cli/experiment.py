@@ -50,9 +50,9 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
 
 def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
     """Do the runs, with progress; write the report; print the main table."""
-    from rankwood.experiments.environment import environment
+    from rankwood.drawing import check_figures
+    from rankwood.environment import environment
     from rankwood.experiments.execute import share_threads
-    from rankwood.experiments.report import check_figures
 
     check_figures()
     table = _open_table(study.name, out, resume)

@@ -196,7 +196,7 @@ class _Timer:
         sets = [self._rows[number * batch : (number + 1) * batch] for number in numbers]
         for rows in sets[:3]:
             one.score(rows)
-        with _no_garbage_collection():
+        with no_garbage_collection():
             warm = self._time(one.score, sets, None, self._budget)
             if self._evict is None:
                 return Cell(batch, one.chosen[batch], Quantity.of_calls(warm, batch), None)
@@ -239,7 +239,7 @@ class Evictor:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """As timeit does it: a collection would land in some call by chance."""
     was_on = gc.isenabled()
     gc.disable()

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from rankwood.experiments.environment import environment
+from rankwood.environment import environment
 from rankwood.experiments.execute import OnRun, run_all, share_threads
 from rankwood.experiments.kept import Kept
 from rankwood.experiments.report import Report

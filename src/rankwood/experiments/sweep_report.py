@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.drawing import Figure
 from rankwood.dtypes import FloatArray
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
 from rankwood.experiments.execute import in_words
 from rankwood.experiments.printed import Table, p_text, with_spread
-from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.report import Report
 from rankwood.experiments.study import Runs
 from rankwood.experiments.sweep import SweepStudy
 

@@ -20,10 +20,10 @@ from rankwood.dtypes import FloatArray
 from rankwood.engines.bench import bench
 from rankwood.engines.registry import get_engine
 from rankwood.ensemble import Ensemble
+from rankwood.environment import environment
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, wilcoxon_test
-from rankwood.experiments.environment import environment
 from rankwood.experiments.execute import OnRun, run_all, share_threads
 from rankwood.experiments.report import Report
 from rankwood.experiments.sources import FoldData

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.experiments.report import Figure
+from rankwood.drawing import Figure
 from rankwood.studies.asadi_lin import BASELINE, BEST, EQUAL, IN_WORDS, SHOWN, AsadiLinResults, Setting, interval
 from rankwood.studies.asadi_lin_paper import PAPER
 

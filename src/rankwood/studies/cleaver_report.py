@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.drawing import Figure
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.significance import holm, randomisation_test
 from rankwood.experiments.printed import Table, p_text
-from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.report import Report
 from rankwood.studies.cleaver import FULL, MEASURE, STRATEGIES, WAYS, CleaverResults
 from rankwood.studies.figures import legend_below
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.drawing import Figure
 from rankwood.experiments.printed import Table, p_text
-from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.report import Report
 from rankwood.studies.figures import legend_below
 from rankwood.studies.igbrt import ERR, METHODS, NDCG, RANKED, RMSE, TASKS, Finding, IgbrtResults, convention_of
 

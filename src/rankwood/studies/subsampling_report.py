@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.drawing import Figure
 from rankwood.evaluation.conventions import Convention
 from rankwood.experiments.printed import Table, p_text, with_spread
-from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.report import Report
 from rankwood.studies.figures import SMOOTHED_FROM, smooth
 from rankwood.studies.subsampling import BASELINE, CONVENTION, MAP, NDCG, Contrast, SubsamplingResults
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from rankwood.drawing import Figure
 from rankwood.experiments.printed import Table, p_text
-from rankwood.experiments.report import Figure, Report
+from rankwood.experiments.report import Report
 from rankwood.studies.figures import apart, legend_below
 from rankwood.studies.xdart import FULL, N_PERMUTATIONS, NDCG, REFERENCE, SIGNIFICANT, XdartResults
 

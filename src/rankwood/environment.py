@@ -1,4 +1,4 @@
-"""What results are made with."""
+"""What a result was made with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 
-def environment(n_threads: int | None = None, n_workers: int = 1) -> dict[str, Any]:
-    """What a result was made with: versions, machine, threads. Results do not depend on it, times do.
+def environment(n_threads: int | None = None, n_workers: int | None = None) -> dict[str, Any]:
+    """What a result was made with: versions, machine, threads of each process. Results do not depend on it, times do.
 
     >>> environment(1)["threads"]
     1
@@ -34,5 +34,5 @@ def environment(n_threads: int | None = None, n_workers: int = 1) -> dict[str, A
         "cpus": os.cpu_count(),
         "instruction_set": active_isa(),
         "threads": resolve_threads(n_threads),
-        "workers": n_workers,
+        **({} if n_workers is None else {"workers": n_workers}),
     }
