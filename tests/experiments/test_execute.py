@@ -121,6 +121,13 @@ def test_workers_are_processes_and_give_the_same(table, noting, tmp_path):
     assert len(noting.calls) == 6
 
 
+def test_workers_go_where_their_parent_has_gone(noting, tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert len(run_all(CONFIGS[:3], noting, RunTable("runs.sqlite"), n_workers=2)) == 3
+
+
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_a_run_that_fails_is_named_and_the_others_are_kept(table, noting, n_workers):
     failing = replace(noting, fails_at=2)

@@ -88,7 +88,7 @@ def _at_once(
 
     packed = pickle.dumps(wrap_non_picklable_objects(run))  # which functions of a notebook are
     parallel = Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
-    same = (packed, table, noted, os.getpid())
+    same = (packed, table, noted, os.getpid(), os.getcwd())
     try:
         yield from parallel(delayed(_in_worker)(key, config, *same) for key, config in left.items())
     except BrokenExecutor:
@@ -98,8 +98,11 @@ def _at_once(
         ) from None
 
 
-def _in_worker(key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any], parent: int) -> None:
+def _in_worker(
+    key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any], parent: int, folder: str
+) -> None:
     _end_with(parent)
+    os.chdir(folder)  # joblib uses workers again, which may have begun elsewhere
     with _ctrl_c_left_to_the_parent():
         _perform(key, config, _unpacked(packed), table, noted)
 

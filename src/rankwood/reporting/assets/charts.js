@@ -162,20 +162,27 @@ function showTip(lines, x, y) {
   tip.style.left = Math.max(6, Math.min(left, window.innerWidth - box.width - 6)) + "px";
   tip.style.top = Math.max(6, Math.min(y - box.height - 8, window.innerHeight - box.height - 6)) + "px";
 }
+let placeTip = null; // puts the tooltip of a focused element back beside it
 const hideTip = () => {
   tip.hidden = true;
+  placeTip = null;
 };
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") hideTip();
 });
-window.addEventListener("scroll", hideTip, { passive: true });
+// What has the focus keeps its tooltip: the browser scrolls there to show it.
+window.addEventListener("scroll", () => (placeTip ? placeTip() : hideTip()), { passive: true });
 
 // Show a tooltip over an element, by pointer and by keyboard.
 function withTip(element, lines) {
-  const atPointer = (event) => showTip(lines, event.clientX, event.clientY);
+  const atPointer = (event) => {
+    placeTip = null;
+    showTip(lines, event.clientX, event.clientY);
+  };
   const atBox = () => {
     const box = element.getBoundingClientRect();
     showTip(lines, box.right, box.top);
+    placeTip = atBox;
   };
   return fill(
     element,
