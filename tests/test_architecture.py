@@ -18,7 +18,7 @@ LAYERS: list[set[str]] = [
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
     {"evaluation", "trees", "formats", "verification"},
     {"learners", "pruning"},
-    {"studies"},
+    {"studies", "tuning"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from rankwood.pruning.refit import Refit as Refit
     from rankwood.pruning.result import CleaverResult as CleaverResult
     from rankwood.tree import Tree as Tree
+    from rankwood.tuning.result import TuneResult as TuneResult
+    from rankwood.tuning.space import SearchSpace as SearchSpace
+    from rankwood.tuning.tune import tune as tune
     from rankwood.verification.result import Verification as Verification
     from rankwood.verification.verify import verify as verify
     from rankwood.visits import Usage as Usage
@@ -99,6 +102,9 @@ _HOME_OF = {
     "Refit": "rankwood.pruning.refit",
     "Distil": "rankwood.pruning.distil",
     "grow_and_prune": "rankwood.pruning.growing",
+    "tune": "rankwood.tuning.tune",
+    "TuneResult": "rankwood.tuning.result",
+    "SearchSpace": "rankwood.tuning.space",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

@@ -20,6 +20,7 @@ from rankwood.cli.inspect import inspect
 from rankwood.cli.prune import prune
 from rankwood.cli.score import score
 from rankwood.cli.train import train
+from rankwood.cli.tune import tune
 from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
@@ -36,6 +37,7 @@ app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("prune")(prune)
+app.command("tune")(tune)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)
