@@ -14,11 +14,12 @@ ROOT = Path(rankwood.__file__).parent
 # Each layer may import itself and the layers before it.
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native"},
-    {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree"},
+    {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree", "drawing", "environment"},
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
     {"evaluation", "trees", "formats", "verification"},
     {"learners", "pruning"},
     {"studies", "tuning"},
+    {"reporting"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from rankwood.pruning.line_search import LineSearch as LineSearch
     from rankwood.pruning.refit import Refit as Refit
     from rankwood.pruning.result import CleaverResult as CleaverResult
+    from rankwood.reporting.write import write_report as write_report
     from rankwood.tree import Tree as Tree
     from rankwood.tuning.result import TuneResult as TuneResult
     from rankwood.tuning.space import SearchSpace as SearchSpace
@@ -105,6 +106,7 @@ _HOME_OF = {
     "tune": "rankwood.tuning.tune",
     "TuneResult": "rankwood.tuning.result",
     "SearchSpace": "rankwood.tuning.space",
+    "write_report": "rankwood.reporting.write",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",
     "BinnedDataset": "rankwood.data.binning",

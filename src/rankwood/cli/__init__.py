@@ -18,6 +18,7 @@ from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
 from rankwood.cli.prune import prune
+from rankwood.cli.report import report
 from rankwood.cli.score import score
 from rankwood.cli.train import train
 from rankwood.cli.tune import tune
@@ -43,6 +44,7 @@ app.command("bench")(bench)
 app.command("compile")(compile)
 app.command("convert")(convert)
 app.command("verify")(verify)
+app.command("report")(report)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(datasets.app, name="datasets")
 

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from rankwood.cli.arguments import AsJson, DataFiles, PrecisionName, ZeroBased
-from rankwood.cli.console import fail, print_json, print_table, progress, tell, three_digits
+from rankwood.cli.console import fail, print_json, print_table, progress, tell
 from rankwood.cli.loading import load_data, load_models
 from rankwood.engines.bench_result import FEWEST_CALLS, Bench
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
+from rankwood.reporting.summary import number
 
 
 def bench(
@@ -122,11 +123,9 @@ def _print_times(result: Bench) -> None:
     batches = [cell.batch for cell in result.engines[0].cells]
     rows = []
     for times in result.engines:
-        rows.append([times.engine, "warm", *(three_digits(cell.warm.us_per_doc) for cell in times.cells)])
-        rows.append(
-            ["", "95 %", *(f"{three_digits(cell.warm.low)}-{three_digits(cell.warm.high)}" for cell in times.cells)]
-        )
-        rows.append(["", "cold", *(three_digits(cell.cold.us_per_doc) for cell in times.cells)])
+        rows.append([times.engine, "warm", *(number(cell.warm.us_per_doc) for cell in times.cells)])
+        rows.append(["", "95 %", *(f"{number(cell.warm.low)}-{number(cell.warm.high)}" for cell in times.cells)])
+        rows.append(["", "cold", *(number(cell.cold.us_per_doc) for cell in times.cells)])
         if times.engine == "auto":
             rows.append(["", "takes", *(cell.chosen for cell in times.cells)])
     fastest = result.fastest()

@@ -34,16 +34,6 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         console.print(caption, style="dim italic")
 
 
-def three_digits(value: float) -> str:
-    """Three digits that count.
-
-    >>> [three_digits(value) for value in (0.01234, 1.234, 12.34, 1234.5)]
-    ['0.0123', '1.23', '12.3', '1,234']
-    """
-    decimals = sum(value < bound for bound in (100, 10, 1, 0.1))
-    return f"{value:,.{decimals}f}"
-
-
 def print_json(value: Any) -> None:
     """Print one JSON object on standard output and nothing else."""
     print(json.dumps(value, indent=2, allow_nan=False))

@@ -53,6 +53,8 @@ def inspect(
         return
     rows = [[_words(key), _show(value)] for key, value in facts.items() if isinstance(value, (int, float))]
     for key, value in ensemble.metadata.items():
+        if key == "learning_curves":  # for `rankwood report`
+            continue
         inner = value.items() if isinstance(value, dict) else [("", value)]
         rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows)

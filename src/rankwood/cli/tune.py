@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
-from rankwood.cli.console import fail, print_json, print_table, progress, tell, three_digits
+from rankwood.cli.console import fail, print_json, print_table, progress, tell
 from rankwood.cli.loading import load_data
+from rankwood.reporting.summary import number
 
 if TYPE_CHECKING:
     from rankwood.evaluation.evaluate import Comparison
@@ -96,7 +97,7 @@ def _print(result: TuneResult) -> None:
         mark = mark or ("over budget" if point.us_per_doc > result.budget_us else "")
         values = [f"{value:.4f}" for value in (point.valid, point.test) if value is not None]
         rows.append(
-            [describe(point), f"{point.n_trees:,}", f"{point.n_nodes:,}", *values, three_digits(point.us_per_doc), mark]
+            [describe(point), f"{point.n_trees:,}", f"{point.n_nodes:,}", *values, number(point.us_per_doc), mark]
         )
     print_table(
         f"{result.measure} against time: models that no other beats in both",

@@ -194,7 +194,7 @@ class _Timer:
         sets = [self._rows[number * batch : (number + 1) * batch] for number in numbers]
         for rows in sets[:3]:
             one.score(rows)
-        with _no_garbage_collection():
+        with no_garbage_collection():
             warm = self._time(one.score, sets, None, self._budget)
             cold_budget = Budget(self._budget.calls, 0.0, self._budget.most_seconds)
             cold = self._time(one.score, sets, self._evict, cold_budget)
@@ -235,7 +235,7 @@ class Evictor:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """As timeit does it: a collection would land in some call by chance."""
     was_on = gc.isenabled()
     gc.disable()

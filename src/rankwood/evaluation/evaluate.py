@@ -16,7 +16,13 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.per_query import mean, per_query
-from rankwood.evaluation.significance import bootstrap_interval, paired_t_test, randomisation_test, wilcoxon_test
+from rankwood.evaluation.significance import (
+    BootstrapInterval,
+    bootstrap_interval,
+    paired_t_test,
+    randomisation_test,
+    wilcoxon_test,
+)
 from rankwood.rows import column_order
 
 DEFAULT_MEASURES = ("nDCG@10",)
@@ -166,6 +172,27 @@ def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed:
         p_wilcoxon=wilcoxon_test(a, b).p_value,
         p_t=paired_t_test(a, b).p_value,
     )
+
+
+def mean_interval(
+    evaluation: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
+) -> BootstrapInterval:
+    """95 % interval of the mean of a measure, queries drawn with replacement.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> interval = mean_interval(rw.evaluate([1, 2, 2, 1], data, "RR"), "RR")
+    >>> interval.low, interval.high
+    (0.5, 1.0)
+    """
+    values = _weighted(evaluation.per_query[measure], evaluation.query_weights)
+    return bootstrap_interval(np.zeros_like(values), values, seed=seed, n_threads=n_threads)
+
+
+def randomisation_p(first: Evaluation, second: Evaluation, measure: str, *, n_threads: int | None = None) -> float:
+    """p-value of the randomisation test alone, as in `compare_values`: for many pairs of models."""
+    a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
+    return randomisation_test(a, b, n_threads=n_threads).p_value
 
 
 def _same(weights: FloatArray | None, others: FloatArray | None) -> bool:

@@ -22,7 +22,7 @@ from rankwood.learners.callbacks import NO_VALIDATION_DATA, Callback, early_stop
 from rankwood.learners.checkpoint import Checkpoint
 from rankwood.learners.inputs import Rows, evaluation_data, training_data
 from rankwood.learners.parameters import checked_parameters
-from rankwood.learners.ranker import Ranker, as_list
+from rankwood.learners.ranker import Ranker, as_list, curves_note
 from rankwood.learners.tasks import Regression, Task
 from rankwood.learners.updates import Plain, Update
 from rankwood.learners.watch import Measures
@@ -182,9 +182,10 @@ class BoostedRanker(Ranker):
                 f"or is min_docs_per_leaf={self.min_docs_per_leaf} too many for this data?",
                 stacklevel=3,
             )
-        notes = self._notes(seed)
+        notes = self._notes(seed) | curves_note(history)
         if start is not None:
-            notes["init_model"] = {name: note for name, note in start.metadata.items() if name != ordinal.NOTE}
+            not_kept = (ordinal.NOTE, "learning_curves")
+            notes["init_model"] = {name: note for name, note in start.metadata.items() if name not in not_kept}
         self.ensemble_ = result.ensemble.with_metadata(**notes)
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score

@@ -26,7 +26,7 @@ from rankwood.learners.forest import Forest, grow_forest
 from rankwood.learners.inputs import Rows, evaluation_data, something_to_learn_from
 from rankwood.learners.ordinal import GradesMixin
 from rankwood.learners.parameters import checked_parameters
-from rankwood.learners.ranker import Ranker, as_list
+from rankwood.learners.ranker import Ranker, as_list, curves_note
 from rankwood.learners.task_grower import TaskGrower, out_of_bag_scores
 from rankwood.learners.tasks import Ordinal, Regression, Task
 from rankwood.learners.watch import Measures
@@ -169,7 +169,7 @@ class RandomForest(GradesMixin, Ranker):
                 "are samples too small, or do max_depth, n_leaves, min_docs_per_leaf or min_gain forbid it?",
                 stacklevel=3,
             )
-        self.ensemble_ = result.ensemble.with_metadata(**self._notes(seed))
+        self.ensemble_ = result.ensemble.with_metadata(**self._notes(seed), **curves_note(history))
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score
         self.evals_result_ = history

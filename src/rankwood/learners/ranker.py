@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if name not in unimportant and not name.endswith("__n_jobs")
         }
         return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
+
+
+def curves_note(history: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, Any]:
+    """Learning curves as the model remembers them: six digits, and null for what is no finite number.
+
+    >>> curves_note({"valid": {"nDCG@10": [0.12345678, float("nan")]}})
+    {'learning_curves': {'valid': {'nDCG@10': [0.123457, None]}}}
+    """
+    curves = {
+        name: {
+            measure: [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
+            for measure, values in by_measure.items()
+        }
+        for name, by_measure in history.items()
+    }
+    return {"learning_curves": curves} if curves else {}
 
 
 def as_list(measures: Any) -> list[Any]:

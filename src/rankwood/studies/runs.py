@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankwood.environment import environment as environment
 from rankwood.errors import RankwoodError
 
 Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
@@ -115,33 +116,6 @@ def run_all(
     if on_run is not None:
         on_run(len(configs), len(configs))
     return results
-
-
-def environment(n_threads: int | None = None) -> dict[str, Any]:
-    """What a result was made with: versions, machine, threads. Results do not depend on it, times do."""
-    import platform
-
-    import numpy
-    import scipy
-    import sklearn
-
-    from rankwood._version import __version__
-    from rankwood.isa import active_isa
-    from rankwood.machine import cpu_name
-    from rankwood.threads import resolve_threads
-
-    return {
-        "rankwood": __version__,
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "system": f"{platform.system()} {platform.release()}",
-        "cpu": cpu_name(),
-        "cpus": os.cpu_count(),
-        "instruction_set": active_isa(),
-        "threads": resolve_threads(n_threads),
-    }
 
 
 @contextlib.contextmanager

@@ -1,0 +1,50 @@
+"""Figures for papers: each drawn once with matplotlib, and written as PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankwood.atomic import atomic_write
+from rankwood.errors import RankwoodError
+
+NO_FIGURES = "figures need matplotlib: install it with pip install 'rankwood[report]'"
+Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: the name of its files, a caption, its size in inches, and how it is drawn."""
+
+    name: str
+    caption: str
+    draw: Draw
+    size: tuple[float, float] = (9.0, 4.0)
+
+
+def check_figures() -> None:
+    """Refuse work whose figures could not be drawn in the end."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise RankwoodError(NO_FIGURES) from None
+
+
+def write_figure(figure: Figure, folder: Path) -> list[Path]:
+    """Draw a figure, and write it into `folder` as PNG and SVG; their paths."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure as Canvas
+    except ModuleNotFoundError:
+        raise RankwoodError(NO_FIGURES) from None
+    canvas = Canvas(figsize=figure.size, dpi=150, layout="constrained")
+    figure.draw(canvas)
+    paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
+    with atomic_write(paths[0]) as file:
+        FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
+    with atomic_write(paths[1]) as file:
+        FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
+    return paths

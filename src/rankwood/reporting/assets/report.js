@@ -1,0 +1,1 @@
+document.getElementById("report").textContent = JSON.parse(document.getElementById("report-data").textContent).summary.join(" ");

@@ -1,0 +1,186 @@
+"""The page: one HTML file with its style, its script and its numbers inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from rankwood.reporting.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, ReportFacts
+from rankwood.reporting.summary import summarise
+
+SCRIPTS = ("charts.js", "tables.js", "sections.js", "report.js")  # in this order
+TOP_FEATURES = 20  # that some model uses most
+DIGITS = 6  # that count of a number
+
+
+def render_page(facts: ReportFacts) -> str:
+    """The whole file as text.
+
+    Texts of the user stand in two places: the title, escaped, and JSON without `<`, which the script puts into text
+    nodes. The content security policy lets run nothing but our script, and load nothing.
+    """
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {
+        "title": html.escape(facts.title),
+        "script_hash": f"sha256-{digest}",
+        "style": _asset("report.css"),
+        "script": script,
+        "data": to_json(page_data(facts)),
+    }
+    page = _asset("report.html")
+    pieces = page.split("{{")  # once through, so that what is filled in is not filled in again
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name.strip()], rest]
+    return "".join(filled)
+
+
+def to_json(value: Any) -> str:
+    """JSON that may stand inside a script element; what is no finite number becomes null.
+
+    >>> to_json({"name": "</script>", "value": [float("nan"), 0.123456789]})
+    '{"name":"\\\\u003c/script\\\\u003e","value":[null,0.123457]}'
+    """
+    text = json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))  # ASCII: no odd line ends
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def page_data(facts: ReportFacts) -> dict[str, Any]:
+    """What the script draws from. Lists by measure and by model are in the order of `measures` and `models`."""
+    queries: dict[str, int] = {}  # ids that are shown, numbered
+    pairs = [_pair(pair, facts.measures, queries) for pair in facts.pairs]
+    return {
+        "title": facts.title,
+        "made": facts.made,
+        "summary": summarise(facts),
+        "data": facts.data,
+        "measures": facts.measures,
+        "convention": facts.convention,
+        "baseline": facts.baseline,
+        "alpha": ALPHA,
+        "models": [_model(model, facts.measures) for model in facts.models],
+        "pairs": pairs,
+        "queries": list(queries),
+        "features": _features(facts),
+        "depthBins": _bins(facts.depth_bins),
+        "leafBins": _bins(facts.leaf_bins),
+        "settings": _settings(facts.models),
+        "environment": {str(name): str(value) for name, value in facts.environment.items()},
+    }
+
+
+def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
+    anatomy = model.anatomy
+    found = [model.difference.get(measure) for measure in measures]
+    return {
+        "name": model.name,
+        "trees": model.n_trees,
+        "nodes": model.n_nodes,
+        "leaves": model.n_leaves,
+        "depth": model.mean_depth,
+        "maxDepth": model.max_depth,
+        "path": model.path_length,
+        "featuresUsed": model.n_features_used,
+        "bytes": model.n_bytes,
+        "quality": [_estimate(model.quality[measure]) for measure in measures],
+        "difference": [None if one is None else [*_estimate(one), one.p, one.p_holm] for one in found],
+        "us": _estimate(model.timing.us_per_doc),
+        "engine": model.timing.engine,
+        "calls": model.timing.n_calls,
+        "batch": model.timing.batch,
+        "speedUp": model.speed_up,
+        "depths": anatomy.depths,
+        "leafCounts": anatomy.leaves,
+        "treeNumbers": anatomy.trees,
+        "weights": anatomy.weights,
+        "ranges": anatomy.ranges,
+        "curves": {
+            name: {measure: [curve.iterations, curve.values] for measure, curve in by_measure.items()}
+            for name, by_measure in model.curves.items()
+        },
+    }
+
+
+def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[str, Any]:
+    def place(query: str) -> int:
+        return queries.setdefault(query, len(queries))
+
+    def extreme(one: Extreme) -> list[Any]:
+        return [place(one.query), one.n_docs, one.labels, one.first, one.second, one.first_ranking, one.second_ranking]
+
+    return {
+        "a": pair.first,
+        "b": pair.second,
+        "m": list(measures).index(pair.measure),
+        "wins": pair.wins,
+        "ties": pair.ties,
+        "losses": pair.losses,
+        "difference": pair.difference,
+        "p": pair.p,
+        "holm": pair.p_holm,
+        "d": [round(value, 4) for value in pair.differences],
+        "q": [place(query) for query in pair.queries],
+        "worst": [extreme(one) for one in pair.worst],
+        "best": [extreme(one) for one in pair.best],
+    }
+
+
+def _features(facts: ReportFacts) -> list[dict[str, Any]]:
+    """The features that some model uses most, by its splits or its gain."""
+    shares = [model.anatomy.splits for model in facts.models]
+    gains = [model.anatomy.gains for model in facts.models]
+    most = [
+        max((one[column] for one in (*shares, *gains) if one is not None), default=0.0)
+        for column in range(len(facts.features))
+    ]
+    order = sorted(range(len(most)), key=lambda column: -most[column])[:TOP_FEATURES]
+    return [
+        {
+            "name": facts.features[column],
+            "splits": [one[column] for one in shares],
+            "gain": [None if one is None else one[column] for one in gains],
+        }
+        for column in order
+        if most[column] > 0
+    ]
+
+
+def _settings(models: Sequence[ModelFacts]) -> list[list[Any]]:
+    """Rows of a table: name of the setting, and its value in every model, None where a model has it not."""
+    names = list(dict.fromkeys(name for model in models for name in model.settings))
+    return [[name, [model.settings.get(name) for model in models]] for name in names]
+
+
+def _bins(bins: Bins) -> list[int]:
+    return [bins.first, bins.width]
+
+
+def _estimate(one: Estimate) -> list[float | None]:
+    return [one.value, one.low, one.high]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return _rounded(value) if math.isfinite(value) else None
+    return value
+
+
+def _rounded(value: float) -> float | int:
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def _asset(name: str) -> str:
+    return (files("rankwood.reporting") / "assets" / name).read_text(encoding="utf-8")
