@@ -6,11 +6,13 @@ Names are imported on first use, so that `import rankwood` costs little more tha
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from rankwood._version import __version__
 
+TYPE_CHECKING = False  # typing's own costs as much as all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from rankwood.data.binning import BinnedDataset as BinnedDataset
     from rankwood.data.dataset import Dataset as Dataset
     from rankwood.data.files import read_data as read_data

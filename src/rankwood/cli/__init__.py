@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
+from rankwood import startup
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
@@ -26,8 +27,21 @@ from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
 
+
+class Commands(typer.core.TyperGroup):
+    """The commands; those that Ctrl-C leaves without a word say one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        startup.ready()
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            fail("interrupted", 130)
+
+
 app = typer.Typer(
     name="rankwood",
+    cls=Commands,
     help="Tree rankers that are small, fast and provably as good.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -80,13 +94,6 @@ def common(
     ] = False,
 ) -> None:
     active_isa()  # a RANKWOOD_ISA that this CPU cannot run is said before any work
-
-
-def run() -> None:
-    """The `rankwood` command as a process of its own: when a reader such as `head` has enough, it ends quietly."""
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    main()
 
 
 def main() -> None:
