@@ -13,12 +13,15 @@ from rankwood.reporting.facts import Curve
 MOST_POINTS = 600  # of a curve
 LONGEST = 80  # characters of a setting
 CURVES = "learning_curves"  # in a model's metadata
+PRUNED = ("cleaver", "grow_and_prune")  # notes of models whose curve is that of another model, before pruning
 NOT_SETTINGS = (CURVES, "ordinal", "checkpoint")  # notes for programs
 
 
 def curves_of(given: Any, model: Ensemble) -> dict[str, dict[str, Curve]]:
     """Learning curves: `given` by hand or the learner's own (`evals_result_`), else those in the model's metadata."""
-    found = given if given is not None else model.metadata.get(CURVES)
+    found = given
+    if found is None and not any(note in model.metadata for note in PRUNED):
+        found = model.metadata.get(CURVES)
     if not isinstance(found, Mapping):
         return {}
     curves: dict[str, dict[str, Curve]] = {}

@@ -12,10 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 from rankwood.reporting.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, ReportFacts
-from rankwood.reporting.summary import summarise
+from rankwood.reporting.summary import headline_numbers, summarise
 
 SCRIPTS = ("charts.js", "tables.js", "sections.js", "report.js")  # in this order
-TOP_FEATURES = 20  # that some model uses most
+TOP_FEATURES = 15  # that some model uses most
 DIGITS = 6  # that count of a number
 
 
@@ -61,6 +61,7 @@ def page_data(facts: ReportFacts) -> dict[str, Any]:
         "title": facts.title,
         "made": facts.made,
         "summary": summarise(facts),
+        "tiles": headline_numbers(facts),
         "data": facts.data,
         "measures": facts.measures,
         "convention": facts.convention,

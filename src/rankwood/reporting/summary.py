@@ -9,14 +9,40 @@ def summarise(facts: ReportFacts) -> list[str]:
     """The headline, and what else one should know of it; by the first measure."""
     if len(facts.models) == 1:
         return [_alone(facts)]
-    smaller = [model for model in facts.models if model.n_leaves < facts.base.n_leaves]
-    kept = [model for model in smaller if not _is_worse(facts, model)]
-    sentences = [_headline(facts, min(kept, key=lambda m: m.n_leaves)) if kept else _none_kept(facts, smaller)]
+    kept = smallest_as_good(facts)
+    sentences = [_none_kept(facts) if kept is None else _headline(facts, kept)]
     better = [m for m in facts.models if m is not facts.base and _is_better(facts, m)]
     if better:
         best = max(better, key=lambda m: m.quality[facts.measures[0]].value)
         sentences.append(f"{best.name} is significantly better than {facts.base.name}: {_difference(facts, best)}.")
     return sentences
+
+
+def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
+    """The numbers of the headline, each with what it is."""
+    measure, base = facts.measures[0], facts.base
+    model = smallest_as_good(facts)
+    if model is None:
+        return [
+            (f"{base.quality[measure].value:.4f}", f"{measure} of {base.name}"),
+            (f"{number(base.timing.us_per_doc.value)} µs", "per document"),
+            (f"{base.n_trees:,}", "trees"),
+            (f"{base.n_leaves:,}", "leaves"),
+        ]
+    speed = "–" if model.speed_up is None else f"{model.speed_up:.1f}×"
+    return [
+        (f"{100 * model.n_leaves / base.n_leaves:.0f} %", f"of the leaves: {model.n_leaves:,} of {base.n_leaves:,}"),
+        (speed, f"as fast: {number(model.timing.us_per_doc.value)} µs per document"),
+        (signed(model.difference[measure].value), f"{measure}, difference from {base.name}"),
+        (f"{model.n_trees:,}", f"trees, of {base.n_trees:,}"),
+    ]
+
+
+def smallest_as_good(facts: ReportFacts) -> ModelFacts | None:
+    """The model with the fewest leaves that is smaller than the baseline and not significantly worse, if any."""
+    smaller = [model for model in facts.models if model.n_leaves < facts.base.n_leaves]
+    kept = [model for model in smaller if not _is_worse(facts, model)]
+    return min(kept, key=lambda model: model.n_leaves, default=None)
 
 
 def _alone(facts: ReportFacts) -> str:
@@ -43,8 +69,8 @@ def _headline(facts: ReportFacts, model: ModelFacts) -> str:
     )
 
 
-def _none_kept(facts: ReportFacts, smaller: list[ModelFacts]) -> str:
-    if not smaller:
+def _none_kept(facts: ReportFacts) -> str:
+    if all(model.n_leaves >= facts.base.n_leaves for model in facts.models):
         return f"No model is smaller than {facts.base.name}, which has {facts.base.n_leaves:,} leaves."
     return f"Every model that is smaller than {facts.base.name} is significantly worse by {facts.measures[0]}."
 
@@ -56,7 +82,7 @@ def _difference(facts: ReportFacts, model: ModelFacts) -> str:
     if found.low is None or found.high is None:
         return f"{text}, too few queries for a test"
     inner = f"difference {signed(found.value)}, 95 % interval {signed(found.low)} to {signed(found.high)}"
-    return f"{text} ({inner}, p = {p_text(found.p_holm)})"
+    return f"{text} ({inner}, corrected p = {p_text(found.p_holm)})"
 
 
 def _is_worse(facts: ReportFacts, model: ModelFacts) -> bool:
