@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
 import re
 import shlex
@@ -90,7 +91,8 @@ def test_what_to_try_next_works(run_demo, rankwood, tmp_path):
     outcome = run_demo("--out", "a folder")
     commands = [shlex.split(line) for line in outcome.out.splitlines() if line.startswith("  rankwood ")]
     assert [command[1] for command in commands] == ["evaluate", "inspect", "bench", "convert", "verify"]
-    for _, *arguments in commands:
+    for _, *words in commands:
+        arguments = [found for word in words for found in (sorted(glob.glob(word)) if "*" in word else [word])]
         if arguments[0] == "bench":
             arguments += ["--engine", "auto", "--repeats", "6"]  # the same, sooner
         done = rankwood(*arguments)

@@ -33,7 +33,7 @@ def arguments(folder, out, budget=1.0):
 def test_a_front_and_a_model(rankwood, folder, tmp_path):
     outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--test", folder / "test.txt")
     assert outcome.status == 0
-    for text in ("us per doc", "chosen", "(budget 1)", "of 2 trials", "against the default LambdaMART", "convention"):
+    for text in ("us/doc", "chosen", "(budget 1)", "of 2 trials", "against the default LambdaMART", "convention"):
         assert text in outcome.out
     assert "wrote" in outcome.err
     model = rw.load_model(tmp_path / "m.rw")

@@ -42,7 +42,9 @@ class Commands(typer.core.TyperGroup):
 app = typer.Typer(
     name="rankwood",
     cls=Commands,
-    help="Tree rankers that are small, fast and provably as good.",
+    help="Tree rankers that are small, fast and provably as good.\n\n"
+    "To begin: `rankwood demo --quick` shows what it does in some seconds. Then `rankwood train` or, for a model of "
+    "LightGBM, XGBoost, CatBoost or RankLib, `rankwood prune`. Every command explains itself with --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -58,12 +58,14 @@ def demo(
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     size = QUICK if quick else FULL
+    tell(f"four rankers on synthetic data, in {out}: {'some seconds' if quick else 'about a minute'} on two cores")
     train, valid, test = _make_data(size, out, seed, threads)
     models = _train(size, train, valid, seed, threads)
     models["cleaver"] = _prune(size, models["lambdamart"], train, valid, seed, threads)
     for name, model in models.items():
         model.save(out / f"{name}.rw")
     facts = _look(models, test, out, threads)
+    tell("")
     print_result(facts)
     print_next(out)
     tell(f"took {time.monotonic() - start:.0f} s")
@@ -194,14 +196,13 @@ def _row(facts: ReportFacts, model: ModelFacts) -> list[str]:
 
 def next_commands(out: Path) -> list[str]:
     """What to try next: all of it works as it is."""
-    a_model, small, text, data = (shlex.quote(str(out / name)) for name in (
-        "lambdamart.rw", "cleaver.rw", "cleaver.txt", "test.txt"))  # fmt: skip
+    folder = shlex.quote(str(out))
     return [
-        f"rankwood evaluate {a_model} {small} --data {data} --measure ERR AP",
-        f"rankwood inspect {small} --data {data}",
-        f"rankwood bench {small} --data {data}",
-        f"rankwood convert {small} {text} --to lightgbm",
-        f"rankwood verify {small} {text}",
+        f"rankwood evaluate {folder}/*.rw --data {folder}/test.txt -m ERR",
+        f"rankwood inspect {folder}/cleaver.rw --data {folder}/test.txt",
+        f"rankwood bench {folder}/cleaver.rw --data {folder}/test.txt",
+        f"rankwood convert {folder}/cleaver.rw {folder}/lightgbm.txt",
+        f"rankwood verify {folder}/cleaver.rw {folder}/lightgbm.txt",
     ]
 
 

@@ -73,7 +73,9 @@ def tune(
     except KeyboardInterrupt:
         fail("interrupted before a model was chosen: none was written", 130)
     if result.within_budget:
-        result.ensemble.save(output)
+        files = {"train": train, "valid": valid, "test": test or []}
+        names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
+        result.ensemble.with_metadata(data=names).save(output)
     if as_json:
         print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
         raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
@@ -90,20 +92,19 @@ def tune(
 
 def _print(result: TuneResult) -> None:
     with_test = result.chosen.test is not None
-    columns = ["model", "trees", "nodes", "valid", *["test"] * with_test, "us per doc", ""]
+    columns = ["model", "trees", "valid", *["test"] * with_test, "us/doc", ""]
     rows = []
     for point in result.front:
         mark = "chosen" if result.within_budget and point.name == result.chosen.name else ""
-        mark = mark or ("over budget" if point.us_per_doc > result.budget_us else "")
+        mark = mark or ("over" if point.us_per_doc > result.budget_us else "")
         values = [f"{value:.4f}" for value in (point.valid, point.test) if value is not None]
-        rows.append(
-            [describe(point), f"{point.n_trees:,}", f"{point.n_nodes:,}", *values, number(point.us_per_doc), mark]
-        )
+        rows.append([describe(point), f"{point.n_trees:,}", *values, number(point.us_per_doc), mark])
     print_table(
         f"{result.measure} against time: models that no other beats in both",
         columns,
         rows,
-        caption=f"Times: one thread, fastest engine, {result.batch:,} documents per call, as measured here.\n"
+        caption="model: learner, shape and leaves of trees, share of trees pruned away; over: beyond the budget.\n"
+        f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, as measured here.\n"
         f"convention {result.convention.describe()}",
     )
 
@@ -114,12 +115,12 @@ def describe(point: Point) -> str:
     >>> from rankwood.tuning.points import Point
     >>> parameters = {"learner": "xdart", "shape": "balanced", "n_leaves": 31}
     >>> describe(Point(3, parameters, 0.5, "refit", 20, 600, 0.4, 1.0))
-    'xdart, balanced, 31 leaves, -50 %'
+    'xdart balanced 31 leaves -50 %'
     """
     given = point.parameters
     shape = [] if given["shape"] == "plain" else [given["shape"]]
     pruned = [f"-{point.rate:.0%}".replace("%", " %")] if point.rate else []
-    return ", ".join([given["learner"], *shape, f"{given['n_leaves']} leaves", *pruned])
+    return " ".join([given["learner"], *shape, f"{given['n_leaves']} leaves", *pruned])
 
 
 def _comparisons(result: TuneResult) -> list[str]:
