@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MEASURES = ("nDCG@10", "ERR", "AP")
 RATES = (0.4, 0.6, 0.7, 0.8)  # shares of the trees that pruning tries to take out
+PRUNING_QUERIES = 1500  # that weights are searched on, at most; models are judged by all
 BALANCE = 0.2  # of trees that are pruned while boosting
 XDART_LEARNING_RATE = 0.3
 COLUMNS = ("model", "trees", "nodes", f"{MEASURES[0]} (95 %)", "p", "us/doc", "speed-up")
@@ -39,7 +40,7 @@ class Size:
     margin: float
 
 
-FULL = Size(4500, 40, 64, n_trees=500, n_leaves=64, learning_rate=0.05, xdart_trees=150, margin=0.01)
+FULL = Size(6000, 40, 32, n_trees=400, n_leaves=64, learning_rate=0.03, xdart_trees=150, margin=0.01)
 QUICK = Size(600, 40, 32, n_trees=200, n_leaves=32, learning_rate=0.1, xdart_trees=40, margin=0.03)
 
 
@@ -128,6 +129,7 @@ def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: in
             rates=RATES,
             accept="non-inferior",
             margin=size.margin,
+            max_queries=PRUNING_QUERIES,
             measure_speed=False,
             seed=seed,
             n_threads=threads,
