@@ -189,10 +189,20 @@ def mean_interval(
     return bootstrap_interval(np.zeros_like(values), values, seed=seed, n_threads=n_threads)
 
 
-def randomisation_p(first: Evaluation, second: Evaluation, measure: str, *, n_threads: int | None = None) -> float:
+def difference_interval(
+    first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
+) -> BootstrapInterval:
+    """The mean difference and its 95 % interval alone, as in `compare_values`: for many models."""
+    a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
+    return bootstrap_interval(a, b, seed=seed, n_threads=n_threads)
+
+
+def randomisation_p(
+    first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
+) -> float:
     """p-value of the randomisation test alone, as in `compare_values`: for many pairs of models."""
     a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
-    return randomisation_test(a, b, n_threads=n_threads).p_value
+    return randomisation_test(a, b, seed=seed, n_threads=n_threads).p_value
 
 
 def _same(weights: FloatArray | None, others: FloatArray | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ def report_figures(facts: ReportFacts) -> list[Figure]:
     figures = [
         Figure(
             "tradeoff",
-            "Quality against latency; bars are 95 % intervals, the line is the Pareto front",
+            "Quality against latency: 95 % intervals, Pareto front",
             partial(_draw_tradeoff, facts),
             (max(6.0, 4.6 * n_measures), 4.4 + 0.12 * n_models),
         )
@@ -54,7 +55,12 @@ def report_figures(facts: ReportFacts) -> list[Figure]:
         )
         size = (3.0 + 0.95 * n_models, 1.9 + 0.6 * n_models)
         figures.append(Figure("significance", "p-values of all pairs", partial(_draw_significance, facts), size))
-    return figures
+    return [replace(figure, draw=partial(_draw_titled, figure)) for figure in figures]
+
+
+def _draw_titled(figure: Figure, canvas: Any) -> None:
+    figure.draw(canvas)
+    canvas.suptitle(figure.caption, fontsize=10)
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -212,10 +218,9 @@ def _draw_features(facts: ReportFacts, figure: Any) -> None:
     top = np.argsort(-shares.mean(axis=0), kind="stable")[:TOP_FEATURES]
     shown = 100 * shares[:, top].T
     ax = figure.subplots()
-    image = ax.imshow(shown, cmap="Blues", aspect="auto", vmin=0.0)
+    image = ax.imshow(shown, cmap="Blues", aspect="auto", vmin=0.0, vmax=1.5 * max(float(shown.max()), 1e-9))
     for (row, column), value in np.ndenumerate(shown):
-        dark = value > 0.6 * max(float(shown.max()), 1e-9)
-        ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8, color="white" if dark else "black")
+        ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8)
     _label_matrix(ax, [_name(facts.features[f]) for f in top], [_name(m.name, 16) for m in facts.models])
     figure.colorbar(image, ax=ax, label="share of splits, %", shrink=0.8)
 

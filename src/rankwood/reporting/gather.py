@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,12 @@ from rankwood.ensemble import Ensemble
 from rankwood.environment import environment
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluate import Evaluation, aligned_features, compare_values, evaluate, mean_interval
+from rankwood.evaluation.evaluate import Evaluation, aligned_features, difference_interval, evaluate, mean_interval
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.formats.registry import load_model, widen
 from rankwood.model_file import model_bytes
 from rankwood.reporting.anatomy import describe_anatomy, shared_bins
-from rankwood.reporting.facts import Difference, Estimate, ModelFacts, ReportFacts, Timing
+from rankwood.reporting.facts import Difference, Estimate, ModelFacts, Pair, ReportFacts, Timing
 from rankwood.reporting.latency import BUDGET, time_models
 from rankwood.reporting.notes import curves_of, settings_of
 from rankwood.reporting.pairs import compare_pairs, corrected
@@ -73,7 +73,6 @@ def gather(
     for one in subjects:
         evaluations.append(one.evaluate(data, names, convention, n_threads))
         steps.advance(f"evaluating {one.name}")
-    differences = _differences(evaluations, base, names, steps)
     timings = steps.timing([(one.model, one.X) for one in subjects], engine, budget)
     pairs = compare_pairs(
         evaluations,
@@ -83,6 +82,7 @@ def gather(
         n_threads=n_threads,
         on_pair=lambda: steps.advance("comparing"),
     )
+    differences = _differences(evaluations, base, names, pairs, steps, n_threads)
     topologies = [one.model.topology() for one in subjects]
     depth_bins = shared_bins([topology.depths for topology in topologies])
     leaf_bins = shared_bins([topology.leaves for topology in topologies])
@@ -192,27 +192,35 @@ def _baseline_number(names: list[str], baseline: str | None) -> int:
 
 
 def _differences(
-    evaluations: list[Evaluation], base: int, measures: list[str], steps: _Steps
+    evaluations: list[Evaluation],
+    base: int,
+    measures: list[str],
+    pairs: Sequence[Pair],
+    steps: _Steps,
+    n_threads: int | None,
 ) -> list[dict[str, Difference]]:
     """Differences from the baseline, by model and measure; p-values are corrected for all of them together."""
+    p_of = {(pair.first, pair.second, pair.measure): pair.p for pair in pairs}
     found: list[tuple[int, str, Difference]] = []
     for number, evaluation in enumerate(evaluations):
         for measure in measures if number != base else ():
-            found.append((number, measure, _difference(evaluations[base], evaluation, measure)))
+            p = p_of[min(number, base), max(number, base), measure]  # two-sided: the order does not matter
+            found.append((number, measure, _difference(evaluations[base], evaluation, measure, p, n_threads)))
         steps.advance("comparing with the baseline")
     adjusted = corrected([difference.p for _, _, difference in found])
     by_model: list[dict[str, Difference]] = [{} for _ in evaluations]
     for (number, measure, one), p_holm in zip(found, adjusted, strict=True):
-        by_model[number][measure] = Difference(one.value, one.low, one.high, one.p, p_holm)
+        by_model[number][measure] = replace(one, p_holm=p_holm)
     return by_model
 
 
-def _difference(base: Evaluation, other: Evaluation, measure: str) -> Difference:
-    try:
-        found = compare_values(base, other, measure)
-    except DataError:  # fewer than two queries with a value
+def _difference(
+    base: Evaluation, other: Evaluation, measure: str, p: float | None, n_threads: int | None
+) -> Difference:
+    if p is None:  # fewer than two queries with a value
         return Difference(other[measure] - base[measure])
-    return Difference(found.difference, *found.interval, found.p_randomisation)
+    found = difference_interval(base, other, measure, n_threads=n_threads)
+    return Difference(found.mean_difference, found.low, found.high, p)
 
 
 def _estimate(evaluation: Evaluation, measure: str, n_threads: int | None) -> Estimate:

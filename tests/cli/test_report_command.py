@@ -1,0 +1,59 @@
+"""`rankwood report`."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import rankwood as rw
+
+
+def names_in(path) -> list[str]:
+    text = re.search(r'id="report-data">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)[1]
+    return [model["name"] for model in json.loads(text)["models"]]
+
+
+def test_report_writes_a_page_and_says_so(rankwood, models, data_file, tmp_path):
+    page = tmp_path / "report.html"
+    outcome = rankwood(
+        "report", *models, "--data", data_file, "-o", page, "-m", "AP", "nDCG@5", "--title", "Two models"
+    )
+    assert (outcome.status, outcome.out) == (0, "")
+    assert re.fullmatch(rf"wrote {page} \([\d,]+ kB\); open it in a browser\n", outcome.err)
+    assert names_in(page) == ["one.rw", "two.rw"]
+    assert "<title>Two models</title>" in page.read_text(encoding="utf-8")
+
+
+def test_models_of_the_same_name_get_different_ones(rankwood, models, data_file, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    rw.load_model(models[0]).save(other / "one.rw")
+    page = tmp_path / "report.html"
+    arguments = ["report", models[0], other / "one.rw", models[0], "--data", data_file, "-o", page, "-m", "AP"]
+    assert rankwood(*arguments, "--baseline", other / "one.rw").status == 0
+    assert len(set(names_in(page))) == 3
+
+
+def test_figures_are_written(rankwood, models, data_file, tmp_path, monkeypatch):
+    drawn = lambda figure, folder: [folder / f"{figure.name}.png"]  # noqa: E731  drawing takes a while
+    monkeypatch.setattr("rankwood.reporting.write.write_figure", drawn)
+    arguments = ["report", *models, "--data", data_file, "-o", tmp_path / "r.html", "-m", "AP"]
+    outcome = rankwood(*arguments, "--figures", tmp_path / "figures", "--engine", "reference", "--threads", 1)
+    assert outcome.status == 0
+    assert f"and 6 figures into {tmp_path / 'figures'}" in outcome.err
+
+
+def test_what_is_wrong_is_one_sentence(rankwood, models, data_file, tmp_path):
+    page = tmp_path / "report.html"
+    wrong = {
+        "there is no model 'nobody' to compare with; there are one.rw": ["-o", page, "--baseline", "nobody"],
+        "there is no engine 'warp'": ["-o", page, "--engine", "warp"],
+        "nowhere": ["-o", tmp_path / "nowhere" / "report.html"],
+        "bogus": ["-o", page, "--measure", "bogus"],
+    }
+    for message, arguments in wrong.items():
+        outcome = rankwood("report", models[0], "--data", data_file, *arguments)
+        assert outcome.status == 2
+        assert message in outcome.err
+        assert outcome.err.count("\n") == 1
+    assert not page.exists()
