@@ -190,7 +190,7 @@ def _row(facts: ReportFacts, model: ModelFacts) -> list[str]:
         f"{model.n_trees:,}",
         f"{model.n_nodes:,}",
         f"{quality.value:.4f}{interval}",
-        "" if difference is None else p_text(difference.p_holm).replace(" ", ""),
+        "" if difference is None else p_text(difference.p_holm).replace("< 0.", "<."),
         number(model.timing.us_per_doc.value),
         "" if model.speed_up is None else f"{model.speed_up:.1f}x",
     ]
