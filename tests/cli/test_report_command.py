@@ -57,3 +57,9 @@ def test_what_is_wrong_is_one_sentence(rankwood, models, data_file, tmp_path):
         assert message in outcome.err
         assert outcome.err.count("\n") == 1
     assert not page.exists()
+
+
+def test_inspect_leaves_learning_curves_to_the_report(rankwood, data, tmp_path):
+    rw.MART(n_trees=2, n_leaves=4).fit(data, valid=data).ensemble_.save(tmp_path / "model.rw")
+    assert "learning curves" not in rankwood("inspect", tmp_path / "model.rw").out
+    assert "learning_curves" in rankwood("inspect", tmp_path / "model.rw", "--json").out

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
 import rankwood as rw
+from rankwood.reporting.facts import Estimate, Timing
 from rankwood.reporting.gather import gather
 from rankwood.reporting.page import render_page
 from reporting.conftest import QUICK
@@ -45,8 +47,13 @@ def chromium():
 @pytest.fixture(scope="session")
 def report(models, data, tmp_path_factory):
     named = {"large": models["large"], "small": models["small"], NASTY: models["stump"]}
+    facts = gather(named, data, budget=QUICK, title=NASTY)
+    timed = [
+        replace(model, timing=Timing(Estimate(us, 0.9 * us, 1.1 * us), "bitslice", 20, 900))  # points stay apart
+        for model, us in zip(facts.models, (1.0, 0.4, 0.1), strict=True)
+    ]
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_page(gather(named, data, budget=QUICK, title=NASTY)), encoding="utf-8")
+    path.write_text(render_page(replace(facts, models=timed)), encoding="utf-8")
     return path
 
 
@@ -197,6 +204,14 @@ def test_light_and_dark_follow_the_system_and_the_button(opened):
     assert background(dark) == "rgb(246, 247, 249)"
     light.emulate_media(color_scheme="dark")
     assert background(light) == "rgb(17, 21, 26)"
+
+
+def test_paper_is_light_and_wide_enough(opened):
+    page = opened(color_scheme="dark", viewport={"width": 720, "height": 1000})
+    page.emulate_media(media="print")
+    assert background(page) == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 32, 42)"
+    assert page.locator("#table-models").evaluate("table => table.getBoundingClientRect().right") <= 720
 
 
 @pytest.mark.parametrize("width", [390, 768, 1200])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -114,16 +113,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
 
 def curves_note(history: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, Any]:
-    """Learning curves as the model remembers them: six digits, and null for what is no finite number.
+    """Learning curves as the model remembers them, to six digits.
 
-    >>> curves_note({"valid": {"nDCG@10": [0.12345678, float("nan")]}})
-    {'learning_curves': {'valid': {'nDCG@10': [0.123457, None]}}}
+    >>> curves_note({"valid": {"nDCG@10": [0.12345678]}})
+    {'learning_curves': {'valid': {'nDCG@10': [0.123457]}}}
     """
     curves = {
-        name: {
-            measure: [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
-            for measure, values in by_measure.items()
-        }
+        name: {measure: [float(f"{value:.6g}") for value in values] for measure, values in by_measure.items()}
         for name, by_measure in history.items()
     }
     return {"learning_curves": curves} if curves else {}

@@ -15,10 +15,10 @@ from rankwood.reporting.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, Re
 from rankwood.reporting.summary import p_text
 
 # As on the page: Okabe and Ito's colours, darkened for contrast, and a marker of its own for every model.
-COLOURS = ("#0072b2", "#c44e00", "#00805e", "#b0508a", "#9a6a00", "#1f7fb5", "#5b5b66", "#7a5195")
+COLOURS = ("#0072b2", "#c44e00", "#00805e", "#b0508a", "#9a6a00", "#1a76a8", "#5b5b66", "#7a5195")
 MARKERS = ("o", "s", "^", "D", "v", "*", "P", "X")
 DASHES = ("-", "--", ":", "-.")
-BETTER, WORSE, GREY = "#0a63a5", "#b8470b", "#55606d"
+BETTER, WORSE, GREY = "#0a63a5", "#ad420a", "#55606d"
 LONGEST_NAME = 28
 MOST_PANELS = 9  # pairs of one figure
 TOP_FEATURES = 15

@@ -14,7 +14,9 @@ from typing import Any
 from rankwood.reporting.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, ReportFacts
 from rankwood.reporting.summary import headline_numbers, summarise
 
-SCRIPTS = ("charts.js", "tables.js", "sections.js", "report.js")  # in this order
+# In this order. A section is a function that fills a place, and returns one that fills it again after a choice.
+SECTIONS = ("models", "tradeoff", "curves", "anatomy", "queries", "significance", "settings")
+SCRIPTS = tuple(f"{name}.js" for name in ("charts", "tables", "common", *SECTIONS, "report"))
 TOP_FEATURES = 15  # that some model uses most
 DIGITS = 6  # that count of a number
 

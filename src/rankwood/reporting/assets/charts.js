@@ -214,7 +214,7 @@ function histogramRows(place, rows, { first, width: step, xTitle, label, unit })
   if (!rows.length) return empty(place, "No model is chosen.");
   const width = Math.max(260, place.clientWidth || 500);
   const n = Math.max(...rows.map((row) => row.counts.length), 1);
-  const row = 40, left = Math.min(130, width * 0.32), right = 8, foot = 42;
+  const row = 40, left = Math.min(140, width * 0.34), right = 8, foot = 42;
   const height = rows.length * row + foot;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": label });
   const cell = (width - left - right) / n;
@@ -222,7 +222,7 @@ function histogramRows(place, rows, { first, width: step, xTitle, label, unit })
   rows.forEach((one, r) => {
     const base = (r + 1) * row - 4, total = one.counts.reduce((a, b) => a + b, 0) || 1, most = Math.max(...one.counts, 1);
     svg.append(draw("line", { class: "grid-line", x1: left, x2: width - right, y1: base, y2: base }),
-      draw("text", { class: "name", x: 0, y: base - 8 }, short(one.name, Math.floor(left / 8))));
+      draw("text", { class: "name", x: 0, y: base - 8 }, short(one.name, Math.floor(left / 9.2))));
     one.counts.forEach((count, k) => {
       if (!count) return;
       const tall = Math.max(1.5, (row - 12) * count / most);
