@@ -7,7 +7,8 @@ const COLOURS = 8;
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (typeof value === "function") element.addEventListener(name, value);
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+    else if (value !== null && value !== undefined && value !== false)
+      element.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children.flat()) {
     if (child !== null && child !== undefined) element.append(child);
@@ -26,12 +27,12 @@ function three(value) {
   return minus(value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
 }
 const minus = (text) => text.replace("-", "−");
-const whole = (value) => value === null ? "–" : value.toLocaleString("en-US");
-const four = (value) => value === null || value === undefined ? "–" : minus(value.toFixed(4));
-const signed = (value) => value === null || value === undefined ? "–" : (value > 0 ? "+" : "") + four(value);
-const percent = (share) => share === null || share === undefined ? "–" : (100 * share).toFixed(1) + " %";
-const pText = (p) => p === null || p === undefined ? "–" : p < 0.001 ? "< 0.001" : p.toFixed(3);
-const bytes = (n) => n >= 1e6 ? (n / 1e6).toFixed(1) + " MB" : n >= 1e3 ? (n / 1e3).toFixed(1) + " kB" : n + " B";
+const whole = (value) => (value === null ? "–" : value.toLocaleString("en-US"));
+const four = (value) => (value === null || value === undefined ? "–" : minus(value.toFixed(4)));
+const signed = (value) => (value === null || value === undefined ? "–" : (value > 0 ? "+" : "") + four(value));
+const percent = (share) => (share === null || share === undefined ? "–" : (100 * share).toFixed(1) + " %");
+const pText = (p) => (p === null || p === undefined ? "–" : p < 0.001 ? "< 0.001" : p.toFixed(3));
+const bytes = (n) => (n >= 1e6 ? (n / 1e6).toFixed(1) + " MB" : n >= 1e3 ? (n / 1e3).toFixed(1) + " kB" : n + " B");
 function short(text, most) {
   if (text.length <= most) return text;
   const head = Math.ceil((most - 1) / 2);
@@ -44,58 +45,77 @@ function roundTicks(low, high, count) {
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
   const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999) || 10);
   const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) ticks.push(Number((k * step).toPrecision(12)));
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++)
+    ticks.push(Number((k * step).toPrecision(12)));
   return { ticks, step };
 }
 function tickText(step) {
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  return (value) => minus(value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
+  return (value) =>
+    minus(value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
 }
 
 function scale(kind, low, high, from, to, count) {
   if (!(high > low)) {
     const pad = Math.abs(low) * 0.1 || 1;
-    low -= pad; high += pad;
+    low -= pad;
+    high += pad;
   }
   if (kind === "log") {
-    const a = Math.log(low), b = Math.log(high);
-    const at = (value) => from + (to - from) * (Math.log(value) - a) / (b - a);
+    const a = Math.log(low),
+      b = Math.log(high);
+    const at = (value) => from + ((to - from) * (Math.log(value) - a)) / (b - a);
     let ticks = [];
     const decades = Math.log10(high / low);
     for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k++)
       for (const factor of decades > 3 ? [1] : [1, 2, 5]) ticks.push(factor * Math.pow(10, k));
     ticks = ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
-    if (ticks.length >= 3) return { at, ticks, text: (value) => minus(String(Number(value.toPrecision(3)).toLocaleString("en-US", { maximumFractionDigits: 6 }))), low, high };
+    if (ticks.length >= 3)
+      return {
+        at,
+        ticks,
+        text: (value) =>
+          minus(String(Number(value.toPrecision(3)).toLocaleString("en-US", { maximumFractionDigits: 6 }))),
+        low,
+        high,
+      };
     const { ticks: plain, step } = roundTicks(low, high, count);
     return { at, ticks: plain.filter((tick) => tick > 0), text: tickText(step), low, high };
   }
   const { ticks, step } = roundTicks(low, high, count);
-  return { at: (value) => from + (to - from) * (value - low) / (high - low), ticks, text: tickText(step), low, high };
+  return { at: (value) => from + ((to - from) * (value - low)) / (high - low), ticks, text: tickText(step), low, high };
 }
 
 // A chart's paper: axes with titles. `x` and `y` say { kind, low, high, title, ticks, text }.
 function paper(place, { height, x, y, label }) {
   const width = Math.max(260, place.clientWidth || 640);
-  const top = 30, bottom = 46, right = 18;
+  const top = 30,
+    bottom = 46,
+    right = 18;
   const sy = scale(y.kind, y.low, y.high, height - bottom, top, Math.max(2, Math.floor(height / 42)));
   const left = 16 + 7.2 * Math.max(3, ...sy.ticks.map((tick) => sy.text(tick).length));
   const sx = scale(x.kind, x.low, x.high, left, width - right, Math.max(2, Math.floor((width - left) / 90)));
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": label });
   for (const tick of sy.ticks) {
-    svg.append(draw("line", { class: "grid-line", x1: left, x2: width - right, y1: sy.at(tick), y2: sy.at(tick) }),
-      draw("text", { x: left - 8, y: sy.at(tick) + 4, "text-anchor": "end" }, sy.text(tick)));
+    svg.append(
+      draw("line", { class: "grid-line", x1: left, x2: width - right, y1: sy.at(tick), y2: sy.at(tick) }),
+      draw("text", { x: left - 8, y: sy.at(tick) + 4, "text-anchor": "end" }, sy.text(tick)),
+    );
   }
   let last = -Infinity;
   for (const tick of sx.ticks) {
-    const at = sx.at(tick), text = (x.text || sx.text)(tick);
+    const at = sx.at(tick),
+      text = (x.text || sx.text)(tick);
     svg.append(draw("line", { class: "grid-line", x1: at, x2: at, y1: top, y2: height - bottom }));
     if (at - last < 8 * text.length + 6) continue; // would touch its neighbour
     last = at;
     svg.append(draw("text", { x: at, y: height - bottom + 18, "text-anchor": "middle" }, text));
   }
-  svg.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }),
+  svg.append(
+    draw("line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }),
     draw("text", { class: "title", x: 2, y: 16 }, y.title),
-    draw("text", { class: "title", x: width - right, y: height - 8, "text-anchor": "end" }, x.title));
+    draw("text", { class: "title", x: width - right, y: height - 8, "text-anchor": "end" }, x.title),
+  );
   place.replaceChildren(svg);
   return { svg, sx, sy, width, height, left, right, top, bottom };
 }
@@ -105,7 +125,8 @@ const dash = (number) => ["none", "7 4", "2 4", "9 3 2 3"][Math.floor(number / C
 
 // Markers differ in shape, so that series need no colour to be told apart.
 function marker(number, x, y, r, attributes) {
-  const s = r * 0.9, t = r * 1.2;
+  const s = r * 0.9,
+    t = r * 1.2;
   const shapes = [
     `M${x - r},${y}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z`,
     `M${x - s},${y - s}h${2 * s}v${2 * s}h${-2 * s}Z`,
@@ -121,7 +142,8 @@ function marker(number, x, y, r, attributes) {
 function star(x, y, n, outer, inner) {
   const corners = [];
   for (let k = 0; k < 2 * n; k++) {
-    const r = k % 2 ? inner : outer, angle = Math.PI * (k / n - 0.5);
+    const r = k % 2 ? inner : outer,
+      angle = Math.PI * (k / n - 0.5);
     corners.push(`${x + r * Math.cos(angle)},${y + r * Math.sin(angle)}`);
   }
   return `M${corners.join("L")}Z`;
@@ -140,15 +162,26 @@ function showTip(lines, x, y) {
   tip.style.left = Math.max(6, Math.min(left, window.innerWidth - box.width - 6)) + "px";
   tip.style.top = Math.max(6, Math.min(y - box.height - 8, window.innerHeight - box.height - 6)) + "px";
 }
-const hideTip = () => { tip.hidden = true; };
-document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
+const hideTip = () => {
+  tip.hidden = true;
+};
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") hideTip();
+});
 window.addEventListener("scroll", hideTip, { passive: true });
 
 // Show a tooltip over an element, by pointer and by keyboard.
 function withTip(element, lines) {
   const atPointer = (event) => showTip(lines, event.clientX, event.clientY);
-  const atBox = () => { const box = element.getBoundingClientRect(); showTip(lines, box.right, box.top); };
-  return fill(element, { pointerenter: atPointer, pointermove: atPointer, pointerleave: hideTip, focus: atBox, blur: hideTip }, []);
+  const atBox = () => {
+    const box = element.getBoundingClientRect();
+    showTip(lines, box.right, box.top);
+  };
+  return fill(
+    element,
+    { pointerenter: atPointer, pointermove: atPointer, pointerleave: hideTip, focus: atBox, blur: hideTip },
+    [],
+  );
 }
 
 // Something follows the pointer over a chart: `find(x)` gives { x, lines } for a position, or null.
@@ -156,12 +189,17 @@ function withCursor(sheet, find) {
   const { svg, top, bottom, height, width } = sheet;
   const line = draw("line", { class: "cursor", y1: top, y2: height - bottom, visibility: "hidden" });
   svg.append(line);
-  const leave = () => { line.setAttribute("visibility", "hidden"); hideTip(); };
+  const leave = () => {
+    line.setAttribute("visibility", "hidden");
+    hideTip();
+  };
   const move = (event) => {
     const box = svg.getBoundingClientRect();
-    const found = find((event.clientX - box.left) * width / box.width);
+    const found = find(((event.clientX - box.left) * width) / box.width);
     if (!found) return leave();
-    line.setAttribute("x1", found.x); line.setAttribute("x2", found.x); line.setAttribute("visibility", "visible");
+    line.setAttribute("x1", found.x);
+    line.setAttribute("x2", found.x);
+    line.setAttribute("visibility", "visible");
     showTip(found.lines, event.clientX, event.clientY);
   };
   fill(svg, { pointermove: move, pointerdown: move, pointerleave: leave }, []);
@@ -169,42 +207,64 @@ function withCursor(sheet, find) {
 
 // Lines over a common x. A series is { number, name, xs, ys, dashed }; gaps are null.
 function lineChart(place, series, { xTitle, yTitle, label, height = 320, fromZero = false, format = three }) {
-  const xs = series.flatMap((one) => one.xs), ys = series.flatMap((one) => one.ys).filter((value) => value !== null);
+  const xs = series.flatMap((one) => one.xs),
+    ys = series.flatMap((one) => one.ys).filter((value) => value !== null);
   if (!ys.length) return empty(place, "There is nothing to draw for the models chosen.");
-  let low = Math.min(...ys), high = Math.max(...ys);
-  if (fromZero) { low = Math.min(0, low); high = Math.max(0, high); }
+  let low = Math.min(...ys),
+    high = Math.max(...ys);
+  if (fromZero) {
+    low = Math.min(0, low);
+    high = Math.max(0, high);
+  }
   const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
   const sheet = paper(place, {
-    height, label,
+    height,
+    label,
     x: { low: Math.min(...xs), high: Math.max(...xs), title: xTitle },
     y: { low: fromZero && low === 0 ? 0 : low - pad, high: high + pad, title: yTitle },
   });
   const { svg, sx, sy } = sheet;
   for (const one of series) {
-    let path = "", pen = false;
+    let path = "",
+      pen = false;
     one.ys.forEach((value, k) => {
-      if (value === null) { pen = false; return; }
+      if (value === null) {
+        pen = false;
+        return;
+      }
       path += `${pen ? "L" : "M"}${sx.at(one.xs[k]).toFixed(1)},${sy.at(value).toFixed(1)}`;
       pen = true;
     });
-    svg.append(draw("path", {
-      class: "series", d: path, stroke: colour(one.number), "data-model": one.number,
-      "stroke-dasharray": one.dashed ? "2 3" : dash(one.number), opacity: one.dashed ? 0.75 : 1,
-    }));
+    svg.append(
+      draw("path", {
+        class: "series",
+        d: path,
+        stroke: colour(one.number),
+        "data-model": one.number,
+        "stroke-dasharray": one.dashed ? "2 3" : dash(one.number),
+        opacity: one.dashed ? 0.75 : 1,
+      }),
+    );
     const marked = one.mark === undefined ? one.ys.length - 1 : one.mark;
     if (one.ys[marked] !== null && !one.dashed)
       svg.append(marker(one.number, sx.at(one.xs[marked]), sy.at(one.ys[marked]), 5, { class: "mark" }));
   }
   withCursor(sheet, (x) => {
     const all = [...new Set(xs)];
-    const nearest = all.reduce((best, value) => Math.abs(sx.at(value) - x) < Math.abs(sx.at(best) - x) ? value : best, all[0]);
+    const nearest = all.reduce(
+      (best, value) => (Math.abs(sx.at(value) - x) < Math.abs(sx.at(best) - x) ? value : best),
+      all[0],
+    );
     const lines = [];
     for (const one of series) {
       const k = one.xs.findIndex((value) => value >= nearest);
       if (k >= 0 && one.ys[k] !== null) lines.push([one.ys[k], `${short(one.name, 30)}: ${format(one.ys[k])}`]);
     }
     lines.sort((a, b) => b[0] - a[0]);
-    return { x: sx.at(nearest), lines: [`${xTitle} ${whole(nearest)}`, ...lines.slice(0, 12).map((entry) => entry[1])] };
+    return {
+      x: sx.at(nearest),
+      lines: [`${xTitle} ${whole(nearest)}`, ...lines.slice(0, 12).map((entry) => entry[1])],
+    };
   });
   return sheet;
 }
@@ -214,21 +274,34 @@ function histogramRows(place, rows, { first, width: step, xTitle, label, unit })
   if (!rows.length) return empty(place, "No model is chosen.");
   const width = Math.max(260, place.clientWidth || 500);
   const n = Math.max(...rows.map((row) => row.counts.length), 1);
-  const row = 40, left = Math.min(140, width * 0.34), right = 8, foot = 42;
+  const row = 40,
+    left = Math.min(140, width * 0.34),
+    right = 8,
+    foot = 42;
   const height = rows.length * row + foot;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": label });
   const cell = (width - left - right) / n;
-  const range = (k) => step === 1 ? whole(first + k) : `${whole(first + k * step)}–${whole(first + (k + 1) * step - 1)}`;
+  const range = (k) =>
+    step === 1 ? whole(first + k) : `${whole(first + k * step)}–${whole(first + (k + 1) * step - 1)}`;
   rows.forEach((one, r) => {
-    const base = (r + 1) * row - 4, total = one.counts.reduce((a, b) => a + b, 0) || 1, most = Math.max(...one.counts, 1);
-    svg.append(draw("line", { class: "grid-line", x1: left, x2: width - right, y1: base, y2: base }),
-      draw("text", { class: "name", x: 0, y: base - 8 }, short(one.name, Math.floor(left / 9.2))));
+    const base = (r + 1) * row - 4,
+      total = one.counts.reduce((a, b) => a + b, 0) || 1,
+      most = Math.max(...one.counts, 1);
+    svg.append(
+      draw("line", { class: "grid-line", x1: left, x2: width - right, y1: base, y2: base }),
+      draw("text", { class: "name", x: 0, y: base - 8 }, short(one.name, Math.floor(left / 9.2))),
+    );
     one.counts.forEach((count, k) => {
       if (!count) return;
-      const tall = Math.max(1.5, (row - 12) * count / most);
+      const tall = Math.max(1.5, ((row - 12) * count) / most);
       const bar = draw("rect", {
-        x: left + k * cell + Math.min(1, cell * 0.1), y: base - tall, width: Math.max(1, cell - Math.min(2, cell * 0.2)), height: tall,
-        fill: colour(one.number), rx: Math.min(2, cell / 4), "data-model": one.number,
+        x: left + k * cell + Math.min(1, cell * 0.1),
+        y: base - tall,
+        width: Math.max(1, cell - Math.min(2, cell * 0.2)),
+        height: tall,
+        fill: colour(one.number),
+        rx: Math.min(2, cell / 4),
+        "data-model": one.number,
       });
       svg.append(withTip(bar, [one.name, `${unit} ${range(k)}: ${whole(count)} trees (${percent(count / total)})`]));
     });

@@ -4,29 +4,75 @@ function curvesSection(place) {
   const kinds = [...new Set(models.flatMap((model) => Object.values(model.curves).flatMap(Object.keys)))];
   const sets = [...new Set(models.flatMap((model) => Object.keys(model.curves)))];
   if (!kinds.length) {
-    place.append(make("p", { class: "empty" }, "No model brings its learning curve. Models that rankwood trains with validation data do; for others give curves to write_report."));
+    place.append(
+      make(
+        "p",
+        { class: "empty" },
+        "No model brings its learning curve. Models that rankwood trains with validation data do; for others give curves to write_report.",
+      ),
+    );
     return () => {};
   }
   const local = { kind: kinds.includes(data.measures[0]) ? data.measures[0] : kinds[0], sets: "all" };
   const solid = (name) => name !== "train" && name !== "training";
-  const series = () => visible().flatMap((model) => Object.entries(model.curves)
-    .filter(([name, curves]) => curves[local.kind] && (local.sets === "all" || local.sets === name))
-    .map(([name, curves]) => {
-      const [xs, ys] = curves[local.kind];
-      const best = ys.reduce((k, value, n) => value !== null && (k < 0 || value > ys[k]) ? n : k, -1);
-      return { number: model.number, name: `${model.name}, ${name}`, xs, ys, dashed: !solid(name), mark: best < 0 ? 0 : best };
-    }));
+  const series = () =>
+    visible().flatMap((model) =>
+      Object.entries(model.curves)
+        .filter(([name, curves]) => curves[local.kind] && (local.sets === "all" || local.sets === name))
+        .map(([name, curves]) => {
+          const [xs, ys] = curves[local.kind];
+          const best = ys.reduce((k, value, n) => (value !== null && (k < 0 || value > ys[k]) ? n : k), -1);
+          return {
+            number: model.number,
+            name: `${model.name}, ${name}`,
+            xs,
+            ys,
+            dashed: !solid(name),
+            mark: best < 0 ? 0 : best,
+          };
+        }),
+    );
   const without = models.filter((model) => !Object.keys(model.curves).length).map((model) => model.name);
   const { element, place: chart } = figure("curves", "Learning curves", {
-    wide: true, untitled: true,
+    wide: true,
+    untitled: true,
     caption: `Solid: validation; dotted: training. The marker is the best iteration on validation data.${without.length ? ` Without a curve: ${without.join(", ")}.` : ""}`,
-    lines: () => [["model and data", "iteration", local.kind], ...series().flatMap((one) => one.xs.map((x, k) => [one.name, x, one.ys[k] === null ? "" : one.ys[k]]))],
+    lines: () => [
+      ["model and data", "iteration", local.kind],
+      ...series().flatMap((one) => one.xs.map((x, k) => [one.name, x, one.ys[k] === null ? "" : one.ys[k]])),
+    ],
   });
-  place.append(make("div", { class: "controls" },
-    choice("Measure", kinds.map((kind) => [kind, kind]), local.kind, (value) => { local.kind = value; refill(); }, { id: "choose-curve" }),
-    sets.length > 1 ? choice("Data", [["all", "all"], ...sets.map((name) => [name, name])], local.sets, (value) => { local.sets = value; refill(); }) : null), element);
+  place.append(
+    make(
+      "div",
+      { class: "controls" },
+      choice(
+        "Measure",
+        kinds.map((kind) => [kind, kind]),
+        local.kind,
+        (value) => {
+          local.kind = value;
+          refill();
+        },
+        { id: "choose-curve" },
+      ),
+      sets.length > 1
+        ? choice("Data", [["all", "all"], ...sets.map((name) => [name, name])], local.sets, (value) => {
+            local.sets = value;
+            refill();
+          })
+        : null,
+    ),
+    element,
+  );
   function refill() {
-    lineChart(chart, series(), { xTitle: "iteration", yTitle: local.kind, label: `${local.kind} by iteration`, height: 360, format: four });
+    lineChart(chart, series(), {
+      xTitle: "iteration",
+      yTitle: local.kind,
+      label: `${local.kind} by iteration`,
+      height: 360,
+      format: four,
+    });
   }
   return refill;
 }

@@ -1,11 +1,23 @@
 // Two models query by query.
 
 const pairOf = (a, b, measure) => {
-  const found = data.pairs.find((pair) => pair.m === measure && (pair.a === a && pair.b === b || pair.a === b && pair.b === a));
+  const found = data.pairs.find(
+    (pair) => pair.m === measure && ((pair.a === a && pair.b === b) || (pair.a === b && pair.b === a)),
+  );
   if (!found || found.a === a) return found;
   const turned = (one) => [one[0], one[1], one[2], one[4], one[3], one[6], one[5]];
-  return { ...found, a, b, wins: found.losses, losses: found.wins, difference: found.difference === null ? null : -found.difference,
-    d: found.d.map((value) => -value || 0).reverse(), q: [...found.q].reverse(), worst: found.best.map(turned), best: found.worst.map(turned) };
+  return {
+    ...found,
+    a,
+    b,
+    wins: found.losses,
+    losses: found.wins,
+    difference: found.difference === null ? null : -found.difference,
+    d: found.d.map((value) => -value || 0).reverse(),
+    q: [...found.q].reverse(),
+    worst: found.best.map(turned),
+    best: found.worst.map(turned),
+  };
 };
 function queriesSection(place) {
   if (models.length < 2) {
@@ -14,67 +26,163 @@ function queriesSection(place) {
   }
   const local = { a: baseline, b: baseline === 0 ? 1 : 0 };
   const names = models.map((model, number) => [number, model.name]);
-  const pick = (key, label) => choice(label, names, local[key], (value) => { local[key] = Number(value); refill(); }, { id: `choose-${key}` });
-  const tally = make("div", { class: "tally", id: "tally" }), told = make("p", { id: "told" });
+  const pick = (key, label) =>
+    choice(
+      label,
+      names,
+      local[key],
+      (value) => {
+        local[key] = Number(value);
+        refill();
+      },
+      { id: `choose-${key}` },
+    );
+  const tally = make("div", { class: "tally", id: "tally" }),
+    told = make("p", { id: "told" });
   const { element, place: chart } = figure("queries", "Differences, sorted", {
-    wide: true, caption: "",
-    lines: () => [["query", "difference"], ...(pair() ? pair().q.map((query, k) => [data.queries[query], pair().d[k]]) : [])],
+    wide: true,
+    caption: "",
+    lines: () => [
+      ["query", "difference"],
+      ...(pair() ? pair().q.map((query, k) => [data.queries[query], pair().d[k]]) : []),
+    ],
   });
   const caption = make("figcaption");
   element.append(caption);
-  const pair = () => local.a === local.b ? null : pairOf(local.a, local.b, state.measure);
-  const labels = data.data.labels.map((entry) => entry[0]), most = Math.max(...labels, 1);
-  const ranking = (text) => ({ text, node: make("span", { class: "rank" }, text.split(" ").map((label) => make("i", { style: `--share:${Math.max(0, Number(label) / most).toFixed(2)}` }, label))) });
-  const extremes = (name, title, key) => tableOf(name, title, () => ({
-    columns: [{ title: "query" }, { title: "difference" }, { title: "first" }, { title: "second" }, { title: "first ranks", class: "text", hint: "labels of the top 10" },
-      { title: "second ranks", class: "text", hint: "labels of the top 10" }, { title: "documents" }, { title: "labels", class: "text" }],
-    rows: (pair() ? pair()[key] : []).map(([query, docs, labelText, first, second, one, two]) =>
-      [data.queries[query], signed(second - first), four(first), four(second), ranking(one), ranking(two), whole(docs), labelText]),
-  }));
-  const worst = extremes("worst", "Where the second model loses most", "worst"), best = extremes("best", "Where the second model gains most", "best");
-  place.append(make("div", { class: "controls" }, pick("a", "First"), pick("b", "Second"),
-    make("button", { type: "button", id: "swap", click: () => {
-      [local.a, local.b] = [local.b, local.a];
-      for (const key of ["a", "b"]) document.getElementById(`choose-${key}`).value = local[key];
-      refill();
-    } }, "⇄ Swap")), told, tally, make("div", { class: "stack" }, element, worst.element, best.element));
+  const pair = () => (local.a === local.b ? null : pairOf(local.a, local.b, state.measure));
+  const labels = data.data.labels.map((entry) => entry[0]),
+    most = Math.max(...labels, 1);
+  const ranking = (text) => ({
+    text,
+    node: make(
+      "span",
+      { class: "rank" },
+      text
+        .split(" ")
+        .map((label) => make("i", { style: `--share:${Math.max(0, Number(label) / most).toFixed(2)}` }, label)),
+    ),
+  });
+  const extremes = (name, title, key) =>
+    tableOf(name, title, () => ({
+      columns: [
+        { title: "query" },
+        { title: "difference" },
+        { title: "first" },
+        { title: "second" },
+        { title: "first ranks", class: "text", hint: "labels of the top 10" },
+        { title: "second ranks", class: "text", hint: "labels of the top 10" },
+        { title: "documents" },
+        { title: "labels", class: "text" },
+      ],
+      rows: (pair() ? pair()[key] : []).map(([query, docs, labelText, first, second, one, two]) => [
+        data.queries[query],
+        signed(second - first),
+        four(first),
+        four(second),
+        ranking(one),
+        ranking(two),
+        whole(docs),
+        labelText,
+      ]),
+    }));
+  const worst = extremes("worst", "Where the second model loses most", "worst"),
+    best = extremes("best", "Where the second model gains most", "best");
+  place.append(
+    make(
+      "div",
+      { class: "controls" },
+      pick("a", "First"),
+      pick("b", "Second"),
+      make(
+        "button",
+        {
+          type: "button",
+          id: "swap",
+          click: () => {
+            [local.a, local.b] = [local.b, local.a];
+            for (const key of ["a", "b"]) document.getElementById(`choose-${key}`).value = local[key];
+            refill();
+          },
+        },
+        "⇄ Swap",
+      ),
+    ),
+    told,
+    tally,
+    make("div", { class: "stack" }, element, worst.element, best.element),
+  );
 
   function refill() {
     const found = pair();
-    worst.refill(); best.refill();
+    worst.refill();
+    best.refill();
     if (!found) {
-      tally.replaceChildren(); told.textContent = ""; caption.textContent = "";
+      tally.replaceChildren();
+      told.textContent = "";
+      caption.textContent = "";
       return empty(chart, "Choose two different models.");
     }
     const n = found.wins + found.ties + found.losses || 1;
     const part = (kind, count, word) => {
-      const room = tally.clientWidth * count / n, text = `${whole(count)} ${word}`;
-      return make("div", { class: kind, style: `flex:${Math.max(count, n * 0.001)} 1 0`, title: text }, room > 9 * text.length ? text : room > 30 ? whole(count) : "");
+      const room = (tally.clientWidth * count) / n,
+        text = `${whole(count)} ${word}`;
+      return make(
+        "div",
+        { class: kind, style: `flex:${Math.max(count, n * 0.001)} 1 0`, title: text },
+        room > 9 * text.length ? text : room > 30 ? whole(count) : "",
+      );
     };
-    tally.replaceChildren(part("w", found.wins, found.wins === 1 ? "win" : "wins"), part("t", found.ties, found.ties === 1 ? "tie" : "ties"), part("l", found.losses, found.losses === 1 ? "loss" : "losses"));
-    told.textContent = `${models[local.b].name} against ${models[local.a].name} by ${measureName()}: ${whole(found.wins)} wins, ${whole(found.ties)} ties, ${whole(found.losses)} losses; ` +
+    tally.replaceChildren(
+      part("w", found.wins, found.wins === 1 ? "win" : "wins"),
+      part("t", found.ties, found.ties === 1 ? "tie" : "ties"),
+      part("l", found.losses, found.losses === 1 ? "loss" : "losses"),
+    );
+    told.textContent =
+      `${models[local.b].name} against ${models[local.a].name} by ${measureName()}: ${whole(found.wins)} wins, ${whole(found.ties)} ties, ${whole(found.losses)} losses; ` +
       `mean difference ${signed(found.difference)}, p = ${pText(found.p)} (for this pair alone).`;
-    caption.textContent = found.d.length < found.wins + found.ties + found.losses
-      ? `${whole(found.d.length)} of ${whole(n)} queries, evenly spread over the sorted differences; counts and lists are of all.`
-      : "Every bar is a query: above zero the second model is better.";
+    caption.textContent =
+      found.d.length < found.wins + found.ties + found.losses
+        ? `${whole(found.d.length)} of ${whole(n)} queries, evenly spread over the sorted differences; counts and lists are of all.`
+        : "Every bar is a query: above zero the second model is better.";
     drawDifferences(found);
   }
   function drawDifferences(found) {
     if (!found.d.length) return empty(chart, "No query has a value in both models.");
-    const order = [...found.d.keys()].reverse(), size = Math.max(...found.d.map(Math.abs), 0.01);
+    const order = [...found.d.keys()].reverse(),
+      size = Math.max(...found.d.map(Math.abs), 0.01);
     const sheet = paper(chart, {
-      height: 300, label: `Differences in ${measureName()} of ${found.d.length} queries, sorted`,
+      height: 300,
+      label: `Differences in ${measureName()} of ${found.d.length} queries, sorted`,
       x: { low: 0, high: found.d.length, title: "queries, sorted by difference", text: () => "" },
-      y: { low: -size * 1.08, high: size * 1.08, title: `${measureName()}: ${short(models[local.b].name, 18)} − ${short(models[local.a].name, 18)}` },
+      y: {
+        low: -size * 1.08,
+        high: size * 1.08,
+        title: `${measureName()}: ${short(models[local.b].name, 18)} − ${short(models[local.a].name, 18)}`,
+      },
     });
-    const { svg, sx, sy } = sheet, wide = sx.at(1) - sx.at(0), gap = wide > 3 ? 1 : 0;
-    svg.append(draw("line", { class: "zero", x1: sheet.left, x2: sheet.width - sheet.right, y1: sy.at(0), y2: sy.at(0) }));
+    const { svg, sx, sy } = sheet,
+      wide = sx.at(1) - sx.at(0),
+      gap = wide > 3 ? 1 : 0;
+    svg.append(
+      draw("line", { class: "zero", x1: sheet.left, x2: sheet.width - sheet.right, y1: sy.at(0), y2: sy.at(0) }),
+    );
     order.forEach((k, at) => {
-      const value = found.d[k], y = sy.at(Math.max(0, value)), tall = Math.abs(sy.at(value) - sy.at(0));
-      svg.append(draw("rect", { class: `bar ${value > 0 ? "win" : value < 0 ? "loss" : "tie"}`, x: sx.at(at), y: value === 0 ? y - 0.5 : y, width: Math.max(0.6, wide - gap), height: Math.max(1, tall) }));
+      const value = found.d[k],
+        y = sy.at(Math.max(0, value)),
+        tall = Math.abs(sy.at(value) - sy.at(0));
+      svg.append(
+        draw("rect", {
+          class: `bar ${value > 0 ? "win" : value < 0 ? "loss" : "tie"}`,
+          x: sx.at(at),
+          y: value === 0 ? y - 0.5 : y,
+          width: Math.max(0.6, wide - gap),
+          height: Math.max(1, tall),
+        }),
+      );
     });
     withCursor(sheet, (x) => {
-      const at = Math.min(order.length - 1, Math.max(0, Math.floor((x - sheet.left) / wide))), k = order[at];
+      const at = Math.min(order.length - 1, Math.max(0, Math.floor((x - sheet.left) / wide))),
+        k = order[at];
       return { x: sx.at(at + 0.5), lines: [`query ${data.queries[found.q[k]]}`, `difference ${signed(found.d[k])}`] };
     });
   }

@@ -5,21 +5,49 @@ function settingsSection(place) {
   const differs = (values) => new Set(values.filter((value) => value !== null)).size > 1;
   const table = tableOf("settings", "Settings of the models", () => {
     const shown = visible();
-    const rows = data.settings.filter(([, values]) => !local.differing || differs(shown.map((model) => values[model.number])));
+    const rows = data.settings.filter(
+      ([, values]) => !local.differing || differs(shown.map((model) => values[model.number])),
+    );
     return {
       columns: [{ title: "setting" }, ...shown.map((model) => ({ title: model.name, class: "text" }))],
-      rows: rows.map(([name, values]) => [name.replace(/_/g, " "), ...shown.map((model) => ({ text: values[model.number] === null ? "–" : values[model.number], class: "wraps" }))]),
+      rows: rows.map(([name, values]) => [
+        name.replace(/_/g, " "),
+        ...shown.map((model) => ({ text: values[model.number] === null ? "–" : values[model.number], class: "wraps" })),
+      ]),
       caption: rows.length ? "" : "Nothing differs among the models chosen.",
     };
   });
   if (data.settings.length) {
-    if (models.length > 1) place.append(make("div", { class: "controls" }, tick("only what differs", local.differing, (value) => { local.differing = value; table.refill(); }, { id: "choose-differing" })));
+    if (models.length > 1)
+      place.append(
+        make(
+          "div",
+          { class: "controls" },
+          tick(
+            "only what differs",
+            local.differing,
+            (value) => {
+              local.differing = value;
+              table.refill();
+            },
+            { id: "choose-differing" },
+          ),
+        ),
+      );
     place.append(table.element);
   } else place.append(make("p", { class: "empty" }, "The models carry no notes of their training."));
   const facts = [
-    ["report made", data.made], ["queries", whole(data.data.queries)], ["documents", whole(data.data.documents)], ["features", whole(data.data.features)],
-    ["labels", data.data.labels.map(([label, n]) => `${label}: ${whole(n)}`).join(", ") + (data.data.n_labels > data.data.labels.length ? ", …" : "")],
-    ["convention", data.convention], ...Object.entries(data.environment).map(([name, value]) => [name.replace(/_/g, " "), value]),
+    ["report made", data.made],
+    ["queries", whole(data.data.queries)],
+    ["documents", whole(data.data.documents)],
+    ["features", whole(data.data.features)],
+    [
+      "labels",
+      data.data.labels.map(([label, n]) => `${label}: ${whole(n)}`).join(", ") +
+        (data.data.n_labels > data.data.labels.length ? ", …" : ""),
+    ],
+    ["convention", data.convention],
+    ...Object.entries(data.environment).map(([name, value]) => [name.replace(/_/g, " "), value]),
   ];
   const machine = tableOf("environment", "Data, machine and versions", () => ({
     columns: [{ title: "what" }, { title: "value", class: "text" }],
