@@ -22,7 +22,7 @@ class TuneResult:
     models         the models of the front, by name of the point
     points         every model that was tried; `trials` has them as dicts
     comparisons    on test data, query by query: the chosen model against the "default" LambdaMART (the first trial) and
-                   against the "best" of all, whatever it costs, unless it is that one. Empty without test data
+                   against the "best" of all, whatever it costs, where these are other models. Empty without test data
     interrupted    whether Ctrl-C ended the search
     """
 

@@ -187,8 +187,8 @@ def _result(
         known = {point.name: point for point in front}
         points = [known.get(point.name, point) for point in points]
         for role, other in (("default", default), ("best", best)):
-            if other.name == chosen.name:
-                continue  # it is the one
+            if other.name == chosen.name or (role == "best" and best.name == default.name):
+                continue  # it is the one, or has been compared with
             comparisons[role] = compare_values(values[other.name], values[chosen.name], name, seed=bench.seed)
     note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(bench.measure)}
     return TuneResult(
