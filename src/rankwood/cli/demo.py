@@ -41,7 +41,7 @@ class Size:
 
 
 FULL = Size(6000, 40, 32, n_trees=400, n_leaves=64, learning_rate=0.03, xdart_trees=150, margin=0.01)
-QUICK = Size(600, 40, 32, n_trees=200, n_leaves=32, learning_rate=0.1, xdart_trees=40, margin=0.03)
+QUICK = Size(2000, 30, 20, n_trees=200, n_leaves=32, learning_rate=0.1, xdart_trees=60, margin=0.02)
 
 
 def demo(
