@@ -13,13 +13,13 @@ ROOT = Path(rankwood.__file__).parent
 
 # Each layer may import itself and the layers before it.
 LAYERS: list[set[str]] = [
-    {"_version", "errors", "dtypes", "_native"},
+    {"_version", "errors", "dtypes", "_native", "startup"},
     {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree", "drawing", "environment"},
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
     {"evaluation", "trees", "formats", "verification"},
     {"learners", "pruning"},
     {"experiments"},
-    {"studies"},
+    {"studies", "tuning"},
     {"reporting"},
     {"cli", "__main__"},
 ]

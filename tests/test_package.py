@@ -16,7 +16,7 @@ from rankwood import _native, isa
 from rankwood.threads import resolve_threads
 
 HEAVY = {
-    *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm"),
+    *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm", "optuna"),
     *("rich", "typer", "pooch", "requests", "safetensors"),
 }
 

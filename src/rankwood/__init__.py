@@ -6,11 +6,13 @@ Names are imported on first use, so that `import rankwood` costs little more tha
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from rankwood._version import __version__
 
+TYPE_CHECKING = False  # typing's own costs as much as all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from rankwood.data.binning import BinnedDataset as BinnedDataset
     from rankwood.data.dataset import Dataset as Dataset
     from rankwood.data.files import read_data as read_data
@@ -76,6 +78,9 @@ if TYPE_CHECKING:
     from rankwood.pruning.result import CleaverResult as CleaverResult
     from rankwood.reporting.write import write_report as write_report
     from rankwood.tree import Tree as Tree
+    from rankwood.tuning.result import TuneResult as TuneResult
+    from rankwood.tuning.space import SearchSpace as SearchSpace
+    from rankwood.tuning.tune import tune as tune
     from rankwood.verification.result import Verification as Verification
     from rankwood.verification.verify import verify as verify
     from rankwood.visits import Usage as Usage
@@ -100,6 +105,9 @@ _HOME_OF = {
     "Refit": "rankwood.pruning.refit",
     "Distil": "rankwood.pruning.distil",
     "grow_and_prune": "rankwood.pruning.growing",
+    "tune": "rankwood.tuning.tune",
+    "TuneResult": "rankwood.tuning.result",
+    "SearchSpace": "rankwood.tuning.space",
     "write_report": "rankwood.reporting.write",
     "Usage": "rankwood.visits",
     "usage": "rankwood.visits",

@@ -41,7 +41,7 @@ def test_convert_says_what_is_wrong(rankwood, ranklib_file, tmp_path):
     assert "the name does not tell the format; choose one of: rankwood, lightgbm" in outcome.err
     outcome = rankwood("convert", ranklib_file, tmp_path / "out.rw", "--from", "lightgbm")
     assert outcome.status == 2
-    assert "lambdamart.txt: this is not the text of a LightGBM model" in outcome.err
+    assert "lambdamart.txt: this is no lightgbm model but looks like ranklib" in outcome.err
     outcome = rankwood("convert", ranklib_file, tmp_path / "out.x", "--to", "pmml")
     assert outcome.status == 2
     assert "pmml" in outcome.err

@@ -95,7 +95,7 @@ def test_every_engine_and_precision(rankwood, folder, model, rows):
     assert_array_equal(numbers(double.out), model.score(rows.X))
 
 
-def test_an_engine_is_checked_before_any_work(rankwood, folder, model, monkeypatch):
+def test_an_engine_is_checked_before_any_work(rankwood, folder, model, rows, monkeypatch):
     outcome = rankwood("score", "missing.rw", "--data", "missing.txt", "--engine", "warp")
     assert outcome.status == 2
     assert outcome.err == f"rankwood: there is no engine 'warp'; choose one of: auto, {', '.join(registry.ENGINES)}\n"

@@ -55,6 +55,7 @@ def test_recognised_files_are_read(tmp_path):
 def test_the_format_can_be_said(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(JFORESTS)
+    path.write_bytes(b"neither fish nor flesh")
     with pytest.raises(ModelError, match=r"model: this is not the text of a LightGBM model"):
         load_model(path, format="lightgbm")
     with pytest.raises(ModelError, match=r"model: this is not a rankwood model file"):
@@ -66,6 +67,26 @@ def test_the_format_can_be_said(tmp_path):
     for name in ("xgboost", "catboost", "lightgbm-json", "xgboost-dump"):
         with pytest.raises(ModelError, match="the file is damaged or cut off"):
             load_model(path, format=name)
+
+
+@pytest.mark.parametrize("said", ["rankwood", "lightgbm", "xgboost", "catboost", "ranklib"])
+def test_a_wrong_format_is_answered_with_the_right_one(tmp_path, said):
+    path = tmp_path / "model"
+    path.write_bytes(JFORESTS)
+    with pytest.raises(ModelError, match=rf"model: this is no {said} model but looks like jforests \(Jforests XML\)"):
+        load_model(path, format=said)
+    rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
+    if said != "rankwood":
+        with pytest.raises(ModelError, match=f"this is no {said} model but looks like rankwood"):
+            load_model(path, format=said)
+
+
+def test_json_of_another_tool_than_was_said(tmp_path):
+    path = tmp_path / "model.json"
+    rw.save_as(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]), path, "lightgbm-json")
+    for said in ("catboost", "xgboost", "rankwood"):
+        with pytest.raises(ModelError, match=f"this is no {said} model but looks like lightgbm-json"):
+            load_model(path, format=said)
 
 
 def test_files_that_are_no_models(tmp_path):

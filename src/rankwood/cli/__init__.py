@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
+from rankwood import startup
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
@@ -22,13 +23,29 @@ from rankwood.cli.report import report
 from rankwood.cli.score import score
 from rankwood.cli.sweep import sweep
 from rankwood.cli.train import train
+from rankwood.cli.tune import tune
 from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
 
+
+class Commands(typer.core.TyperGroup):
+    """The commands; those that Ctrl-C leaves without a word say one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        startup.ready()
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            fail("interrupted", 130)
+
+
 app = typer.Typer(
     name="rankwood",
-    help="Tree rankers that are small, fast and provably as good.",
+    cls=Commands,
+    help="Tree rankers that are small, fast and provably as good.\n\n"
+    "To begin: `rankwood demo --quick` shows what it does in some seconds. Then `rankwood train` or, for a model of "
+    "LightGBM, XGBoost, CatBoost or RankLib, `rankwood prune`. Every command explains itself with --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -38,6 +55,7 @@ app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("prune")(prune)
+app.command("tune")(tune)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)
@@ -80,13 +98,6 @@ def common(
     ] = False,
 ) -> None:
     active_isa()  # a RANKWOOD_ISA that this CPU cannot run is said before any work
-
-
-def run() -> None:
-    """The `rankwood` command as a process of its own: when a reader such as `head` has enough, it ends quietly."""
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    main()
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from rankwood.cli.loading import load_data, load_models
 from rankwood.engines.bench_result import FEWEST_CALLS, Bench
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
+from rankwood.reporting.summary import number
 
 
 def bench(
@@ -122,9 +123,9 @@ def _print_times(result: Bench) -> None:
     batches = [cell.batch for cell in result.engines[0].cells]
     rows = []
     for times in result.engines:
-        rows.append([times.engine, "warm", *(_number(cell.warm.us_per_doc) for cell in times.cells)])
-        rows.append(["", "95 %", *(f"{_number(cell.warm.low)}-{_number(cell.warm.high)}" for cell in times.cells)])
-        rows.append(["", "cold", *(_number(cell.cold.us_per_doc) for cell in times.cells if cell.cold)])
+        rows.append([times.engine, "warm", *(number(cell.warm.us_per_doc) for cell in times.cells)])
+        rows.append(["", "95 %", *(f"{number(cell.warm.low)}-{number(cell.warm.high)}" for cell in times.cells)])
+        rows.append(["", "cold", *(number(cell.cold.us_per_doc) for cell in times.cells if cell.cold)])
         if times.engine == "auto":
             rows.append(["", "takes", *(cell.chosen for cell in times.cells)])
     fastest = result.fastest()
@@ -155,13 +156,3 @@ def _print_preparation(result: Bench) -> None:
     )
     for name, reason in result.unavailable.items():
         print(f"{name} cannot score this model: {reason}")
-
-
-def _number(value: float) -> str:
-    """Three digits that count.
-
-    >>> [_number(value) for value in (0.01234, 1.234, 12.34, 1234.5)]
-    ['0.0123', '1.23', '12.3', '1,234']
-    """
-    decimals = sum(value < bound for bound in (100, 10, 1, 0.1))
-    return f"{value:,.{decimals}f}"

@@ -34,6 +34,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         console.print(caption, style="dim italic")
 
 
+def print_text(text: str) -> None:
+    """Print a sentence on standard output, folded between words."""
+    from rich.console import Console
+
+    Console(highlight=False, markup=False, emoji=False).print(text)
+
+
 def print_json(value: Any) -> None:
     """Print one JSON object on standard output and nothing else."""
     print(json.dumps(value, indent=2, allow_nan=False))

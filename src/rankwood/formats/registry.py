@@ -162,15 +162,38 @@ def _read(path: Source, format: str | None, names: list[str] | None) -> Ensemble
     with open_model(path) as file:
         start = file.read(START)
         kind = recognise(start)
-        if (format or kind) == "rankwood":
+        if kind == "rankwood" and format in (None, "rankwood"):
             return read_rankwood(path, say_path=False)
         if kind is None and format is None:
             raise ModelError(_unknown(start))
         content = start + file.read()
     try:
+        if format == "rankwood":
+            return read_rankwood(path, say_path=False)
         return _parse(content, kind, format, names)
     except RecursionError:
         raise ModelError("the file is nested too deeply for a model") from None
+    except ModelError as error:
+        other = None if format is None else _format_of(content, kind)
+        if other in (None, format):
+            raise
+        raise ModelError(
+            f"this is no {format} model but looks like {other} ({FORMATS[str(other)]}): leave the format out, and it "
+            "is told by the content"
+        ) from error
+
+
+def _format_of(content: bytes, kind: str | None) -> str | None:
+    """The format that a file is of by its looks, if it can be told."""
+    if kind == "cbm":
+        return "catboost"
+    if kind not in ("json", "ubjson"):
+        return kind
+    try:
+        value = parse_ubjson(content) if kind == "ubjson" else parse_json(content)
+    except ModelError:
+        return None
+    return next((name for name, (tells, *_) in JSON_FORMATS.items() if tells(value)), None)
 
 
 def _parse(content: bytes, kind: str | None, format: str | None, names: list[str] | None) -> Ensemble:

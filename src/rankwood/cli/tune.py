@@ -1,0 +1,137 @@
+"""`rankwood tune`: the best ranker within a scoring budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwood.cli.arguments import AsJson, Threads, ZeroBased
+from rankwood.cli.console import fail, print_json, print_table, progress, tell
+from rankwood.cli.loading import load_data
+from rankwood.reporting.summary import number
+
+if TYPE_CHECKING:
+    from rankwood.evaluation.evaluate import Comparison
+    from rankwood.tuning.points import Point
+    from rankwood.tuning.result import TuneResult
+
+
+def tune(
+    train: Annotated[list[Path], typer.Option("--train", help="Data to learn from. Several files are joined.")],
+    valid: Annotated[list[Path], typer.Option("--valid", help="Data to stop training by and to choose the model by.")],
+    budget_us: Annotated[
+        float, typer.Option("--budget-us", help="Microseconds that scoring a document may take, on one thread.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
+    test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the chosen model on.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trainings in all, those of a resumed study included.")] = 30,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which no training begins.")] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10",
+    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood",
+    max_trees: Annotated[int, typer.Option(min=1, help="Trees that a training grows at most.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, help="Documents per call when a model is timed.")] = 1000,
+    study: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep trials here, and go on from them if the file exists.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
+    threads: Threads = None,
+    zero_based: ZeroBased = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the best ranker that scores a document within so many microseconds.
+
+    For instance: rankwood tune --train train.txt --valid vali.txt --test test.txt --budget-us 1 -o model.rw
+
+    Trains LambdaMART and X-DART with trees of all shapes, prunes each at several rates, and times all: the Pareto front of measure and time is printed, and the best model within the budget is written. It is chosen on validation data. Times are measured on this machine, so run it alone there.
+
+    Ctrl-C ends the search and keeps the best model so far. Exit status 1: no model is within the budget, and none is written.
+    """  # noqa: E501  typer keeps line ends
+    from rankwood.atomic import check_writable
+    from rankwood.tuning.space import SearchSpace
+    from rankwood.tuning.study import import_optuna
+    from rankwood.tuning.tune import tune as search
+
+    import_optuna()  # said before files are read
+    check_writable(output)
+    if study is not None:
+        check_writable(study)
+    least = SearchSpace.n_trees[0]
+    space = SearchSpace(n_trees=(min(least, max_trees), max_trees))
+    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
+    data = load_data(train, **reading)
+    watched = load_data(valid, n_features=data.n_features, **reading)
+    held_out = load_data(test, n_features=data.n_features, **reading) if test else None
+    try:
+        with progress("tuning", unit="trials", quiet=as_json) as advance:
+            result = search(
+                data, watched, budget_us=budget_us, test=held_out, n_trials=trials, timeout=timeout, measure=measure,
+                convention=convention, space=space, batch=batch, study=study, on_interrupt="keep",
+                seed=seed, n_threads=threads, progress=advance,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        fail("interrupted before a model was chosen: none was written", 130)
+    if result.within_budget:
+        files = {"train": train, "valid": valid, "test": test or []}
+        names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
+        result.ensemble.with_metadata(data=names).save(output)
+    if as_json:
+        print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
+        raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
+    _print(result)
+    if not result.within_budget:
+        fail(result.summary(), 1)
+    print(f"{output}: {result.summary()}")
+    for sentence in _comparisons(result):
+        print(sentence)
+    if result.interrupted:
+        fail(f"interrupted after {result.n_trials} of {trials} trials: wrote the best so far to {output}", 130)
+    tell(f"wrote {output}")
+
+
+def _print(result: TuneResult) -> None:
+    with_test = result.chosen.test is not None
+    columns = ["model", "trees", "valid", *["test"] * with_test, "us/doc", ""]
+    rows = []
+    for point in result.front:
+        mark = "chosen" if result.within_budget and point.name == result.chosen.name else ""
+        mark = mark or ("over" if point.us_per_doc > result.budget_us else "")
+        values = [f"{value:.4f}" for value in (point.valid, point.test) if value is not None]
+        rows.append([describe(point), f"{point.n_trees:,}", *values, number(point.us_per_doc), mark])
+    print_table(
+        f"{result.measure} against time: models that no other beats in both",
+        columns,
+        rows,
+        caption="model: learner, shape and leaves of trees, share of trees pruned away; over: beyond the budget.\n"
+        f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, as measured here.\n"
+        f"convention {result.convention.describe()}",
+    )
+
+
+def describe(point: Point) -> str:
+    """Where a model comes from, shortly.
+
+    >>> from rankwood.tuning.points import Point
+    >>> parameters = {"learner": "xdart", "shape": "balanced", "n_leaves": 31}
+    >>> describe(Point(3, parameters, 0.5, "refit", 20, 600, 0.4, 1.0))
+    'xdart balanced 31 leaves -50 %'
+    """
+    given = point.parameters
+    shape = [] if given["shape"] == "plain" else [given["shape"]]
+    pruned = [f"-{point.rate:.0%}".replace("%", " %")] if point.rate else []
+    return " ".join([given["learner"], *shape, f"{given['n_leaves']} leaves", *pruned])
+
+
+def _comparisons(result: TuneResult) -> list[str]:
+    """The chosen model on test data, against the default and against the best whatever its cost."""
+    names = {"default": "the default LambdaMART", "best": "the best of all, whatever it costs"}
+    return [_sentence(result.measure, one, names[role]) for role, one in result.comparisons.items()]
+
+
+def _sentence(measure: str, found: Comparison, other: str) -> str:
+    low, high = found.interval
+    return (
+        f"on {found.n_queries:,} test queries: {measure} {found.other_mean:.4f}, {found.difference:+.4f} "
+        f"({low:+.4f} .. {high:+.4f}, p = {found.p_randomisation:.2g}) against {other}"
+    )

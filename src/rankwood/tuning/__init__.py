@@ -1,0 +1,1 @@
+"""Search for the best ranker within a scoring budget."""

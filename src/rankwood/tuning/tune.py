@@ -1,0 +1,223 @@
+"""Search for the best ranker that scores a document within so many microseconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rankwood._version import __version__
+from rankwood.data.binning import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluate import compare_values, evaluate
+from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.machine import cpu_name
+from rankwood.pruning.cleaver import checked_rates
+from rankwood.tuning.points import Point, pareto_front
+from rankwood.tuning.result import TuneResult
+from rankwood.tuning.space import SearchSpace
+from rankwood.tuning.study import Study, digest, quiet_optuna
+from rankwood.tuning.trial import Bench, Latency, MeasuredLatency
+
+RATES = (0.3, 0.5, 0.7, 0.85)
+BATCH = 1000
+
+
+def tune(
+    train: Dataset,
+    valid: Dataset,
+    *,
+    budget_us: float,
+    test: Dataset | None = None,
+    n_trials: int = 30,
+    timeout: float | None = None,
+    measure: str | Measure = "nDCG@10",
+    convention: str | Convention = "rankwood",
+    space: SearchSpace | None = None,
+    rates: Sequence[float] = RATES,
+    batch: int = BATCH,
+    study: str | os.PathLike[str] | None = None,
+    latency: Latency | None = None,
+    on_interrupt: Literal["raise", "keep"] = "raise",
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> TuneResult:
+    """Find the best ranker that scores a document within `budget_us` microseconds, and the front of measure and time.
+
+    Every trial trains a ranker with early stopping and prunes it with CLEaVER at several rates, which gives several
+    models. The defaults of the learners are tried first; then Optuna's TPE sampler, with two objectives and the budget
+    as a constraint, looks where it is promising. The winner is chosen on validation data, and timed anew before it is.
+
+    test          is only measured, at the end: the winner against the defaults and against the best of all
+    n_trials      trials in all, those of a resumed study included
+    timeout       seconds after which no trial begins; one is made in any case
+    space         what to search, a `SearchSpace`
+    rates         shares of trees that pruning takes out; none: models stay whole
+    batch         documents per call when a model is timed, on one thread of the fastest engine
+    study         a file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models
+    latency       a function (model, rows) -> microseconds per document instead of measuring them here
+    on_interrupt  after Ctrl-C "raise" KeyboardInterrupt, or "keep" what the trials before it found
+    seed          of training and search. Times are measured, so they and what the search makes of them vary; the same
+                  parameters and seed give the same model
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=60, docs_per_query=12, n_features=6)
+    >>> train, valid = data.split(0.6)
+    >>> space = rw.SearchSpace(n_trees=(5, 10), n_leaves=(4, 8))
+    >>> result = rw.tune(train, valid, budget_us=100, n_trials=2, space=space)
+    >>> result.within_budget, result.ensemble.n_trees == result.chosen.n_trees, len(result.front) > 0
+    (True, True, True)
+    """
+    _check(train, valid, test, budget_us, n_trials, timeout, batch)
+    chosen_rates = tuple(checked_rates(rates)) if len(rates) else ()
+    if 0.0 in chosen_rates:
+        raise RankwoodError("a pruning rate of 0 is the whole model, which is always there: leave it out")
+    wanted, how = parse_measure(measure), Convention.get(convention)
+    with quiet_optuna():
+        bench = Bench(
+            train=BinnedDataset.make(train, n_threads=n_threads),
+            valid=valid,
+            space=space or SearchSpace(),
+            rates=chosen_rates,
+            measure=wanted,
+            convention=how,
+            latency=latency or MeasuredLatency(batch),
+            seed=seed,
+            n_threads=n_threads,
+        )
+        trials = Study(None if study is None else Path(study), _identity(bench, batch, latency), budget_us, seed)
+        interrupted = _search(bench, trials, n_trials, timeout, on_interrupt, progress)
+        return _result(bench, trials, test, budget_us, batch, interrupted)
+
+
+def _check(
+    train: Any, valid: Any, test: Any, budget_us: float, n_trials: int, timeout: float | None, batch: int
+) -> None:
+    for name, data in (("train", train), ("valid", valid), ("test", test)):
+        if not isinstance(data, Dataset) and not (name == "test" and data is None):
+            raise DataError(f"{name} must be a Dataset, with labels and queries, got {type(data).__name__}")
+    if not 0 < budget_us < np.inf:
+        raise RankwoodError(f"the budget is a number of microseconds per document above 0, got {budget_us}")
+    if n_trials < 1:
+        raise RankwoodError(f"n_trials must be at least 1, got {n_trials}")
+    if timeout is not None and not timeout > 0:
+        raise RankwoodError(f"timeout is a number of seconds above 0, got {timeout}")
+    if batch < 1:
+        raise RankwoodError(f"a batch is at least 1 document, got {batch}")
+
+
+def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, str]:
+    """What trials that are to stand beside each other must have in common. The budget may change."""
+    return {
+        "training data": digest(bench.train.data),
+        "validation data": digest(bench.valid),
+        "measure": f"{bench.measure} {bench.convention.name}",
+        "search space": repr(bench.space),
+        "rates": repr(bench.rates),
+        "seed": str(bench.seed),
+        "batch": str(batch),
+        "CPU": cpu_name() if latency is None else "as the latency function says",
+        "version of rankwood": __version__,
+    }
+
+
+def _search(
+    bench: Bench,
+    trials: Study,
+    n_trials: int,
+    timeout: float | None,
+    on_interrupt: str,
+    progress: Callable[[float, float], None] | None,
+) -> bool:
+    """Make trials until there are enough; whether Ctrl-C ended them."""
+    start = time.monotonic()
+    while trials.n_done < n_trials and (timeout is None or not trials.n_done or time.monotonic() - start < timeout):
+        done = trials.n_done
+
+        def on_share(share: float, done: int = done) -> None:
+            if progress is not None:
+                progress(done + share, n_trials)
+
+        trial = None
+        try:
+            trial, parameters = trials.ask(bench.space)
+            trials.tell(trial, bench.run(done, parameters, on_share))
+        except KeyboardInterrupt:
+            if trial is not None and trials.n_done == done:
+                trials.give_up(trial)
+            if on_interrupt == "raise" or not trials.n_done:
+                raise
+            return True
+        except BaseException:
+            if trial is not None:
+                trials.give_up(trial)
+            raise
+        on_share(1.0)
+    return False
+
+
+def _result(
+    bench: Bench, trials: Study, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
+) -> TuneResult:
+    points, chosen, within = _choose(bench, trials, budget_us)
+    front = pareto_front(points)
+    kept = {point.name for point in front} | {chosen.name}
+    models = {point.name: trials.model(point) for point in pareto_front(trials.points) if point.name in kept}
+    models.setdefault(chosen.name, trials.model(chosen))
+    front = [point for point in front if point.name in models]
+    comparisons = {}
+    if test is not None:
+        best = max(front, key=lambda point: point.valid)
+        default = trials.points[0]
+        measured = {**models, default.name: trials.model(default)}
+        name = str(bench.measure)
+        values = {
+            key: evaluate(model, test, bench.measure, convention=bench.convention, n_threads=bench.n_threads)
+            for key, model in measured.items()
+        }
+        front = [point.with_(test=values[point.name][name]) for point in front]
+        chosen = chosen.with_(test=values[chosen.name][name])
+        known = {point.name: point for point in front}
+        points = [known.get(point.name, point) for point in points]
+        for role, other in (("default", default), ("best", best)):
+            if other.name == chosen.name or (role == "best" and best.name == default.name):
+                continue  # it is the one, or has been compared with
+            comparisons[role] = compare_values(values[other.name], values[chosen.name], name, seed=bench.seed)
+    note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(bench.measure)}
+    return TuneResult(
+        ensemble=models[chosen.name].with_metadata(tune=note),
+        within_budget=within,
+        chosen=chosen,
+        front=tuple(front),
+        models=models,
+        points=tuple(points),
+        comparisons=comparisons,
+        budget_us=budget_us,
+        batch=batch,
+        measure=str(bench.measure),
+        convention=bench.convention,
+        n_trials=trials.n_done,
+        interrupted=interrupted,
+    )
+
+
+def _choose(bench: Bench, trials: Study, budget_us: float) -> tuple[list[Point], Point, bool]:
+    """The best within the budget. The fastest of many measurements is a lucky one: the winner is timed once more, and
+    if that is beyond the budget it is the next one's turn. All points, the chosen one, whether it is within."""
+    points = {point.name: point for point in trials.points}
+    front = pareto_front(trials.points)
+    for point in reversed(front):
+        if point.us_per_doc <= budget_us:
+            again = point.with_(us_per_doc=bench.time(trials.model(point)))
+            points[point.name] = again
+            if again.us_per_doc <= budget_us:
+                return list(points.values()), again, True
+    fastest = min((points[point.name] for point in front), key=lambda point: point.us_per_doc)
+    return list(points.values()), fastest, False

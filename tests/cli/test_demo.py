@@ -1,0 +1,137 @@
+"""`rankwood demo`: what it prints is what README shows, what it advises works, and table and report agree."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import rankwood as rw
+
+demo_module = importlib.import_module("rankwood.cli.demo")  # `rankwood.cli.demo` itself is the command
+
+README = Path(__file__).parents[2] / "README.md"
+MODELS = ["lambdamart", "balanced", "xdart", "cleaver"]
+TINY = demo_module.Size(
+    120, 15, 12, n_trees=12, n_leaves=8, learning_rate=0.2, xdart_trees=8, margin=0.9
+)  # all pruned models pass
+
+
+@pytest.fixture
+def run_demo(rankwood, tmp_path, monkeypatch):
+    """The demo, small, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo_module, "QUICK", TINY)
+    return lambda *options: rankwood("demo", "--quick", *options)
+
+
+def structure(text: str) -> dict[str, list[str]]:
+    """Column headings, names of rows, first words of what is told, commands; no numbers."""
+    lines = text.splitlines()
+    heading = next(line for line in lines if line.startswith("┃"))
+    return {
+        "columns": [cell.strip() for cell in heading.strip("┃").split("┃")],
+        "rows": [line.strip("│").split("│")[0].strip() for line in lines if line.startswith("│")],
+        "steps": [" ".join(line.split()[:2]) for line in lines if re.match(r"(made|trained|pruned|took) ", line)],
+        "commands": [line.strip() for line in lines if line.startswith("  rankwood ")],
+    }
+
+
+def readme_block() -> str:
+    text = README.read_text(encoding="utf-8")
+    (block,) = re.findall(r"```\n\$ rankwood demo\n(.*?)```", text, flags=re.DOTALL)
+    return block
+
+
+def test_readme_shows_what_is_printed(run_demo):
+    outcome = run_demo()
+    assert outcome.status == 0
+    shown, printed = structure(readme_block()), structure(outcome.err + outcome.out)
+    for found in (shown, printed):  # how much was made and how long it took are numbers
+        found["steps"] = [re.sub(r"(made|took) .*", r"\1", step) for step in found["steps"]]
+    assert sorted(printed.pop("steps")) == sorted(shown.pop("steps"))
+    assert printed == shown
+    assert printed["rows"] == MODELS
+    for sentence in (
+        "queries that no model has seen",
+        "p: randomisation test against lambdamart",
+        "us/doc: one thread",
+    ):
+        assert sentence in outcome.out
+        assert sentence in readme_block()
+
+
+def test_a_table_fits_a_narrow_terminal():
+    assert max(map(len, readme_block().splitlines())) <= 100
+    assert max(len(line) for line in readme_block().splitlines() if line.startswith("│")) <= 80
+
+
+def test_numbers_are_those_of_the_library_and_the_report(run_demo, tmp_path):
+    outcome = run_demo("--seed", 3)
+    folder = tmp_path / "rankwood-demo"
+    test = rw.read_svmlight(folder / "test.txt", n_features=TINY.n_features)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for name in MODELS:
+        model = rw.load_model(folder / f"{name}.rw")
+        row = next(line for line in outcome.out.splitlines() if line.startswith(f"│ {name}"))
+        cells = [cell.strip() for cell in row.strip("│").split("│")]
+        assert cells[1:3] == [str(model.n_trees), str(model.n_nodes)]
+        value = rw.evaluate(model, test)["nDCG@10"]
+        assert cells[3].startswith(f"{value:.4f} (")
+        assert name in page
+        assert f"{value:.4f}"[:5] in page
+    assert rw.load_model(folder / "cleaver.rw").n_trees < rw.load_model(folder / "lambdamart.rw").n_trees
+
+
+def test_what_to_try_next_works(run_demo, rankwood, tmp_path):
+    outcome = run_demo("--out", "a folder")
+    commands = [shlex.split(line) for line in outcome.out.splitlines() if line.startswith("  rankwood ")]
+    assert [command[1] for command in commands] == ["evaluate", "inspect", "bench", "convert", "verify"]
+    for _, *words in commands:
+        arguments = [found for word in words for found in (sorted(glob.glob(word)) if "*" in word else [word])]
+        if arguments[0] == "bench":
+            arguments += ["--engine", "auto", "--repeats", "6"]  # the same, sooner
+        done = rankwood(*arguments)
+        assert done.status == 0, done.err
+    assert (tmp_path / "a folder" / "report.html").exists()
+
+
+def test_a_seed_is_another_world_and_the_same_seed_the_same(run_demo, tmp_path):
+    for out, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert run_demo("--out", out, "--seed", seed, "--threads", 1).status == 0
+    for name in MODELS:
+        a, b, c = (rw.load_model(tmp_path / out / f"{name}.rw").fingerprint() for out in "abc")
+        assert a == b != c
+
+
+def test_nothing_smaller_that_is_as_good_is_said(run_demo, monkeypatch):
+    from dataclasses import replace
+
+    monkeypatch.setattr(demo_module, "QUICK", replace(TINY, margin=1e-9))
+    outcome = run_demo()
+    assert outcome.status == 0
+    assert "pruned lambdamart: nothing smaller was shown to be as good, so all trees stay" in outcome.err
+
+
+def test_only_core_packages_are_needed():
+    """What the demo imports is in the dependencies of the package, not in an extra."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, tempfile, importlib\n"
+        "for name in ('pandas', 'pyarrow', 'matplotlib', 'optuna', 'lightgbm', 'onnx',"
+        " 'jinja2', 'plotly', 'polars'): sys.modules[name] = None\n"
+        "demo = importlib.import_module('rankwood.cli.demo')\n"
+        f"demo.QUICK = demo.{TINY!r}\n"
+        "from rankwood.cli import main\n"
+        "sys.argv = ['rankwood', 'demo', '--quick', '--out', tempfile.mkdtemp()]\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "cleaver" in done.stdout

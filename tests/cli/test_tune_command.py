@@ -1,0 +1,88 @@
+"""`rankwood tune`: a model within a budget, the front, and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import rankwood as rw
+from rankwood.tuning.trial import Bench, MeasuredLatency
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tune")
+    data = rw.make_ranking(n_queries=60, docs_per_query=12, n_features=6, seed=2)
+    for number, name in enumerate(("train", "valid", "test")):
+        rw.write_svmlight(data.select_queries(range(20 * number, 20 * number + 20)), folder / f"{name}.txt")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def made_up_times(monkeypatch):
+    monkeypatch.setattr(MeasuredLatency, "__call__", lambda self, model, X: model.n_trees / 10)
+
+
+def arguments(folder, out, budget=1.0):
+    return ("tune", "--train", folder / "train.txt", "--valid", folder / "valid.txt", "--budget-us", budget,
+            "--trials", 2, "--max-trees", 12, "-o", out)  # fmt: skip
+
+
+def test_a_front_and_a_model(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--test", folder / "test.txt")
+    assert outcome.status == 0
+    for text in ("us/doc", "chosen", "(budget 1)", "of 2 trials", "against the default LambdaMART", "convention"):
+        assert text in outcome.out
+    assert "wrote" in outcome.err
+    model = rw.load_model(tmp_path / "m.rw")
+    assert model.n_trees <= 10
+    assert model.metadata["tune"]["us_per_doc"] == model.n_trees / 10
+
+
+def test_json(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--json", "--test", folder / "test.txt")
+    assert outcome.status == 0
+    assert outcome.err == ""
+    answer = json.loads(outcome.out)
+    assert answer["chosen"]["us_per_doc"] <= answer["budget_us"] == 1.0
+    assert answer["model"] == str(tmp_path / "m.rw")
+    assert {"front", "trials", "comparisons"} <= answer.keys()
+
+
+def test_no_model_within_the_budget(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw", budget=0.01))
+    assert outcome.status == 1
+    sentence = outcome.err.splitlines()[-1]
+    assert "rankwood: no model scores a document within 0.01 us: the fastest of" in sentence
+    assert not (tmp_path / "m.rw").exists()
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw", budget=0.01), "--json")
+    assert outcome.status == 1
+    assert json.loads(outcome.out)["model"] is None
+
+
+def test_ctrl_c_keeps_the_best_so_far(rankwood, folder, tmp_path, monkeypatch):
+    run = Bench.run
+
+    def interrupted(bench, number, *rest):
+        if number == 1:
+            raise KeyboardInterrupt
+        return run(bench, number, *rest)
+
+    monkeypatch.setattr(Bench, "run", interrupted)
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--study", tmp_path / "s.log")
+    assert outcome.status == 130
+    assert "interrupted after 1 of 2 trials: wrote the best so far" in outcome.err
+    assert (tmp_path / "m.rw").exists()
+    monkeypatch.setattr(Bench, "run", run)
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--study", tmp_path / "s.log")
+    assert outcome.status == 0
+    assert "of 2 trials" in outcome.out
+
+
+def test_optuna_is_asked_for_before_files_are_read(rankwood, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    outcome = rankwood("tune", "--train", "absent", "--valid", "absent", "--budget-us", 1, "-o", tmp_path / "m.rw")
+    assert outcome.status == 2
+    assert outcome.err == "rankwood: tuning needs the package optuna: pip install 'rankwood[tune]'\n"
