@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankwood.pruning.speed import CALLS, ROWS, seconds_per_document
+from rankwood.pruning.speed import CALLS, ROWS, seconds_in_turn, seconds_per_document
 
 
 class Recorder:
@@ -28,3 +28,12 @@ def test_calls_are_of_one_size_and_go_round(n_docs, batch, size, n_batches):
     assert len(timed) == CALLS
     assert {n for n, _ in timed} == {size}
     assert [first for _, first in timed] == [size * (i % n_batches) for i in range(CALLS)]
+
+
+def test_models_are_called_in_turn():
+    models = [Recorder() for _ in range(3)]
+    order = []
+    for number, model in enumerate(models):
+        model.score = lambda rows, number=number: order.append(number)
+    assert len(seconds_in_turn(models, np.zeros((10, 1), np.float32), seconds=0.0)) == 3
+    assert order == [0, 1, 2] * (1 + CALLS)

@@ -24,7 +24,7 @@ from rankwood.pruning.outputs import needed_bytes, sample_queries
 from rankwood.pruning.pruner import Pruned, Pruner, Variant, Victims, checked_variants
 from rankwood.pruning.refit import Refit
 from rankwood.pruning.result import CleaverResult, Row
-from rankwood.pruning.speed import seconds_per_document
+from rankwood.pruning.speed import seconds_in_turn
 from rankwood.pruning.strategies import Chooser, Strategy
 
 FEWEST_TO_SPLIT = 40  # validation queries; with fewer, halves are too small to choose or to judge by
@@ -224,7 +224,7 @@ class _Judge:
         p_values = [p_difference(full, other) for other in others]
         corrected: list[Any] = list(holm(p_values)) if None not in p_values else [None] * len(found)
         margin = self.acceptance.margin
-        times = [seconds_per_document(one, self._X) for one in (self.pruner.model, *models)] if speed else None
+        times = seconds_in_turn([self.pruner.model, *models], self._X) if speed else None
         on_test = self._test_columns(models)
         rows = [self.full.with_(speed_up=1.0 if speed else None, **({} if self._test_full is None else on_test[0]))]
         for i, (rate, pruned) in enumerate(found):

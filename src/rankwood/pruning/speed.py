@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,14 +25,27 @@ def seconds_per_document(model: Ensemble, X: AnyArray, *, batch: int = ROWS, sec
     >>> 0.0 < seconds_per_document(model, np.zeros((10, 1), np.float32)) < 1.0
     True
     """
+    return seconds_in_turn([model], X, batch=batch, seconds=seconds)[0]
+
+
+def seconds_in_turn(
+    models: Sequence[Ensemble], X: AnyArray, *, batch: int = ROWS, seconds: float = SECONDS
+) -> list[float]:
+    """The same of several models that are to be compared: called in turn, so that a slow moment of the machine falls
+    on all of them."""
     size = min(batch, len(X))
     batches = [np.ascontiguousarray(X[start : start + size]) for start in range(0, min(len(X), ROWS) - size + 1, size)]
-    model.score(batches[0])
-    times: list[float] = []
+    for model in models:
+        model.score(batches[0])
+    times: list[list[float]] = []  # a list per round, of a time per model
     for rows in itertools.cycle(batches):
-        start_time = time.perf_counter()
-        model.score(rows)
-        times.append(time.perf_counter() - start_time)
-        if len(times) >= CALLS and sum(times) >= seconds:
+        times.append([_timed(model, rows) for model in models])
+        if len(times) >= CALLS and sum(map(sum, times)) >= seconds * len(models):
             break
-    return float(np.median(times)) / size
+    return [float(median) / size for median in np.median(times, axis=0)]
+
+
+def _timed(model: Ensemble, rows: AnyArray) -> float:
+    start = time.perf_counter()
+    model.score(rows)
+    return time.perf_counter() - start

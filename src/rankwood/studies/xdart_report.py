@@ -136,8 +136,9 @@ def _saved(found: XdartResults) -> Table:
                 row += ["–", "–"]
             else:
                 whole = study.n_trees if to == REFERENCE else found.full_size(to)
-                saved = max(0.0, 1 - int(smallest.size) / whole)
-                row += [f"{smallest.size:,} ({saved:.0%})", f"{smallest.difference:+.4f}, p {p_text(smallest.p_value)}"]
+                change = int(smallest.size) / whole - 1
+                row.append(f"{smallest.size:,} ({change:+.0%})")
+                row.append(f"{smallest.difference:+.4f}, p {p_text(smallest.p_value)}")
         last = [size for size in study.sizes if found.mean(method, size) is not None]
         valid, test = (found.mean(method, last[-1], part) if last else None for part in ("valid", "test"))
         gap = "–" if valid is None or test is None else f"{valid - test:+.4f}"
@@ -145,12 +146,13 @@ def _saved(found: XdartResults) -> Table:
         rows.append([*row, gap, *facts, f"{found.fact(method, 'seconds'):.1f}"])
     return Table(
         "saved",
-        f"Trees saved: {study.source.name}",
+        f"The smallest models that are as good: {study.source.name}",
         ["method", f"as good as {REFERENCE}, {study.n_trees:,}", "difference", "as good as the full LambdaMART",
          "difference", "validation - test", "iterations", "trees removed", "s"],
         rows,
-        "The smallest of the sizes of table 1 that is not significantly worse, and how many trees that saves. What "
-        "judges removals is learnt from: validation - test, of the largest size, says how much. Seconds of training.",
+        "The smallest of the sizes of table 1 that is not significantly worse, and how many trees more or fewer "
+        "that is. What judges removals is learnt from: validation - test, of the largest size, says how much. Seconds "
+        "of training.",
     )  # fmt: skip
 
 
