@@ -54,12 +54,12 @@ def demo(
 ) -> None:
     """Train rankers on built-in data, prune one, and compare what they are worth and what they cost.
 
-    Four models: LambdaMART; the same with trees pruned while boosting (Asadi & Lin 2013); X-DART, which removes trees that are not missed (Lucchese et al. 2017); and the first one pruned by CLEaVER (Lucchese et al. 2016). The table is of held-out queries that none of them has seen. Takes about a minute on two cores, needs no network, and leaves data, models and an HTML report in a folder.
+    Four models: LambdaMART; the same with trees pruned while boosting (Asadi & Lin 2013); X-DART, which removes trees that are not missed (Lucchese et al. 2017); and the first one pruned by CLEaVER (Lucchese et al. 2016). The table is of held-out queries that none of them has seen. Takes half a minute on two cores, needs no network, and leaves data, models and an HTML report in a folder.
     """  # noqa: E501  typer keeps line ends
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     size = QUICK if quick else FULL
-    tell(f"four rankers on synthetic data, in {out}: {'some seconds' if quick else 'about a minute'} on two cores")
+    tell(f"four rankers on synthetic data, in {out}: {'some seconds' if quick else 'half a minute'} on two cores")
     train, valid, test = _make_data(size, out, seed, threads)
     models = _train(size, train, valid, seed, threads)
     models["cleaver"] = _prune(size, models["lambdamart"], train, valid, seed, threads)
