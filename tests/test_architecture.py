@@ -14,7 +14,19 @@ ROOT = Path(rankwood.__file__).parent
 # Each layer may import itself and the layers before it.
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native", "startup"},
-    {"threads", "isa", "machine", "matrix", "atomic", "rows", "model_arrays", "tree", "drawing", "environment"},
+    {
+        "threads",
+        "isa",
+        "machine",
+        "matrix",
+        "atomic",
+        "rows",
+        "model_arrays",
+        "tree",
+        "drawing",
+        "environment",
+        "pareto",
+    },
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
     {"evaluation", "trees", "formats", "verification"},
     {"learners", "pruning"},

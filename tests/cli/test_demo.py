@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import importlib
+import json
 import re
 import shlex
 from pathlib import Path
@@ -75,6 +76,8 @@ def test_numbers_are_those_of_the_library_and_the_report(run_demo, tmp_path):
     folder = tmp_path / "rankwood-demo"
     test = rw.read_svmlight(folder / "test.txt", n_features=TINY.n_features)
     page = (folder / "report.html").read_text(encoding="utf-8")
+    shown = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
+    assert [model["name"] for model in shown["models"]] == list(MODELS)
     for name in MODELS:
         model = rw.load_model(folder / f"{name}.rw")
         row = next(line for line in outcome.out.splitlines() if line.startswith(f"│ {name}"))
@@ -82,9 +85,20 @@ def test_numbers_are_those_of_the_library_and_the_report(run_demo, tmp_path):
         assert cells[1:3] == [str(model.n_trees), str(model.n_nodes)]
         value = rw.evaluate(model, test)["nDCG@10"]
         assert cells[3].startswith(f"{value:.4f} (")
-        assert name in page
-        assert f"{value:.4f}"[:5] in page
+        (found,) = (one for one in shown["models"] if one["name"] == name)
+        assert found["n_trees"] == model.n_trees
+        assert found["quality"]["nDCG@10"]["value"] == pytest.approx(value, abs=1e-5)
     assert rw.load_model(folder / "cleaver.rw").n_trees < rw.load_model(folder / "lambdamart.rw").n_trees
+
+
+def test_files_of_others_are_safe(run_demo, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "train.txt").write_text("precious")
+    outcome = run_demo("--out", "mine")
+    assert outcome.status == 2
+    assert "mine has files that are not the demo's: give it a folder of its own with --out" in outcome.err
+    assert (tmp_path / "mine" / "train.txt").read_text() == "precious"
+    assert [run_demo("--out", "own").status for _ in range(2)] == [0, 0]
 
 
 def test_what_to_try_next_works(run_demo, rankwood, tmp_path):

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwood as rw
+from rankwood.pareto import pareto_front
 from rankwood.reporting.anatomy import count_in, shared_bins, spread_out
 from rankwood.reporting.facts import Difference
-from rankwood.reporting.figures import pareto_front
 from rankwood.reporting.gather import gather
 from rankwood.reporting.latency import time_models
 from rankwood.reporting.notes import thinned
@@ -228,18 +228,22 @@ def test_the_summary_names_the_smallest_model_that_is_as_good(facts):
 
     one = summary(as_good, worse)
     assert summarise(one)[0].startswith("small is the smallest model that is not significantly worse than large: ")
-    assert "−0.0100, 95 % interval −0.0200 to +0.0100, corrected p = 0.400" in summarise(one)[0]
+    assert "−0.0100, 95 % interval −0.0200 to +0.0100, p = 0.200" in summarise(one)[0]
     assert headline_numbers(one)[2] == ("−0.0100", "nDCG@10, difference from large")
     assert summarise(summary(as_good, as_good))[0].startswith("stump is the smallest model")
     assert summarise(summary(worse, worse)) == [
         "Every model that is smaller than large is significantly worse by nDCG@10."
     ]
     assert summarise(summary(better, worse))[1].startswith("small is significantly better than large")
+    assert summarise(summary(better, worse))[1].endswith("corrected p = 0.010).")
+    # The more models, the larger a corrected p: that must not make a loss pass for none.
+    overlooked = Difference(-0.1, -0.2, -0.004, 0.04, 0.4)
+    assert summarise(summary(overlooked, worse))[0].startswith("Every model that is smaller")
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
 def test_no_point_beats_the_pareto_front(points):
-    front = pareto_front([(float(x), float(y)) for x, y in points])
+    front = [points[place] for place in pareto_front(*zip(*points, strict=True))]
     for x, y in points:
         beaten = any(a <= x and b >= y and (a < x or b > y) for a, b in points)
         assert ((x, y) in front) == (not beaten)

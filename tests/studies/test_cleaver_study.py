@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.experiments.table import RunTable
+from rankwood.experiments.table import RunTable, run_key
 from rankwood.studies.cleaver import CleaverResults, CleaverStudy, pick
 from rankwood.studies.cleaver_report import make_report
 
@@ -85,6 +86,13 @@ def test_the_report(results, tmp_path, monkeypatch):
     saved = json.loads((tmp_path / "results.json").read_text())
     assert len(saved["facts"]["outcomes"]) == 2 * 2 * 4
     assert "MSN-1 and Istella" in (tmp_path / "report.md").read_text()
+
+
+def test_sizes_are_part_of_what_a_full_model_is_known_by(study):
+    # The full model has at least as many trees as the smaller ones: other sizes, another full model.
+    other = replace(study, sizes=(*study.sizes, study.n_trees))
+    keys, others = ({run_key(config) for config in one.configs()} for one in (study, other))
+    assert not keys & others
 
 
 def test_a_study_needs_trees(source):

@@ -144,11 +144,13 @@ def open_source(directory: str | Path | None, *, quick: bool = False, n_threads:
 def known_name(path: str | Path) -> str | None:
     """The data set of the papers that a path is about, if any.
 
-    >>> known_name("data/ohsumed/QueryLevelNorm"), known_name("MQ2008/"), known_name("mine")
+    The folder's name counts, and that of the one it lies in.
+
+    >>> known_name("data/ohsumed/QueryLevelNorm"), known_name("MQ2008/"), known_name("ohsumed-2/data/mine")
     ('OHSUMED', 'MQ2008', None)
     """
-    for part in reversed(Path(path).resolve().parts):
-        for name in ("OHSUMED", "MQ2008", "MQ2007", "MSLR"):
+    for part in reversed(Path(path).resolve().parts[-2:]):
+        for name in ("OHSUMED", "MQ2008", "MQ2007", "MSLR-WEB10K", "MSLR-WEB30K", "MSLR"):
             if re.search(name, part, re.I):
                 return name
     return None

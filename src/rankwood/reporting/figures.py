@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from rankwood.drawing import Figure
+from rankwood.pareto import pareto_front
 from rankwood.reporting.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, ReportFacts
-from rankwood.reporting.summary import p_text
+from rankwood.reporting.summary import p_or_dash
 
 # As on the page: Okabe and Ito's colours, darkened for contrast, and a marker of its own for every model.
 COLOURS = ("#0072b2", "#c44e00", "#00805e", "#b0508a", "#9a6a00", "#1a76a8", "#5b5b66", "#7a5195")
@@ -91,19 +92,6 @@ def _reach(estimate: Estimate) -> list[list[float]] | None:
     return [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
 
 
-def pareto_front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points (cost, quality) that no other is both as cheap and as good as, by increasing cost.
-
-    >>> pareto_front([(2.0, 0.5), (1.0, 0.4), (3.0, 0.45)])
-    [(1.0, 0.4), (2.0, 0.5)]
-    """
-    front: list[tuple[float, float]] = []
-    for cost, quality in sorted(points, key=lambda point: (point[0], -point[1])):
-        if not front or quality > front[-1][1]:
-            front.append((cost, quality))
-    return front
-
-
 def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
     axes = figure.subplots(1, len(facts.measures), squeeze=False)[0]
     for ax, measure in zip(axes, facts.measures, strict=True):
@@ -112,7 +100,8 @@ def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
             label = _name(model.name) if ax is axes[0] else None
             bars = {"xerr": _reach(us), "yerr": _reach(quality), "elinewidth": 1.0, "capsize": 2.5}
             ax.errorbar(us.value, quality.value, **bars, **_style(number), markersize=8, linestyle="none", label=label)
-        front = pareto_front([(m.timing.us_per_doc.value, m.quality[measure].value) for m in facts.models])
+        points = [(m.timing.us_per_doc.value, m.quality[measure].value) for m in facts.models]
+        front = [points[place] for place in pareto_front(*zip(*points, strict=True))]
         right = ax.get_xlim()[1]
         x, y = [p[0] for p in front] + [right], [p[1] for p in front] + [front[-1][1]]
         ax.step(x, y, where="post", color=GREY, linestyle="--", linewidth=1.2, zorder=1)
@@ -271,7 +260,7 @@ def _draw_significance(facts: ReportFacts, figure: Any) -> None:
         for row, column, sign in ((pair.second, pair.first, 1.0), (pair.first, pair.second, -1.0)):
             is_sure = pair.p_holm is not None and pair.p_holm < ALPHA
             colours[row, column] = math.copysign(1.0, sign * difference) if is_sure else 0.0
-            texts[row, column] = f"{p_text(pair.p_holm)}\n{sign * difference:+.4f}".replace("-", "−")
+            texts[row, column] = f"{p_or_dash(pair.p_holm)}\n{sign * difference:+.4f}".replace("-", "−")
     from matplotlib.colors import ListedColormap
 
     ax.imshow(colours, cmap=ListedColormap(["#fbe6d9", "#ffffff", "#dcebf7"]), vmin=-1, vmax=1, aspect="auto")

@@ -241,6 +241,7 @@ def _describe_data(data: Dataset) -> dict[str, Any]:
         "documents_per_query": data.n_docs / max(1, data.n_queries),
         "labels": [[float(label), int(n)] for label, n in zip(labels[:most], counts[:most], strict=True)],
         "n_labels": len(labels),
+        "largest_label": float(labels[-1]) if len(labels) else 0.0,
     }
 
 

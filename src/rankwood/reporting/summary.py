@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rankwood.reporting.facts import ModelFacts, ReportFacts
+from rankwood.experiments.printed import p_text
+from rankwood.reporting.facts import ALPHA, ModelFacts, ReportFacts
 
 
 def summarise(facts: ReportFacts) -> list[str]:
@@ -14,7 +15,8 @@ def summarise(facts: ReportFacts) -> list[str]:
     better = [m for m in facts.models if m is not facts.base and _is_better(facts, m)]
     if better:
         best = max(better, key=lambda m: m.quality[facts.measures[0]].value)
-        sentences.append(f"{best.name} is significantly better than {facts.base.name}: {_difference(facts, best)}.")
+        difference = _difference(facts, best, corrected=True)
+        sentences.append(f"{best.name} is significantly better than {facts.base.name}: {difference}.")
     return sentences
 
 
@@ -75,19 +77,21 @@ def _none_kept(facts: ReportFacts) -> str:
     return f"Every model that is smaller than {facts.base.name} is significantly worse by {facts.measures[0]}."
 
 
-def _difference(facts: ReportFacts, model: ModelFacts) -> str:
+def _difference(facts: ReportFacts, model: ModelFacts, *, corrected: bool = False) -> str:
     measure = facts.measures[0]
     found = model.difference[measure]
     text = f"{measure} {model.quality[measure].value:.4f} against {facts.base.quality[measure].value:.4f}"
     if found.low is None or found.high is None:
         return f"{text}, too few queries for a test"
     inner = f"difference {signed(found.value)}, 95 % interval {signed(found.low)} to {signed(found.high)}"
-    return f"{text} ({inner}, corrected p = {p_text(found.p_holm)})"
+    p = f"corrected p = {p_or_dash(found.p_holm)}" if corrected else f"p = {p_or_dash(found.p)}"
+    return f"{text} ({inner}, {p})"
 
 
 def _is_worse(facts: ReportFacts, model: ModelFacts) -> bool:
+    """By the test alone: correcting it for the number of models would overlook losses the more models there are."""
     found = model.difference[facts.measures[0]]
-    return found.is_significant and found.value < 0
+    return found.p is not None and found.p < ALPHA and found.value < 0
 
 
 def _is_better(facts: ReportFacts, model: ModelFacts) -> bool:
@@ -104,15 +108,13 @@ def signed(value: float) -> str:
     return f"{value:+.4f}".replace("-", "−")
 
 
-def p_text(p: float | None) -> str:
+def p_or_dash(p: float | None) -> str:
     """A p-value, or a dash.
 
-    >>> p_text(0.0312), p_text(0.00001), p_text(None)
-    ('0.031', '< 0.001', '–')
+    >>> p_or_dash(0.0312), p_or_dash(None)
+    ('0.031', '–')
     """
-    if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "–" if p is None else p_text(p)
 
 
 def number(value: float) -> str:

@@ -60,7 +60,7 @@ class CleaverStudy(Study):
             same = {
                 "study": self.name,
                 **self.source.identify(fold),
-                "model": [self.n_trees, self.n_leaves, self.learning_rate, self.early_stopping],
+                "model": [self._n_first, self.n_trees, self.n_leaves, self.learning_rate, self.early_stopping],
                 "iterations": self.iterations,
             }
             for size in (*self.sizes, FULL):
@@ -118,12 +118,17 @@ class CleaverStudy(Study):
         models = dict(zip(WAYS, (first, searched, pruned), strict=True))
         return {name: {"n_trees": m.n_trees, "values": self._values(m, fold)} for name, m in models.items()}
 
+    @property
+    def _n_first(self) -> int:
+        """Trees that the full model has before it may stop: those of the smaller ones."""
+        return min(self.n_trees, max(*self.sizes, *self.closing))
+
     def _train(self, fold: FoldData) -> Ensemble:
         """The full model: as many trees as the largest of the smaller ones, and then on until it is stopped early."""
         from rankwood.data.binning import BinnedDataset
         from rankwood.learners.presets import LambdaMART
 
-        first = min(self.n_trees, max(*self.sizes, *self.closing))
+        first = self._n_first
         ranker = LambdaMART(
             n_trees=first, n_leaves=self.n_leaves, learning_rate=self.learning_rate, n_jobs=self.n_threads
         )

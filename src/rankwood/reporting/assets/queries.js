@@ -50,8 +50,7 @@ function queriesSection(place) {
   const caption = make("figcaption");
   element.append(caption);
   const pair = () => (local.a === local.b ? null : pairOf(local.a, local.b, state.measure));
-  const labels = data.data.labels.map((entry) => entry[0]),
-    most = Math.max(...labels, 1);
+  const most = Math.max(data.data.largest_label, 1);
   const ranking = (text) => ({
     text,
     node: make(

@@ -18,7 +18,7 @@ function significanceSection(place) {
           ...shown.map((column) => cell(row, column)),
         ]),
         caption:
-          `p of the paired randomisation test by ${measureName()}${local.p === "holm" ? ", corrected for all pairs (Holm)" : ", not corrected"}. ` +
+          `p of the paired randomisation test by ${measureName()}${local.p === "holm" ? ", corrected for all pairs of models (Holm); the table of models corrects for models and measures" : ", not corrected"}. ` +
           `▲ the row is better, ▼ worse, with p below ${data.alpha}. That a difference is not significant does not show that there is none: look at its interval.`,
       };
     },
