@@ -8,6 +8,9 @@ import sys
 import pytest
 
 import rankwood as rw
+from rankwood.cli.tune import describe
+from rankwood.tuning.lock import only_search_in
+from rankwood.tuning.points import Point
 from rankwood.tuning.trial import Bench, MeasuredLatency
 
 
@@ -86,3 +89,19 @@ def test_optuna_is_asked_for_before_files_are_read(rankwood, tmp_path, monkeypat
     outcome = rankwood("tune", "--train", "absent", "--valid", "absent", "--budget-us", 1, "-o", tmp_path / "m.rw")
     assert outcome.status == 2
     assert outcome.err == "rankwood: tuning needs the package optuna: pip install 'rankwood[tune]'\n"
+
+
+def test_a_study_in_use_is_refused_in_one_sentence(rankwood, folder, tmp_path):
+    study = tmp_path / "s.log"
+    with only_search_in(study):
+        outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--study", study)
+    assert outcome.status == 2
+    said = f"rankwood: another search is using the study {study}: wait for it, or choose another file"
+    assert outcome.err.splitlines()[-1] == said
+    assert not (tmp_path / "m.rw").exists()
+
+
+def test_tables_tell_rates_within_a_percent_apart():
+    parameters = {"learner": "lambdamart", "shape": "plain", "n_leaves": 8}
+    shown = [describe(Point(0, parameters, rate, "refit", 2, 6, 0.4, 1.0)) for rate in (0.5, 0.504)]
+    assert shown == ["lambdamart 8 leaves -50 %", "lambdamart 8 leaves -50.4 %"]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
 import sys
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ import pytest
 import rankwood as rw
 from rankwood.tuning import tune as tune_module
 from rankwood.tuning.points import Point, best_within, pareto_front
+from rankwood.tuning.study import digest
 from rankwood.tuning.trial import Bench
 
 SPACE = rw.SearchSpace(n_trees=(4, 16), n_leaves=(4, 12), min_docs_per_leaf=(5, 20), patience=8)
@@ -231,6 +236,140 @@ def test_a_study_of_other_data_is_refused(parts, tmp_path):
         search(parts, n_trials=1, study=path, seed=1, batch=10)
     with pytest.raises(rw.RankwoodError, match="was made with other validation data"):
         search((parts[0], parts[2], None), n_trials=1, study=path)
+
+
+def with_more(data, **given):
+    return rw.Dataset(data.X, data.y, qid=data.qid, **given)
+
+
+def test_a_study_of_other_weights_is_refused(parts, tmp_path):
+    train, valid, _ = parts
+    path = tmp_path / "study.log"
+    search(parts, n_trials=1, study=path)
+    heavy = with_more(train, weights=np.linspace(0.5, 1.5, train.n_docs))
+    with pytest.raises(rw.RankwoodError, match="was made with other training data: choose another file"):
+        search((heavy, valid, None), n_trials=1, study=path)
+
+
+def test_the_digest_knows_all_that_models_and_measures_depend_on(parts):
+    data = with_more(parts[0])
+    ones, names = np.ones(data.n_docs), [f"d{row}" for row in range(data.n_docs)]
+    others = [
+        with_more(data, weights=ones),
+        with_more(data, weights=2 * ones),
+        with_more(data, query_weights=np.ones(data.n_queries)),
+        with_more(data, query_weights=2 * np.ones(data.n_queries)),
+        with_more(data, doc_ids=names),
+        with_more(data, doc_ids=["d0d1", "", *names[2:]]),
+        with_more(data, doc_ids=names[::-1]),
+        with_more(data, feature_names=[f"f{i}" for i in range(data.n_features)]),
+    ]
+    assert len({digest(one) for one in (data, *others)}) == len(others) + 1
+    assert digest(with_more(data, weights=ones, doc_ids=names)) == digest(with_more(data, weights=ones, doc_ids=names))
+
+
+def test_documents_and_queries_may_be_equally_many():
+    """Then their weights have the same bytes, and stand in another place."""
+    X, y, weights = [[1.0], [2.0]], [0, 1], [1.0, 2.0]
+    assert digest(rw.Dataset(X, y, group=[1, 1], weights=weights)) != digest(
+        rw.Dataset(X, y, group=[1, 1], query_weights=weights)
+    )
+
+
+def test_a_study_of_another_convention_of_the_same_name_is_refused(parts, tmp_path):
+    path = tmp_path / "study.log"
+    search(parts, n_trials=1, study=path)
+    changed = replace(rw.Convention.get("rankwood"), gain="linear")
+    with pytest.raises(rw.RankwoodError, match="was made with other convention: choose another file"):
+        search(parts, n_trials=1, study=path, convention=changed)
+
+
+def test_a_second_search_in_the_same_file_is_refused(parts, tmp_path, monkeypatch):
+    path, link, run = tmp_path / "study.log", tmp_path / "link.log", Bench.run
+    link.symlink_to(path)
+    refused = []
+
+    def second_search(bench, number, *rest):
+        monkeypatch.setattr(Bench, "run", run)
+        for name in (path, link):
+            with pytest.raises(rw.RankwoodError) as caught:
+                search(parts, study=name)
+            refused.append(str(caught.value).replace(str(name), name.name))
+        return run(bench, number, *rest)
+
+    monkeypatch.setattr(Bench, "run", second_search)
+    first = search(parts, study=path)
+    assert refused == [
+        f"another search is using the study {name}: wait for it, or choose another file"
+        for name in ("study.log", "link.log")
+    ]
+    assert search(parts, study=path).trials == first.trials  # and it is free again
+    assert {file.name for file in tmp_path.iterdir()} == {"study.log", "link.log", "study.log.models"}
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from rankwood.tuning.lock import only_search_in
+with only_search_in(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_search_sets_the_file_free(parts, tmp_path):
+    path = tmp_path / "study.log"
+    paths = os.pathsep.join([str(Path(rw.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
+    try:
+        assert holder.stdout.readline().strip() == b"held"
+        with pytest.raises(rw.RankwoodError, match="another search is using the study"):
+            search(parts, study=path)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert search(parts, study=path, n_trials=1).n_trials == 1
+
+
+def test_a_file_system_without_locks_is_named(parts, tmp_path, monkeypatch):
+    def no_locks(file):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("rankwood.tuning.lock._lock", no_locks)
+    with pytest.raises(rw.RankwoodError, match=r"cannot be locked \(Function not implemented\): choose a file"):
+        search(parts, study=tmp_path / "study.log")
+
+
+def test_rates_within_a_percent_are_models_of_their_own(parts, monkeypatch, tmp_path):
+    """The best within the budget is the second: names that say whole percents give the last one's model."""
+    whole = rw.LambdaMART(n_trees=6, n_leaves=4).fit(parts[0]).ensemble_
+
+    def run(bench, number, parameters, on_share):
+        models = [(rate, whole.select(range(n))) for rate, n in ((0.0, 6), (0.498, 4), (0.5, 3), (0.504, 2))]
+        return [
+            (Point(number, parameters, rate, "refit", model.n_trees, model.n_nodes, model.n_trees / 10, us), model)
+            for (rate, model), us in zip(models, (9.0, 3.0, 2.0, 1.0), strict=True)
+        ]
+
+    monkeypatch.setattr(Bench, "run", run)
+    for study in (None, tmp_path / "study.log"):
+        found = search(parts, study=study, n_trials=1, budget_us=3.0, latency=lambda model, X: 1.0)
+        assert (found.chosen.name, found.chosen.n_trees, found.ensemble.n_trees) == ("trial-000-49.8", 4, 4)
+    kept = {file.name for file in (tmp_path / "study.log.models").iterdir()}
+    assert kept == {"trial-000.rw", "trial-000-49.8.rw", "trial-000-50.rw", "trial-000-50.4.rw"}
+
+
+@pytest.mark.parametrize(
+    ("rate", "name"),
+    [(0.0, ""), (0.07, "-07"), (0.3, "-30"), (0.85, "-85"), (0.504, "-50.4"), (1e-7, "-00.00001"), (1 / 3, None)],
+)
+def test_names_have_the_digits_that_a_rate_needs(rate, name):
+    found = replace(point(0.5, 1.0), rate=rate).name
+    assert name is None or found == f"trial-000{name}"
+    assert rate == 0 or found != replace(point(0.5, 1.0), rate=np.nextafter(rate, 1)).name
 
 
 def test_what_is_not_a_study_is_refused(parts, tmp_path):

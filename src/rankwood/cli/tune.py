@@ -76,6 +76,11 @@ def tune(
         files = {"train": train, "valid": valid, "test": test or []}
         names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
         result.ensemble.with_metadata(data=names).save(output)
+    _answer(result, output, trials, as_json)
+
+
+def _answer(result: TuneResult, output: Path, trials: int, as_json: bool) -> None:
+    """Say what was found, and end with the status that goes with it."""
     if as_json:
         print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
         raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
@@ -119,7 +124,7 @@ def describe(point: Point) -> str:
     """
     given = point.parameters
     shape = [] if given["shape"] == "plain" else [given["shape"]]
-    pruned = [f"-{point.rate:.0%}".replace("%", " %")] if point.rate else []
+    pruned = [f"-{point.percent} %"] if point.rate else []
     return " ".join([given["learner"], *shape, f"{given['n_leaves']} leaves", *pruned])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import Any
 
 
@@ -29,8 +30,21 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Of its file, and in tables."""
-        return f"trial-{self.trial:03d}" + (f"-{round(100 * self.rate):02d}" if self.rate else "")
+        """Of its file, and in tables; other rates, other names.
+
+        >>> [Point(3, {}, rate, "refit", 1, 1, 0.5, 1.0).name for rate in (0.05, 0.5, 0.504)]
+        ['trial-003-05', 'trial-003-50', 'trial-003-50.4']
+        """
+        if not self.rate:
+            return f"trial-{self.trial:03d}"
+        whole, dot, rest = self.percent.partition(".")
+        return f"trial-{self.trial:03d}-{whole:0>2}{dot}{rest}"
+
+    @property
+    def percent(self) -> str:
+        """The rate in percent with all its digits, and no more: 7 for 0.07, which floats would make
+        7.000000000000001."""
+        return f"{(100 * Decimal(repr(float(self.rate)))).normalize():f}"
 
     def with_(self, **changes: Any) -> Point:
         return replace(self, **changes)

@@ -193,8 +193,22 @@ def _is_journal(path: Path) -> bool:
 
 
 def digest(data: Dataset) -> str:
-    """Short name of what is in the data."""
-    found = hashlib.sha256(repr(data.X.shape).encode())
-    for array in (data.X, data.y, data.offsets, data.order):
-        found.update(b"-" if array is None else np.ascontiguousarray(array).data)
+    """Short name of what is in the data: all that a model or its measure may depend on.
+
+    Every part is announced by its type and shape, so that no two data sets feed the same bytes.
+    """
+    found = hashlib.sha256()
+    for array in (data.X, data.y, data.offsets, data.order, data.weights, data.query_weights):
+        if array is None:
+            found.update(b"none;")
+        else:
+            found.update(f"{array.dtype.str} {array.shape};".encode())
+            found.update(np.ascontiguousarray(array).data)
+    for names in (data.doc_ids, data.feature_names):
+        if names is None:
+            found.update(b"none;")
+        else:
+            found.update(f"texts {len(names)};".encode())
+            for text in map(str, names):
+                found.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
     return found.hexdigest()[:20]

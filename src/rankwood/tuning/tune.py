@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,12 +13,14 @@ import numpy as np
 from rankwood._version import __version__
 from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
+from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluate import compare_values, evaluate
+from rankwood.evaluation.evaluate import Comparison, Evaluation, compare_values, evaluate
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.machine import cpu_name
 from rankwood.pruning.cleaver import checked_rates
+from rankwood.tuning.lock import only_search_in
 from rankwood.tuning.points import Point, pareto_front
 from rankwood.tuning.result import TuneResult
 from rankwood.tuning.space import SearchSpace
@@ -61,7 +63,8 @@ def tune(
     space         what to search, a `SearchSpace`
     rates         shares of trees that pruning takes out; none: models stay whole
     batch         documents per call when a model is timed, on one thread of the fastest engine
-    study         a file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models
+    study         a file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models.
+                  A second search that would use it meanwhile is refused
     latency       a function (model, rows) -> microseconds per document instead of measuring them here
     on_interrupt  after Ctrl-C "raise" KeyboardInterrupt, or "keep" what the trials before it found
     seed          of training and search. Times are measured, so they and what the search makes of them vary; the same
@@ -80,7 +83,8 @@ def tune(
     if 0.0 in chosen_rates:
         raise RankwoodError("a pruning rate of 0 is the whole model, which is always there: leave it out")
     wanted, how = parse_measure(measure), Convention.get(convention)
-    with quiet_optuna():
+    path = None if study is None else Path(study)
+    with quiet_optuna(), only_search_in(path):
         bench = Bench(
             train=BinnedDataset.make(train, n_threads=n_threads),
             valid=valid,
@@ -92,7 +96,7 @@ def tune(
             seed=seed,
             n_threads=n_threads,
         )
-        trials = Study(None if study is None else Path(study), _identity(bench, batch, latency), budget_us, seed)
+        trials = Study(path, _identity(bench, batch, latency), budget_us, seed)
         interrupted = _search(bench, trials, n_trials, timeout, on_interrupt, progress)
         return _result(bench, trials, test, budget_us, batch, interrupted)
 
@@ -118,7 +122,8 @@ def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, st
     return {
         "training data": digest(bench.train.data),
         "validation data": digest(bench.valid),
-        "measure": f"{bench.measure} {bench.convention.name}",
+        "measure": str(bench.measure),
+        "convention": repr(bench.convention),  # its name may be that of a preset which it was made from
         "search space": repr(bench.space),
         "rates": repr(bench.rates),
         "seed": str(bench.seed),
@@ -172,24 +177,15 @@ def _result(
     models = {point.name: trials.model(point) for point in pareto_front(trials.points) if point.name in kept}
     models.setdefault(chosen.name, trials.model(chosen))
     front = [point for point in front if point.name in models]
-    comparisons = {}
+    comparisons: dict[str, Comparison] = {}
     if test is not None:
-        best = max(front, key=lambda point: point.valid)
-        default = trials.points[0]
-        measured = {**models, default.name: trials.model(default)}
-        name = str(bench.measure)
-        values = {
-            key: evaluate(model, test, bench.measure, convention=bench.convention, n_threads=bench.n_threads)
-            for key, model in measured.items()
-        }
-        front = [point.with_(test=values[point.name][name]) for point in front]
-        chosen = chosen.with_(test=values[chosen.name][name])
+        values = _test_values(bench, trials, test, models)
+        comparisons = _compare(bench, values, trials.points[0], chosen, front)
+        tested = {name: found[str(bench.measure)] for name, found in values.items()}
+        front = [point.with_(test=tested[point.name]) for point in front]
+        chosen = chosen.with_(test=tested[chosen.name])
         known = {point.name: point for point in front}
         points = [known.get(point.name, point) for point in points]
-        for role, other in (("default", default), ("best", best)):
-            if other.name == chosen.name or (role == "best" and best.name == default.name):
-                continue  # it is the one, or has been compared with
-            comparisons[role] = compare_values(values[other.name], values[chosen.name], name, seed=bench.seed)
     note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(bench.measure)}
     return TuneResult(
         ensemble=models[chosen.name].with_metadata(tune=note),
@@ -206,6 +202,30 @@ def _result(
         n_trials=trials.n_done,
         interrupted=interrupted,
     )
+
+
+def _test_values(bench: Bench, trials: Study, test: Dataset, models: Mapping[str, Ensemble]) -> dict[str, Evaluation]:
+    """What the models and the default are worth on test data, by name."""
+    default = trials.points[0]
+    measured = {**models, default.name: trials.model(default)}
+    return {
+        name: evaluate(model, test, bench.measure, convention=bench.convention, n_threads=bench.n_threads)
+        for name, model in measured.items()
+    }
+
+
+def _compare(
+    bench: Bench, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
+) -> dict[str, Comparison]:
+    """The chosen model against the default and against the best of all, unless it is that one itself."""
+    others = {"default": default, "best": max(front, key=lambda point: point.valid)}
+    if others["best"].name == default.name:
+        del others["best"]
+    return {
+        role: compare_values(values[other.name], values[chosen.name], str(bench.measure), seed=bench.seed)
+        for role, other in others.items()
+        if other.name != chosen.name
+    }
 
 
 def _choose(bench: Bench, trials: Study, budget_us: float) -> tuple[list[Point], Point, bool]:
