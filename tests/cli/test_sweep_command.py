@@ -23,12 +23,12 @@ def test_the_example_and_going_on(rankwood, tmp_path, monkeypatch):
     assert {"report.md", "results.json", "runs.jsonl", "runs.sqlite", "sweep.csv", "sweep.tex", "sweep.md",
             "quality-cost.png", "quality-cost.svg"} <= names  # fmt: skip
     lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
-    assert len(lines) == len(RunTable(folder / "runs.sqlite")) == 2 * 4
+    assert len(lines) == len(RunTable(folder / "runs.sqlite")) == 2 * 4 * 2  # trainings and timings
     assert {"rankwood", "numpy", "cpu", "threads", "workers"} <= lines[0]["environment"].keys()
     assert lines[0]["config"]["seed"] == 0
     again = rankwood("sweep", EXAMPLE, "--quick", "--json")
     assert json.loads(again.out)["facts"]["rows"][0]["configuration"] == "plain, n_leaves 16"
-    assert len(RunTable(folder / "runs.sqlite")) == 8
+    assert len(RunTable(folder / "runs.sqlite")) == 16
 
 
 def test_workers_change_nothing(rankwood, tmp_path, monkeypatch):
@@ -45,6 +45,7 @@ def test_workers_change_nothing(rankwood, tmp_path, monkeypatch):
         assert outcome.status == 0
         rows = json.loads(outcome.out)["facts"]["rows"]
         found.append([{key: value for key, value in row.items() if key != "seconds"} for row in rows])
+        assert ("8 of 8 runs were made several at a time" in (out / "report.md").read_text()) == (workers == 2)
     assert found[0] == found[1]
 
 

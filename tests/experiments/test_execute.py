@@ -188,45 +188,52 @@ def test_what_is_kept_stays_in_its_process():
 STUDY = textwrap.dedent(
     """
     import sys, time
+    from pathlib import Path
     from rankwood.experiments.execute import run_all
     from rankwood.experiments.table import RunTable
 
     def run(config):
-        time.sleep(float(sys.argv[2]))
+        while config["number"] >= int(sys.argv[3]) and not Path(sys.argv[4]).exists():
+            time.sleep(0.01)
         return {"value": config["number"] / 7}
 
-    results = run_all([{"number": n} for n in range(int(sys.argv[3]))], run, RunTable(sys.argv[1]))
+    results = run_all([{"number": n} for n in range(int(sys.argv[2]))], run, RunTable(sys.argv[1]))
     print(*(result["value"] for result in results))
     """
 )
 
 
-def start_study(table, seconds, n_runs):
-    command = [sys.executable, "-c", STUDY, str(table.path), str(seconds), str(n_runs)]
+def start_study(table, n_runs, waits_at=None):
+    """A process that does runs; from `waits_at` on they wait until there is a file `go` beside the table."""
+    waits_at = n_runs if waits_at is None else waits_at
+    command = [sys.executable, "-c", STUDY, *map(str, (table.path, n_runs, waits_at, table.path.with_name("go")))]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=paths)
 
 
 def test_two_commands_on_one_table_both_finish_with_the_same(table):
-    commands = [start_study(table, 0.01, 30) for _ in range(2)]
+    commands = [start_study(table, 30, waits_at=1) for _ in range(2)]
+    deadline = time.monotonic() + 60
+    while len(table) < 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    table.path.with_name("go").touch()
     outputs = [command.communicate(timeout=60) for command in commands]
     assert outputs[0][0] == outputs[1][0] == " ".join(str(n / 7) for n in range(30)) + "\n", outputs
     assert len(table) == 30
 
 
 def test_a_killed_command_goes_on(table):
-    command = start_study(table, 0.05, 20)
+    command = start_study(table, 20, waits_at=3)
     deadline = time.monotonic() + 60
     while len(table) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
-    command.send_signal(signal.SIGKILL)
+    command.kill()
     command.communicate()
-    n_kept = len(table)
-    assert 3 <= n_kept < 20
     before = table.entries()
-    output, _ = start_study(table, 0.0, 20).communicate(timeout=60)
+    assert [entry["config"]["number"] for entry in before] == [0, 1, 2]
+    output, _ = start_study(table, 20).communicate(timeout=60)
     assert output.split() == [str(n / 7) for n in range(20)]
-    assert table.entries()[:n_kept] == before
+    assert table.entries()[:3] == before
 
 
 WITH_WORKERS = textwrap.dedent(
@@ -248,9 +255,10 @@ def is_running(process):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in Linux's way")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_workers_end_with_their_parent(table, tmp_path, number):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])  # the latter is not there on Windows
+def test_workers_end_with_their_parent(table, tmp_path, name):
     """Ctrl-C reaches all processes of a terminal, a kill the parent alone."""
+    number = getattr(signal, name)
     notes = tmp_path / "notes"
     notes.mkdir()
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}

@@ -129,13 +129,77 @@ def test_every_learner(learner, parameters, tmp_path):
     source = SyntheticFolds(n_queries=30, docs_per_query=8, n_features=6)
     setting = Setting(learner, learner, {"n_trees": 4, **parameters})
     study = SweepStudy(source, (2,), (setting,), pruning=Pruning(rate=0.5, variants=("distil",)))
-    ((config, result),) = study.runs(RunTable(tmp_path / "runs.sqlite"))
+    (_, result), (_, times) = runs = study.runs(RunTable(tmp_path / "runs.sqlite"))
     whole, pruned = result["model"], result["pruned"]
     assert 0 < whole["n_trees"] <= 4 * 4 + 3
     assert pruned["n_trees"] <= round(0.5 * whole["n_trees"])
-    assert whole["us_per_doc"] > 0
+    assert min(times["model"], times["pruned"]) > 0
     assert len(whole["test"]["nDCG@10"]) == 6
-    assert make_report(SweepResults(study, [(config, result)])).tables[0].rows[0][0] == learner
+    assert make_report(SweepResults(study, runs)).tables[0].rows[0][0] == learner
+
+
+def test_times_are_taken_one_by_one_after_the_trainings(tmp_path, monkeypatch):
+    """Also those of a command that had several workers, and by the process that has them."""
+    source = SyntheticFolds(n_queries=30, docs_per_query=8, n_features=6)
+    settings = (Setting("a", "mart", {"n_trees": 4}), Setting("b", "mart", {"n_trees": 6}))
+    study = SweepStudy(source, (1, 2), settings, pruning=Pruning(rate=0.5, variants=("line-search",), iterations=2))
+    timed, table, told = [], RunTable(tmp_path / "runs.sqlite"), []
+
+    def clock(models, X):
+        timed.append([model.n_trees for model in models])
+        return [1e-6 * model.n_trees for model in models]
+
+    monkeypatch.setattr("rankwood.experiments.sweep.seconds_in_turn", clock)  # in this process alone
+    runs = study.runs(table, n_workers=2, on_run=lambda *now: told.append(now))
+    assert timed == [[4, 2], [6, 3], [4, 2], [6, 3]]
+    entries = table.entries()
+    assert [(entry["config"]["kind"], entry["environment"]["workers"]) for entry in entries] == (
+        [("training", 2)] * 4 + [("timing", 1)] * 4
+    )
+    assert {total for _, total in told} == {8}
+    results = SweepResults(study, runs)
+    assert [results.mean(row, "us_per_doc") for row in results.rows] == pytest.approx([4, 2, 6, 3])
+    assert study.runs(table) == runs
+    assert len(timed) == 4
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_models_that_are_timed_are_those_that_were_measured(tmp_path, monkeypatch, kept):
+    setting = Setting("a", "mart", {"n_trees": 3, "query_fraction": 0.5})
+    study = SweepStudy(SyntheticFolds(n_queries=30, docs_per_query=8, n_features=6), (1,), (setting,))
+    timed, trained = [], []
+    training, timing = study.configs()
+    fit = SweepStudy._fit
+    monkeypatch.setattr(SweepStudy, "_fit", lambda *given: (trained.append(given[1]), fit(*given)))
+    monkeypatch.setattr("rankwood.experiments.sweep.seconds_in_turn", lambda models, X: timed.extend(models) or [1.0])
+    study = replace(study, models=tmp_path / "models" if kept else None)
+    study.run(training)
+    study.run(timing)
+    assert len(trained) == (1 if kept else 2)
+    assert timed[0] == trained[0].ensemble_
+
+
+def test_points_and_bars_are_of_all_queries(study, results):
+    """Folds of different sizes: the mean of their means is not the mean of their queries."""
+    from matplotlib.figure import Figure
+
+    runs = json.loads(json.dumps(list(results.runs)))
+    for config, result in runs:
+        if config["fold"] == 3:
+            for found in result.values():
+                found["test"] = {measure: [values[0] / 2] for measure, values in found["test"].items()}
+    changed = SweepResults(study, runs)
+    canvas = Figure()
+    make_report(changed).figures[0].draw(canvas)
+    (axes,) = canvas.axes
+    points = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "o"]
+    pooled = [np.mean(changed.values(row, "nDCG@10")) for row in changed.rows]
+    assert points == pytest.approx(pooled)
+    assert points[0] != pytest.approx(changed.mean_and_std(changed.rows[0], "nDCG@10")[0])
+    for row, bar in zip(changed.rows, axes.collections, strict=True):
+        values = changed.values(row, "nDCG@10")
+        interval = rw.bootstrap_interval(np.zeros(len(values)), values)
+        assert bar.get_segments()[0][:, 1] == pytest.approx([interval.low, interval.high])
 
 
 def test_a_first_try_is_small(study):

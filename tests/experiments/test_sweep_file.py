@@ -145,3 +145,18 @@ def test_a_file_of_another_kind(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(rw.RankwoodError, match="is no text in UTF-8"):
         read_sweep(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("parameters.learning_rate = inf", "parameters.learning_rate"),
+        ("grid.learning_rate = [0.1, -inf]", "grid.learning_rate"),
+        ("grid.gains = [[0, 1, nan]]", "grid.gains"),
+        ("[[configurations]]\n[[configurations]]\nlearning_rate = nan", r"configurations\[2\].learning_rate"),
+        ("[prune]\naccept = 'quality'\nmargin = inf", "prune.margin"),
+    ],
+)
+def test_numbers_must_be_finite(read, text, key):
+    with pytest.raises(rw.RankwoodError, match=rf"mine.toml: {key} must be finite, got (-?inf|nan)$"):
+        read("learner = 'lambdamart'\n" + SYNTHETIC + text)

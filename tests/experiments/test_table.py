@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
@@ -106,7 +104,7 @@ def test_a_kill_in_the_middle_leaves_what_was_finished(table):
     writer.stdin.write("go\n")
     writer.stdin.flush()
     told = [writer.stdout.readline() for _ in range(5)]
-    writer.send_signal(signal.SIGKILL)
+    writer.kill()
     writer.communicate()
     numbers = [entry["config"]["number"] for entry in table.entries()]
     assert numbers == list(range(len(numbers)))
@@ -238,10 +236,8 @@ def test_a_writer_that_never_ends_is_told(table, monkeypatch):
     monkeypatch.setattr("rankwood.experiments.table.PATIENCE", 0.1)
     database = sqlite3.connect(table.path, isolation_level=None)
     database.execute("BEGIN IMMEDIATE")
-    start = time.monotonic()
     with pytest.raises(rw.RankwoodError, match="is held by another process"):
         add(table, 2)
-    assert time.monotonic() - start < 30
     database.close()
 
 

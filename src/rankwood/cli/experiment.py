@@ -53,6 +53,7 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
     from rankwood.drawing import check_figures
     from rankwood.environment import environment
     from rankwood.experiments.execute import share_threads
+    from rankwood.experiments.table import run_key
 
     check_figures()
     table = _open_table(study.name, out, resume)
@@ -64,7 +65,9 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
     except KeyboardInterrupt:
         fail(f"interrupted: {len(table)} runs are kept in {table.path}; the same command goes on from them", 130)
     report = study.report(runs)
-    written = report.write(out, environment=environment(share_threads(study.n_threads, workers), workers))
+    of_runs = table.environments({run_key(config) for config, _ in runs})
+    here = environment(share_threads(study.n_threads, workers), workers)
+    written = report.write(out, environment=here, of_runs=of_runs)
     table.export(out / LINES)
     if as_json:
         print((out / "results.json").read_text(encoding="utf-8"), end="")

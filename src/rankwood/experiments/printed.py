@@ -32,8 +32,10 @@ class Table:
 
     def markdown(self) -> str:
         lines = [self.columns, [":---", *["---:"] * (len(self.columns) - 1)], *self.rows]
-        table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-        return "\n\n".join(part for part in (f"**{self.title}**", table, self.note) if part)
+        table = "\n".join(
+            f"| {' | '.join(_one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+        )
+        return "\n\n".join(part for part in (f"**{_one_line(self.title)}**", table, self.note) if part)
 
     def csv(self) -> str:
         buffer = io.StringIO()
@@ -43,10 +45,10 @@ class Table:
 
     def latex(self) -> str:
         body = [
-            rf"\begin{{table}}\caption{{{_escape(self.title)}}}",
+            rf"\begin{{table}}\caption{{{_escape(_one_line(self.title))}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}\hline",
-            " & ".join(map(_escape, self.columns)) + r" \\ \hline",
-            *(" & ".join(map(_escape, row)) + r" \\" for row in self.rows),
+            _latex_row(self.columns) + r" \hline",
+            *map(_latex_row, self.rows),
             r"\hline\end{tabular}",
         ]
         if self.note:
@@ -56,6 +58,22 @@ class Table:
     def as_dict(self) -> dict[str, Any]:
         return {"title": self.title, "columns": list(self.columns), "rows": [list(r) for r in self.rows],
                 "note": self.note}  # fmt: skip
+
+
+def _one_line(text: str) -> str:
+    """Text as a cell can hold it: line breaks would end the row."""
+    return " ".join(text.split())
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    r"""
+    >>> print(_latex_row(["[1, 2]", "5 %"]))
+    {[}1, 2] & 5 \% \\
+    """
+    text = " & ".join(_escape(_one_line(cell)) for cell in cells)
+    if text.startswith(("[", "*")):  # which the \\ of the row before would take for its own
+        text = f"{{{text[0]}}}{text[1:]}"
+    return text + r" \\"
 
 
 def _escape(text: str) -> str:

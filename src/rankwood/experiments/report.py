@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,13 @@ class Report:
     differences: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def write(self, folder: Path, *, environment: Mapping[str, Any]) -> list[Path]:
-        """Write all files into `folder`; their paths, the page first."""
+    def write(
+        self, folder: Path, *, environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]] = ()
+    ) -> list[Path]:
+        """Write all files into `folder`; their paths, the page first.
+
+        `environment` is what the page is made with, `of_runs` what each run was made with.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / "report.md"]
         for table in self.tables:
@@ -41,13 +47,14 @@ class Report:
             "tables": {table.name: table.as_dict() for table in self.tables},
             "facts": dict(self.facts),
             "environment": dict(environment),
+            "made": _made(environment, of_runs),
         }
         written.append(folder / "results.json")
         _write(written[-1], json.dumps(whole, indent=2, allow_nan=False) + "\n")
-        _write(written[0], self.markdown(environment))
+        _write(written[0], self.markdown(environment, of_runs))
         return written
 
-    def markdown(self, environment: Mapping[str, Any]) -> str:
+    def markdown(self, environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]] = ()) -> str:
         parts = [f"# {self.title}", self.summary, *(table.markdown() for table in self.tables)]
         parts += [f"![{figure.caption}]({figure.name}.png)\n\n{figure.caption}" for figure in self.figures]
         if self.differences:
@@ -55,9 +62,38 @@ class Report:
         machine = ", ".join(f"{name} {value}" for name, value in environment.items())
         parts.append(
             "## How it was made\n\nEvery run with its parameters, seed, versions and machine is in `runs.jsonl`. "
-            f"This page: {machine}."
+            f"This page: {machine}." + "".join(f" {sentence}" for sentence in _made(environment, of_runs))
         )
         return "\n\n".join(parts) + "\n"
+
+
+def _made(environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences on what runs were made with, where that is not what the page says of itself, or differs among them.
+
+    >>> _made({"cpu": "A"}, [{"cpu": "A", "workers": 1}])
+    []
+    >>> _made({"cpu": "A"}, [{"cpu": "A", "workers": 2}, {"cpu": "B", "rankwood": "0.1"}])
+    ['Runs were made on A (1), and B, rankwood 0.1 (1).', '1 of 2 runs were made several at a time: times measured in \
+them are those of a busy machine.']
+    """
+    made = Counter(map(_machine, of_runs))
+    sentences = []
+    if made and set(made) != {_machine(environment)}:
+        sentences.append(f"Runs were made on {', and '.join(f'{where} ({n:,})' for where, n in made.items())}.")
+    n_busy = sum(one.get("workers", 1) > 1 for one in of_runs)
+    if n_busy:
+        sentences.append(
+            f"{n_busy:,} of {len(of_runs):,} runs were made several at a time: times measured in them are those of a "
+            "busy machine."
+        )
+    return sentences
+
+
+def _machine(environment: Mapping[str, Any]) -> str:
+    """What results and times may depend on."""
+    named = [("cpu", ""), ("instruction_set", ""), ("rankwood", "rankwood ")]
+    known = [f"{word}{environment[name]}" for name, word in named if environment.get(name)]
+    return ", ".join(known) or "an unknown machine"
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,8 @@
-"""A study of one's own: a learner with several settings, on every fold with every seed, pruned afterwards or not."""
+"""A study of one's own: a learner with several settings, on every fold with every seed, pruned afterwards or not.
+
+A training run gives sizes and quality. A timing run scores with what was trained; these are runs of their own, because
+they come last and one by one, when nothing else keeps the machine busy.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,31 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
+from rankwood.environment import environment
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import aligned_features, evaluate
+from rankwood.experiments.execute import OnRun, run_all, share_threads
 from rankwood.experiments.grid import cross
 from rankwood.experiments.report import Report
 from rankwood.experiments.sources import FoldData, SyntheticFolds
 from rankwood.experiments.study import Runs, Study
-from rankwood.experiments.table import Config, Result
+from rankwood.experiments.table import Config, Result, RunTable, run_key
 from rankwood.learners.names import learner_class
 from rankwood.pruning.accept import Acceptance
 from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.pruner import checked_variants
-from rankwood.pruning.speed import seconds_per_document
+from rankwood.pruning.speed import seconds_in_turn
 from rankwood.pruning.strategies import Chooser
 
 QUICK_TREES = 20
+TRAINING, TIMING = "training", "timing"
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class SweepStudy(Study):
     seeds       of the learner, and of the pruning strategy "random"
     speed       whether to measure microseconds per document
     n_trees_at_most    for a first try: learners stop there
+    models      folder that keeps models until they are timed; `runs` takes one beside its table unless given
     """
 
     name = "sweep"
@@ -87,6 +96,7 @@ class SweepStudy(Study):
     pruning: Pruning | None = None
     speed: bool = True
     n_trees_at_most: int | None = None
+    models: Path | None = None
 
     def __post_init__(self) -> None:
         if not (self.settings and self.seeds and self.measures and self.folds):
@@ -101,12 +111,18 @@ class SweepStudy(Study):
         return replace(self, source=source, folds=self.folds[:2], seeds=self.seeds[:1], n_trees_at_most=QUICK_TREES)
 
     def configs(self) -> list[Config]:
+        """All runs. Timings come last, and want a machine that does nothing else."""
+        trainings = self.training_configs()
+        return [*trainings, *({**config, "kind": TIMING} for config in trainings if self.speed)]
+
+    def training_configs(self) -> list[Config]:
+        """Trainings, in the order of folds, settings and seeds."""
         known = {fold: self.source.identify(fold) for fold in self.folds}
         settings = [{"learner": one.learner, "parameters": self._parameters(one)} for one in self.settings]
         pruning = None if self.pruning is None else self.pruning.as_config()
-        same = {"measures": list(self.measures), "convention": self.convention, "prune": pruning, "speed": self.speed}
+        same = {"measures": list(self.measures), "convention": self.convention, "prune": pruning}
         return [
-            {"study": self.name, **known[fold], **setting, "seed": seed, **same}
+            {"study": self.name, "kind": TRAINING, **known[fold], **setting, "seed": seed, **same}
             for fold, setting, seed in cross(settings, self.folds, self.seeds)
         ]
 
@@ -120,21 +136,62 @@ class SweepStudy(Study):
                 found["initial_trees"] = min(found.get("initial_trees", 1000), self.n_trees_at_most)
         return found
 
+    def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
+        """Do the runs that the table does not have yet: trainings side by side, timings one by one."""
+        keeping = self
+        if self.speed and self.models is None:
+            keeping = replace(self, models=table.path.parent / "models")
+        if n_workers > 1:
+            study = keeping.with_threads(share_threads(self.n_threads, n_workers))
+            total = len(study.configs())
+
+            def tell(done: int, _: int) -> None:
+                if on_run is not None:
+                    on_run(done, total)
+
+            noted = environment(study.n_threads, n_workers)
+            run_all(study.training_configs(), study.run, table, n_workers=n_workers, environment=noted, on_run=tell)
+        return super(SweepStudy, keeping).runs(table, on_run=on_run)
+
     def run(self, config: Config) -> Result:
-        """Train one model and measure it; prune it and measure again."""
+        """Train one model and measure it; prune it and measure again. Or time both."""
         fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
+        if config["kind"] == TIMING:
+            return self._timed(config, fold)
+        models, seconds = self._trained(config, fold)
+        return {kind: {**self._measured(model, fold), "seconds": seconds[kind]} for kind, model in models.items()}
+
+    def _trained(self, config: Config, fold: FoldData) -> tuple[dict[str, Ensemble], dict[str, float]]:
+        """The model and what pruning leaves of it, which are also written to the folder of models; seconds of each."""
         ranker = self._learner(config)
         start = time.perf_counter()
         self._fit(ranker, config, fold)
-        seconds = time.perf_counter() - start
-        model: Ensemble = ranker.ensemble_
-        found: Result = {"model": {**self._measured(model, fold), "seconds": seconds}}
+        seconds = {"model": time.perf_counter() - start}
+        models: dict[str, Ensemble] = {"model": ranker.ensemble_}
         if config["prune"] is not None:
             start = time.perf_counter()
-            smaller = self._pruned(model, config, fold)
-            seconds = time.perf_counter() - start
-            found["pruned"] = {**self._measured(smaller, fold), "seconds": seconds}
-        return found
+            models["pruned"] = self._pruned(models["model"], config, fold)
+            seconds["pruned"] = time.perf_counter() - start
+        if self.models is not None:
+            self.models.mkdir(parents=True, exist_ok=True)
+            for kind, model in models.items():
+                model.save(self._path(config, kind))
+        return models, seconds
+
+    def _timed(self, config: Config, fold: FoldData) -> Result:
+        """Microseconds per document of the model and of the pruned one, trained again unless they were kept."""
+        kinds = ["model"] if config["prune"] is None else ["model", "pruned"]
+        if self.models is not None and all(self._path(config, kind).exists() for kind in kinds):
+            models = [Ensemble.load(self._path(config, kind)) for kind in kinds]
+        else:
+            models = list(self._trained(config, fold)[0].values())
+        times = seconds_in_turn(models, aligned_features(models[0], fold.test))
+        return {kind: 1e6 * seconds for kind, seconds in zip(kinds, times, strict=True)}
+
+    def _path(self, config: Config, kind: str) -> Path:
+        """Where a model is kept: its name is that of the training."""
+        assert self.models is not None
+        return self.models / f"{run_key({**config, 'kind': TRAINING})}-{kind}.rw"
 
     def report(self, runs: Runs) -> Report:
         from rankwood.experiments.sweep_report import SweepResults, make_report
@@ -186,14 +243,10 @@ class SweepStudy(Study):
         return max(found.rows[1:], key=lambda row: row.worth).ensemble
 
     def _measured(self, model: Ensemble, fold: FoldData) -> Result:
-        """Sizes, microseconds per document, and values of every query."""
-        microseconds = None
-        if self.speed:
-            microseconds = 1e6 * seconds_per_document(model, aligned_features(model, fold.test))
+        """Sizes, and values of every query."""
         return {
             "n_trees": model.n_trees,
             "n_nodes": model.n_nodes,
-            "us_per_doc": microseconds,
             "valid": self._values(model, fold.valid),
             "test": self._values(model, fold.test),
         }

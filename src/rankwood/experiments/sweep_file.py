@@ -52,6 +52,7 @@ def read_sweep(path: str | os.PathLike[str], *, n_threads: int | None = None) ->
 
 def _study(top: Keys, path: Path, n_threads: int | None) -> SweepStudy:
     top.check(TOP)
+    top.check_finite()
     source = _source(top.table("data"), path.parent, n_threads)
     measures = tuple(dict.fromkeys(str(parse_measure(name)) for name in top.texts("measures", ["nDCG@10"])))
     title = top.text("name", path.stem)

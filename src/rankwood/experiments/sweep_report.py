@@ -17,7 +17,7 @@ from rankwood.experiments.execute import in_words
 from rankwood.experiments.printed import Table, p_text, with_spread
 from rankwood.experiments.report import Report
 from rankwood.experiments.study import Runs
-from rankwood.experiments.sweep import SweepStudy
+from rankwood.experiments.sweep import TIMING, TRAINING, SweepStudy
 
 SIGNIFICANT = 0.05
 LEGEND_AT_MOST = 12  # points with a name each; more are numbered
@@ -49,10 +49,15 @@ class SweepResults:
         return self.study.settings[row[0]].label + (", pruned" if row[1] == "pruned" else "")
 
     def of(self, row: tuple[int, str]) -> list[tuple[int, Mapping[str, Any]]]:
-        """(fold, what was measured) of every run; runs stand in the order of folds, settings and seeds."""
+        """(fold, what was measured) of every training; they stand in the order of folds, settings and seeds."""
         n_settings, n_seeds = len(self.study.settings), len(self.study.seeds)
-        chosen = [run for place, run in enumerate(self.runs) if place // n_seeds % n_settings == row[0]]
-        return [(config["fold"], result[row[1]]) for config, result in chosen]
+        trainings, timings = ([run for run in self.runs if run[0]["kind"] == kind] for kind in (TRAINING, TIMING))
+        found: list[tuple[int, Mapping[str, Any]]] = []
+        for place, (config, result) in enumerate(trainings):
+            if place // n_seeds % n_settings == row[0]:
+                microseconds = timings[place][1][row[1]] if timings else None
+                found.append((config["fold"], {**result[row[1]], "us_per_doc": microseconds}))
+        return found
 
     def mean(self, row: tuple[int, str], name: str) -> float | None:
         """Mean over folds and seeds of a number; None when it was not measured."""
@@ -191,19 +196,20 @@ def _figure(found: SweepResults) -> Figure:
     study, measure = found.study, found.study.measures[0]
     cost, unit = ("us_per_doc", "scoring, us per document") if study.speed else ("n_nodes", "nodes of the model")
     costs = [found.mean(row, cost) or 0.0 for row in found.rows]
-    means = [found.mean_and_std(row, measure)[0] for row in found.rows]
+    # The mean of all queries, as the interval is of it: folds may differ in size.
+    means = [float(np.nanmean(found.values(row, measure))) for row in found.rows]
     numbered = _numbered(found)
 
     def draw(canvas: Any) -> None:
         axes = canvas.subplots()
         by_cost = sorted(range(len(costs)), key=lambda i: costs[i])
         for number, (row, x, y) in enumerate(zip(found.rows, costs, means, strict=True), start=1):
-            interval = _interval(found.values(row, measure))
+            low, high = _interval(found.values(row, measure))
             face = {"markerfacecolor": "white"} if row[1] == "pruned" else {}
             label = None if numbered else found.label(row)
-            bars = [[max(0.0, y - interval[0])], [max(0.0, interval[1] - y)]]
             color = f"C{row[0] % 10}"
-            axes.errorbar(x, y, bars, fmt="none", ecolor=color, alpha=0.5, capsize=3, linewidth=1)
+            middle, half = (low + high) / 2, (high - low) / 2
+            axes.errorbar(x, middle, half, fmt="none", ecolor=color, alpha=0.5, capsize=3, linewidth=1)
             axes.plot(x, y, "o", color=color, label=label, **face)
             if numbered:  # above the axes, on three lines, so that neighbours do not overlap
                 height = 1.015 + 0.045 * (by_cost.index(number - 1) % 3)
@@ -223,8 +229,8 @@ def _figure(found: SweepResults) -> Figure:
 
     numbers = " Numbers are those of the first table." if numbered else ""
     caption = (
-        f"{measure} over the cost of scoring; bars are 95 % bootstrap intervals over queries; dashed: the models that "
-        f"no other surpasses in both.{numbers}"
+        f"{measure}, the mean over all test queries, over the cost of scoring; bars are 95 % bootstrap intervals over "
+        f"queries; dashed: the models that no other surpasses in both.{numbers}"
     )
     return Figure("quality-cost", caption, draw, (9.0, 4.5))
 

@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,12 @@ class RunTable:
     def entries(self) -> list[dict[str, Any]]:
         """All runs with all that is known of them, in the order in which they finished."""
         return list(self._entries())
+
+    def environments(self, keys: Collection[str]) -> list[dict[str, Any]]:
+        """What each of these runs was made with."""
+        with self._open() as database:
+            rows = [] if database is None else _select(database, "SELECT key, environment FROM runs ORDER BY number")
+        return [json.loads(environment) for key, environment in rows if key in keys]
 
     def studies(self) -> set[str]:
         """Names of the studies that the runs are of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -60,6 +61,16 @@ class Keys:
                 names = ", ".join(sorted(known))
                 raise RankwoodError(f"{self.key(name)} is not known{hint}: there are {names}")
 
+    def check_finite(self) -> None:
+        """Refuse inf and nan, which TOML has, at any depth.
+
+        >>> Keys({"grid": {"learning_rate": [0.1, float("inf")]}}).check_finite()
+        Traceback (most recent call last):
+        rankwood.errors.RankwoodError: grid.learning_rate must be finite, got inf
+        """
+        for name, value in self.entries.items():
+            _check_finite(value, self.key(name))
+
     def text(self, name: str, default: Any = None) -> Any:
         return self._one(name, "a text", lambda value: isinstance(value, str), default)
 
@@ -106,6 +117,16 @@ class Keys:
         if not listed or not all(holds(one) for one in listed):
             raise RankwoodError(f"{self.key(name)} must be {words}, got {value!r:.80}")
         return list(listed)
+
+
+def _check_finite(value: Any, place: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RankwoodError(f"{place} must be finite, got {value}")
+    if isinstance(value, Mapping):
+        Keys(value, place).check_finite()
+    elif isinstance(value, list):
+        for number, one in enumerate(value, start=1):
+            _check_finite(one, f"{place}[{number}]" if isinstance(one, Mapping) else place)
 
 
 def _is_count(value: Any) -> bool:
