@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +25,19 @@ class Figure:
     size: tuple[float, float] = (9.0, 4.0)
 
 
-def check_figures() -> None:
-    """Refuse work whose figures could not be drawn in the end."""
+def can_draw() -> bool:
+    """Whether matplotlib is there."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise RankwoodError(NO_FIGURES) from None
+        return False
+    return True
+
+
+def check_figures() -> None:
+    """Refuse work whose figures could not be drawn in the end."""
+    if not can_draw():
+        raise RankwoodError(NO_FIGURES)
 
 
 def write_figure(figure: Figure, folder: Path) -> list[Path]:
@@ -41,10 +49,12 @@ def write_figure(figure: Figure, folder: Path) -> list[Path]:
     except ModuleNotFoundError:
         raise RankwoodError(NO_FIGURES) from None
     canvas = Canvas(figsize=figure.size, dpi=150, layout="constrained")
-    figure.draw(canvas)
     paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
-    with atomic_write(paths[0]) as file:
-        FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
-    with atomic_write(paths[1]) as file:
-        FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names in scripts that no font here has
+        figure.draw(canvas)
+        with atomic_write(paths[0]) as file:
+            FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
+        with atomic_write(paths[1]) as file:
+            FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return paths

@@ -12,8 +12,9 @@ import rankwood as rw
 from rankwood.evaluation import conventions
 from rankwood.experiments.sources import SyntheticFolds
 from rankwood.experiments.sweep import Pruning, Setting, SweepStudy
-from rankwood.experiments.sweep_report import SweepResults, make_report, pareto_front
+from rankwood.experiments.sweep_report import SweepResults, make_report
 from rankwood.experiments.table import RunTable
+from rankwood.pareto import pareto_front
 
 COMMON = {"n_trees": 8, "learning_rate": 0.2, "query_fraction": 0.7}
 MEASURES = ("nDCG@10", "ERR")

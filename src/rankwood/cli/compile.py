@@ -9,6 +9,7 @@ import typer
 
 from rankwood.cli.console import tell
 from rankwood.cli.loading import load_models
+from rankwood.cli.writing import check_output
 
 UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (1, "bytes"))
 
@@ -27,7 +28,7 @@ def compile(
 ) -> None:
     """Write a model as C99 source, or compile it to a shared library, with a header beside it. It needs nothing of
     rankwood to run."""
-    from rankwood.atomic import atomic_write, check_writable
+    from rankwood.atomic import atomic_write
     from rankwood.engines.c_source import c_name
     from rankwood.errors import RankwoodError
     from rankwood.formats.export_c import export_c, export_so, header_path
@@ -38,7 +39,7 @@ def compile(
         raise RankwoodError("--native is about a library: the CPU is chosen when the C source is compiled")
     header = header_path(output)
     for path in (output, header):
-        check_writable(path)
+        check_output(path, model)
     ((_, ensemble),) = load_models([model]).items()
     prefix = c_name(output.stem) if name is None else name
     if output.suffix == ".c":

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwood.cli.console import tell
-from rankwood.cli.writing import IfMissing, Missing, ToFormat, read_options, write_model
+from rankwood.cli.writing import IfMissing, Missing, ToFormat, check_output, read_options, write_model
 
 
 def convert(
@@ -34,12 +34,11 @@ def convert(
 
     For instance: rankwood convert model.txt model.onnx, or rankwood convert model.rw solr.json --to solr
     """
-    from rankwood.atomic import check_writable
     from rankwood.formats.export import find_exporter
     from rankwood.formats.registry import load_model
 
     target = find_exporter(to_format, output).name  # what is wrong is said before files are read
-    check_writable(output)
+    check_output(output, source)
     model = load_model(source, from_format, n_features=features)
     write_model(model, output, target, missing=missing, options=read_options(option or []))
     kind = model.metadata.get("source", {}).get("format", "rankwood")

@@ -210,7 +210,7 @@ def next_commands(out: Path) -> list[str]:
     """What to try next: all of it works as it is."""
     folder = shlex.quote(str(out))
     return [
-        f"rankwood evaluate {folder}/*.rw --data {folder}/test.txt -m ERR",
+        f"rankwood evaluate {folder}/lambdamart.rw {folder}/cleaver.rw --data {folder}/test.txt",
         f"rankwood inspect {folder}/cleaver.rw --data {folder}/test.txt",
         f"rankwood bench {folder}/cleaver.rw --data {folder}/test.txt",
         f"rankwood convert {folder}/cleaver.rw {folder}/lightgbm.txt",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.console import fail, print_table, progress, tell
+from rankwood.cli.console import fail, print_table, print_text, progress, tell
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
@@ -50,12 +50,13 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
 
 def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
     """Do the runs, with progress; write the report; print the main table."""
-    from rankwood.drawing import check_figures
+    from rankwood.drawing import NO_FIGURES, can_draw
     from rankwood.environment import environment
     from rankwood.experiments.execute import share_threads
     from rankwood.experiments.table import run_key
 
-    check_figures()
+    if not can_draw():
+        tell(f"{NO_FIGURES}; tables are written without them")
     table = _open_table(study.name, out, resume)
     if len(table) and not as_json:
         tell(f"{len(table)} finished runs in {table.path} are not done again where they are part of this")
@@ -74,7 +75,7 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
         return
     main = report.tables[0]
     print_table(main.title, main.columns, main.rows, caption=main.note)
-    print(report.summary)
+    print_text(report.summary)
     tell(f"wrote {written[0]} and {len(written)} more files")
 
 

@@ -11,7 +11,7 @@ import typer
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_table, progress, tell
 from rankwood.cli.loading import load_data, load_models
-from rankwood.cli.writing import IfMissing, Missing, ToFormat, write_model
+from rankwood.cli.writing import IfMissing, Missing, ToFormat, check_output, write_model
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
@@ -93,14 +93,13 @@ def prune(
 
     A LightGBM model stays one: rankwood prune model.txt --train train.txt --valid vali.txt -o small.txt
     """
-    from rankwood.atomic import check_writable
     from rankwood.formats.export import EXPORTERS, find_exporter
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
     from rankwood.pruning.line_search import LineSearch
     from rankwood.pruning.strategies import Chooser
 
-    check_writable(output)
+    check_output(output, model, train, valid, test)
     by_suffix = any(output.suffix in exporter.suffix for exporter in EXPORTERS.values())
     target = find_exporter(to_format, output).name if to_format or by_suffix else "rankwood"
     if judge and judge_share is not None:

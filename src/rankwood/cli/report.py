@@ -10,6 +10,7 @@ import typer
 from rankwood.cli.arguments import DataFiles, Threads, ZeroBased
 from rankwood.cli.console import progress, tell
 from rankwood.cli.loading import load_data, load_models
+from rankwood.cli.writing import check_output
 
 
 def report(
@@ -39,14 +40,13 @@ def report(
     The page is one file that needs no network. For instance:
     rankwood report full.rw pruned.rw lightgbm.txt --data test.txt -o report.html
     """
-    from rankwood.atomic import check_writable
     from rankwood.drawing import check_figures
     from rankwood.evaluation.conventions import Convention
     from rankwood.evaluation.measures import parse_measure
     from rankwood.reporting.gather import MEASURES, TITLE
     from rankwood.reporting.write import write_report
 
-    check_writable(output)  # what is wrong is said before files are read
+    check_output(output, models, data)  # what is wrong is said before files are read
     if figures is not None:
         check_figures()
     chosen = Convention.get(convention)

@@ -13,6 +13,7 @@ import typer
 from rankwood.cli.arguments import DataFiles, PrecisionName, Threads, ZeroBased
 from rankwood.cli.console import progress, tell
 from rankwood.cli.loading import last_feature, load_models, tell_absent_features
+from rankwood.cli.writing import check_output
 
 
 def score(
@@ -34,7 +35,6 @@ def score(
 
     With -o the file is there when all has been written, and not at all after an error.
     """
-    from rankwood.atomic import check_writable
     from rankwood.data.files import iter_features
     from rankwood.data.text import as_paths
     from rankwood.engines.registry import choose_engine, get_engine
@@ -44,7 +44,7 @@ def score(
     if engine != "auto":
         get_engine(engine)  # what is wrong with the command is said before any work
     if output is not None:
-        check_writable(output)
+        check_output(output, model, data)
     files = as_paths(data)
     (ensemble,) = load_models([model]).values()
     prepared = None if engine == "auto" else get_engine(engine).prepare(ensemble)

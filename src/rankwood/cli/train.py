@@ -13,6 +13,7 @@ import typer
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_table, tell
 from rankwood.cli.loading import load_data
+from rankwood.cli.writing import check_output
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError, RankwoodError
@@ -96,7 +97,7 @@ def train(
     from rankwood.cli.training import in_words, training_progress
     from rankwood.learners.checkpoint import Checkpoint
 
-    check_writable(output)
+    check_output(output, train, valid, test)
     if checkpoint is not None:
         check_writable(checkpoint)
         if checkpoint.resolve() == output.resolve():

@@ -10,6 +10,7 @@ import typer
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_table, progress, tell
 from rankwood.cli.loading import load_data
+from rankwood.cli.writing import check_output
 from rankwood.reporting.summary import number
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def tune(
     from rankwood.tuning.tune import tune as search
 
     import_optuna()  # said before files are read
-    check_writable(output)
+    check_output(output, train, valid, test)
     if study is not None:
         check_writable(study)
     least = SearchSpace.n_trees[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,17 @@ IfMissing = Annotated[
     Missing,
     typer.Option("--missing", help="Where a format cannot send missing values as the model does: refuse, or ignore."),
 ]
+
+
+def check_output(output: Path, *inputs: Path | Sequence[Path] | None) -> None:
+    """Before any work: the file can be written, and is none of those that are read."""
+    from rankwood.atomic import check_writable
+
+    for given in inputs:
+        for path in [given] if isinstance(given, Path) else given or ():
+            if path.exists() and output.exists() and path.samefile(output):
+                raise RankwoodError(f"{output} is read by this command: write to another file")
+    check_writable(output)
 
 
 def write_model(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwood.atomic import atomic_write
-from rankwood.drawing import Figure, write_figure
+from rankwood.drawing import Figure, can_draw, write_figure
 from rankwood.experiments.printed import Table
 
 
@@ -38,7 +38,7 @@ class Report:
             for ending, text in ("csv", table.csv()), ("md", table.markdown() + "\n"), ("tex", table.latex()):
                 written.append(folder / f"{table.name}.{ending}")
                 _write(written[-1], text)
-        for figure in self.figures:
+        for figure in self.figures if can_draw() else ():
             written += write_figure(figure, folder)
         whole = {
             "title": self.title,
@@ -56,7 +56,8 @@ class Report:
 
     def markdown(self, environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]] = ()) -> str:
         parts = [f"# {self.title}", self.summary, *(table.markdown() for table in self.tables)]
-        parts += [f"![{figure.caption}]({figure.name}.png)\n\n{figure.caption}" for figure in self.figures]
+        if can_draw():
+            parts += [f"![{figure.caption}]({figure.name}.png)\n\n{figure.caption}" for figure in self.figures]
         if self.differences:
             parts.append("## What differs from the paper\n\n" + "\n".join(f"- {line}" for line in self.differences))
         machine = ", ".join(f"{name} {value}" for name, value in environment.items())

@@ -18,6 +18,7 @@ from rankwood.experiments.printed import Table, p_text, with_spread
 from rankwood.experiments.report import Report
 from rankwood.experiments.study import Runs
 from rankwood.experiments.sweep import TIMING, TRAINING, SweepStudy
+from rankwood.pareto import pareto_front
 
 SIGNIFICANT = 0.05
 LEGEND_AT_MOST = 12  # points with a name each; more are numbered
@@ -249,19 +250,6 @@ def _log_axis(axes: Any, values: list[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(min(values) / 1.3, max(values) * 1.3)
-
-
-def pareto_front(costs: list[float], worths: list[float]) -> list[int]:
-    """Places of those that no other surpasses in both, the cheapest first.
-
-    >>> pareto_front([3.0, 1.0, 2.0, 2.5], [0.9, 0.5, 0.7, 0.6])
-    [1, 2, 0]
-    """
-    front: list[int] = []
-    for place in sorted(range(len(costs)), key=lambda i: (costs[i], -worths[i])):
-        if not front or worths[place] > worths[front[-1]]:
-            front.append(place)
-    return front
 
 
 def _fact(found: SweepResults, row: tuple[int, str]) -> dict[str, Any]:

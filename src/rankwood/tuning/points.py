@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
 
+from rankwood import pareto
+
 
 @dataclass(frozen=True)
 class Point:
@@ -62,11 +64,8 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     >>> [p.us_per_doc for p in pareto_front([point(0.5, 3.0), point(0.4, 1.0), point(0.4, 2.0), point(0.6, 3.0)])]
     [1.0, 3.0]
     """
-    front: list[Point] = []
-    for point in sorted(points, key=lambda one: (one.us_per_doc, -one.valid)):
-        if not front or point.valid > front[-1].valid:
-            front.append(point)
-    return front
+    places = pareto.pareto_front([one.us_per_doc for one in points], [one.valid for one in points])
+    return [points[place] for place in places]
 
 
 def best_within(points: Sequence[Point], budget_us: float) -> Point:

@@ -2,11 +2,12 @@
 
 function settingsSection(place) {
   const local = { differing: models.length > 1 };
-  const differs = (values) => new Set(values.filter((value) => value !== null)).size > 1;
+  const noted = (model) => data.settings.some(([, values]) => values[model.number] !== null);
+  const differs = (values) => new Set(values).size > 1; // also when only one has it
   const table = tableOf("settings", "Settings of the models", () => {
     const shown = visible();
     const rows = data.settings.filter(
-      ([, values]) => !local.differing || differs(shown.map((model) => values[model.number])),
+      ([, values]) => !local.differing || differs(shown.filter(noted).map((model) => values[model.number])),
     );
     return {
       columns: [{ title: "setting" }, ...shown.map((model) => ({ title: model.name, class: "text" }))],
