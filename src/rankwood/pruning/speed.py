@@ -38,9 +38,11 @@ def seconds_in_turn(
     for model in models:
         model.score(batches[0])
     times: list[list[float]] = []  # a list per round, of a time per model
+    left = seconds * len(models)
     for rows in itertools.cycle(batches):
         times.append([_timed(model, rows) for model in models])
-        if len(times) >= CALLS and sum(map(sum, times)) >= seconds * len(models):
+        left -= sum(times[-1])
+        if len(times) >= CALLS and left <= 0:
             break
     return [float(median) / size for median in np.median(times, axis=0)]
 
