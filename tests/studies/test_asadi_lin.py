@@ -12,6 +12,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.engines.bench import bench
+from rankwood.experiments.execute import run_all
 from rankwood.experiments.kept import Kept
 from rankwood.experiments.table import RunTable
 from rankwood.studies.asadi_lin import AUTO, BEST, EQUAL, IFELSE, MEASURES, AsadiLinResults, AsadiLinStudy, Setting
@@ -134,14 +135,17 @@ def test_times_are_taken_again_without_training(asadi_lin_study, asadi_lin_runs,
 
 def test_workers_train_and_do_not_disturb_timings(asadi_lin_study, asadi_lin_runs, monkeypatch):
     calls, told = [], []
-    monkeypatch.setattr("rankwood.studies.asadi_lin.run_all", lambda *given, **more: calls.append((given, more)))
+
+    def noting(configs, *given, **more):
+        calls.append(({config["kind"] for config in configs}, more.get("n_workers", 1)))
+        return run_all(configs, *given, **more)
+
+    monkeypatch.setattr("rankwood.experiments.study.run_all", noting)
     runs = asadi_lin_study.runs(asadi_lin_runs, n_workers=2, on_run=lambda done, total: told.append((done, total)))
-    ((configs, *_), more), *others = calls
-    assert not others
-    assert {config["kind"] for config in configs} == {"training"}
-    assert more["n_workers"] == 2
+    assert calls == [({"training"}, 2), ({"training", "latency"}, 1)]
     assert [config for config, _ in runs] == asadi_lin_study.configs()
     assert told[-1] == (30, 30)
+    assert {total for _, total in told} == {30}
 
 
 def test_a_model_that_was_not_kept_is_trained_again(asadi_lin_study, asadi_lin_results, few_calls):

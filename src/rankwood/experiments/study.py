@@ -49,13 +49,20 @@ class Study(ABC):
     def report(self, runs: Runs) -> Report:
         """Tables and figures of all runs."""
 
+    def side_by_side(self) -> list[Config]:
+        """The runs that workers may do at once: all, unless some measure times and want the machine for themselves."""
+        return self.configs()
+
     def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
-        """Do the runs that the table does not have yet; all of them, in order."""
-        study = self.with_threads(share_threads(self.n_threads, n_workers))
-        configs = study.configs()
-        noted = environment(study.n_threads, n_workers)
-        found = run_all(configs, study.run, table, n_workers=n_workers, environment=noted, on_run=on_run)
-        study._kept.clear()
+        """Do the runs that the table does not have yet, what must be alone last; all of them, in order."""
+        configs = self.configs()
+        if n_workers > 1:
+            study = self.with_threads(share_threads(self.n_threads, n_workers))
+            tell: OnRun | None = None if on_run is None else lambda done, _: on_run(done, len(configs))
+            noted = environment(study.n_threads, n_workers)
+            run_all(study.side_by_side(), study.run, table, n_workers=n_workers, environment=noted, on_run=tell)
+        found = run_all(configs, self.run, table, environment=environment(self.n_threads, 1), on_run=on_run)
+        self._kept.clear()
         return list(zip(configs, found, strict=True))
 
     def with_threads(self: AnyStudy, n_threads: int | None) -> AnyStudy:

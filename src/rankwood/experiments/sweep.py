@@ -17,10 +17,9 @@ from typing import Any
 from rankwood.data.binning import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
-from rankwood.environment import environment
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import aligned_features, evaluate
-from rankwood.experiments.execute import OnRun, run_all, share_threads
+from rankwood.experiments.execute import OnRun
 from rankwood.experiments.grid import cross
 from rankwood.experiments.report import Report
 from rankwood.experiments.sources import FoldData, SyntheticFolds
@@ -136,22 +135,16 @@ class SweepStudy(Study):
                 found["initial_trees"] = min(found.get("initial_trees", 1000), self.n_trees_at_most)
         return found
 
+    def side_by_side(self) -> list[Config]:
+        """Trainings; timings are done one by one."""
+        return self.training_configs()
+
     def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
-        """Do the runs that the table does not have yet: trainings side by side, timings one by one."""
-        keeping = self
+        """Do the runs that the table does not have yet, with models to time in a folder beside it."""
         if self.speed and self.models is None:
             keeping = replace(self, models=table.path.parent / "models")
-        if n_workers > 1:
-            study = keeping.with_threads(share_threads(self.n_threads, n_workers))
-            total = len(study.configs())
-
-            def tell(done: int, _: int) -> None:
-                if on_run is not None:
-                    on_run(done, total)
-
-            noted = environment(study.n_threads, n_workers)
-            run_all(study.training_configs(), study.run, table, n_workers=n_workers, environment=noted, on_run=tell)
-        return super(SweepStudy, keeping).runs(table, on_run=on_run)
+            return keeping.runs(table, n_workers=n_workers, on_run=on_run)
+        return super().runs(table, n_workers=n_workers, on_run=on_run)
 
     def run(self, config: Config) -> Result:
         """Train one model and measure it; prune it and measure again. Or time both."""

@@ -20,15 +20,13 @@ from rankwood.dtypes import FloatArray
 from rankwood.engines.bench import bench
 from rankwood.engines.registry import get_engine
 from rankwood.ensemble import Ensemble
-from rankwood.environment import environment
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluate import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, wilcoxon_test
-from rankwood.experiments.execute import OnRun, run_all, share_threads
 from rankwood.experiments.report import Report
 from rankwood.experiments.sources import FoldData
 from rankwood.experiments.study import Runs, Study
-from rankwood.experiments.table import Config, Result, RunTable, run_key
+from rankwood.experiments.table import Config, Result, run_key
 from rankwood.visits import usage
 
 CUTOFFS = (1, 3, 5, 10, 20)
@@ -136,19 +134,9 @@ class AsadiLinStudy(Study):
         """All runs. Timings come last, and want a machine that does nothing else."""
         return [*self.training_configs(), *self.latency_configs()]
 
-    def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
-        """Do the runs that the table does not have yet: trainings side by side, timings one by one."""
-        if n_workers > 1:
-            study = self.with_threads(share_threads(self.n_threads, n_workers))
-            total = len(study.configs())
-
-            def tell(done: int, _: int) -> None:
-                if on_run is not None:
-                    on_run(done, total)
-
-            noted = environment(study.n_threads, n_workers)
-            run_all(study.training_configs(), study.run, table, n_workers=n_workers, environment=noted, on_run=tell)
-        return super().runs(table, on_run=on_run)
+    def side_by_side(self) -> list[Config]:
+        """Trainings; timings are done one by one."""
+        return self.training_configs()
 
     def report(self, runs: Runs) -> Report:
         from rankwood.studies.asadi_lin_report import make_report
