@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +86,20 @@ def test_inspect_tells_the_topology(rankwood, models):
     result = json.loads(rankwood("inspect", models[1], "--json").out)
     assert (result["n_trees"], result["n_leaves"], result["n_nodes"], result["mean_depth"]) == (2, 5, 3, 1.5)
     assert "Features most often split on" in rankwood("inspect", models[1]).out
+
+
+def test_inspect_tells_the_size_against_the_source(rankwood, models):
+    grown = Path(__file__).parents[1] / "formats" / "data" / "lightgbm-4.7.0-zero.txt"
+    result = json.loads(rankwood("inspect", grown, "--json").out)
+    assert (result["n_leaves"], result["n_nodes"]) == (36, 32)
+    assert result["metadata"]["source"]["n_leaves"] == 24
+    assert result["metadata"]["source"]["n_nodes"] == 20
+    assert result["file_bytes"] == grown.stat().st_size
+    shown = rankwood("inspect", grown).out
+    assert f"{grown.stat().st_size:,}" in shown
+    assert "the lightgbm source counts 24 leaves, the model here 36: " in " ".join(shown.split())
+    assert "source counts" not in rankwood("inspect", models[0]).out
+    assert "n_leaves" not in json.loads(rankwood("inspect", models[0], "--json").out)["metadata"].get("source", {})
 
 
 def test_inspect_tells_what_scoring_looks_at(rankwood, models, data_file, data):

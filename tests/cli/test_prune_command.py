@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rankwood as rw
+
+STORED = Path(__file__).parents[1] / "formats" / "data"
+NEVER = ("--accept", "non-inferior", "--margin", 1e-9, "--alpha", 1e-300, "--rates", 0.75)
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +114,187 @@ def test_a_lightgbm_model_stays_one(rankwood, folder, tmp_path):
     np.testing.assert_allclose(small.predict(train.X, raw_score=True), ours.score(train.X), rtol=1e-12)
     valid = rw.read_svmlight(folder / "valid.txt", n_features=6)
     assert rw.evaluate(ours, valid)["nDCG@10"] >= rw.evaluate(rw.load_model(given), valid)["nDCG@10"]
+
+
+@pytest.fixture(scope="module")
+def misled(tmp_path_factory):
+    """A model whose second tree is useless by the validation data, and all that counts by the test data."""
+    folder = tmp_path_factory.mktemp("misled")
+    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    for name, column in (("valid", 0), ("test", 1)):
+        rw.write_svmlight(rw.Dataset(X, (X[:, column] > 0).astype(int), group=[8] * 50), folder / f"{name}.txt")
+    rw.Ensemble.from_trees([(0, 0.0, 0.0, 2.0), (1, 0.0, 0.0, 1.0)]).save(folder / "model.rw")
+    return folder
+
+
+def of_misled(folder, out, test="test.txt"):
+    return ("prune", folder / "model.rw", "--train", folder / "valid.txt", "--valid", folder / "valid.txt", "--test",
+            folder / test, "--rates", 0.5, "--iterations", 3, "-o", out)  # fmt: skip
+
+
+def test_a_loss_on_test_data_is_warned_of(rankwood, misled, tmp_path):
+    outcome = rankwood(*of_misled(misled, tmp_path / "small.rw"))
+    assert outcome.status == 0
+    test = rw.read_svmlight(misled / "test.txt")
+    found = rw.compare(rw.load_model(misled / "model.rw"), rw.load_model(tmp_path / "small.rw"), test)
+    low, high = found.interval
+    said = f"{found.difference:+.4f} (95 % interval {low:+.4f} .. {high:+.4f}, p = {found.p_randomisation:.4f})"
+    (closing,) = [line for line in outcome.out.splitlines() if line.startswith("1 of 2 trees")]
+    assert said in closing
+    assert "significant loss" in closing
+    (warning,) = [line for line in outcome.err.splitlines() if line.startswith("warning: ")]
+    assert "significantly worse on test data" in warning
+    assert said in warning
+
+    answered = rankwood(*of_misled(misled, tmp_path / "small.rw"), "--json")
+    assert answered.status == 0
+    assert answered.err.splitlines() == [warning]
+    answer = json.loads(answered.out)
+    assert answer["test_loss"] is True
+    assert answer["test_difference"] == found.difference == pytest.approx(answer["test_after"] - answer["test_before"])
+    assert answer["test_interval"] == [low, high]
+    assert answer["p_test"] == found.p_randomisation
+
+
+def test_no_loss_no_warning(rankwood, misled, tmp_path):
+    outcome = rankwood(*of_misled(misled, tmp_path / "small.rw", "valid.txt"), "--json")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert json.loads(outcome.out)["test_loss"] is False
+
+
+@pytest.mark.real_data
+def test_the_loss_on_mq2008_is_said(rankwood, real_data, tmp_path):
+    files = [real_data / "mq2008" / f"S{number}.txt.gz" for number in range(1, 6)]
+    learn = ("--train", *files[:3])
+    assert rankwood("train", "lambdamart", *learn, "-p", "n_trees=100", "-o", tmp_path / "model.rw").status == 0
+    outcome = rankwood("prune", tmp_path / "model.rw", *learn, "--valid", files[3], "--test", files[4], "-o",
+                       tmp_path / "small.rw")  # fmt: skip
+    assert outcome.status == 0
+    assert "on test data 0.4622 (before: 0.4799): -0.0177" in outcome.out
+    assert "p = 0.0205), a significant loss" in outcome.out
+    assert "warning: the smaller model is significantly worse on test data" in outcome.err
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Data for the stored models, which are of four features."""
+    path, rng = tmp_path_factory.mktemp("narrow") / "data.txt", np.random.default_rng(1)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    rw.write_svmlight(rw.Dataset(X, rng.integers(0, 3, len(X)), group=[12] * 50), path)
+    return "--train", path, "--valid", path
+
+
+@pytest.fixture(scope="module")
+def given_models(tmp_path_factory):
+    """A model in every format that is both read and written, by name of the format."""
+    folder = tmp_path_factory.mktemp("given")
+    stored = {"lightgbm": "lightgbm-4.7.0-zero.txt", "lightgbm-json": "lightgbm-4.7.0-zero.json",
+              "xgboost": "xgboost-3.2.0.json", "xgboost (binary)": "xgboost-3.2.0.ubj"}  # fmt: skip
+    models = {name: STORED / file for name, file in stored.items()}
+    model = rw.load_model(models["xgboost"])
+    for name in ("rankwood", "ranklib", "quickrank", "xgboost-dump"):
+        models[name] = folder / name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rw.ConversionWarning)
+            rw.save_as(model, models[name], name, missing="ignore")
+    return models
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "to"),
+    [
+        ("rankwood", "same.rw", ()),
+        ("rankwood", "same", ()),
+        ("lightgbm", "same.txt", ()),
+        ("lightgbm-json", "same.json", ("--to", "lightgbm-json")),
+        ("xgboost", "same.json", ("--to", "xgboost")),
+        ("xgboost (binary)", "same.ubj", ()),
+        ("xgboost-dump", "same.json", ("--to", "xgboost-dump")),
+        ("ranklib", "same.txt", ("--to", "ranklib")),
+        ("quickrank", "same.xml", ()),
+    ],
+)
+def test_what_is_kept_is_the_file_itself(rankwood, given_models, files, tmp_path, name, out, to):
+    arguments = ("prune", given_models[name], *files, *NEVER, "--iterations", 2, "-o", tmp_path / out, *to)
+    outcome = rankwood(*arguments)
+    assert outcome.status == 0, outcome.err
+    assert "no smaller model was accepted" in outcome.out
+    assert (tmp_path / out).read_bytes() == given_models[name].read_bytes()
+    assert f"wrote {tmp_path / out}: the input itself, byte for byte" in outcome.err
+    answer = json.loads(rankwood(*arguments, "--json").out)
+    assert (answer["accepted"], answer["written"]) == (False, "copy")
+    assert answer["bytes_after"] == answer["bytes_before"] == given_models[name].stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "to"),
+    [
+        ("lightgbm", "same.rw", "rankwood"),
+        ("rankwood", "same.txt", "lightgbm"),
+        ("xgboost", "same.ubj", "xgboost"),
+        ("xgboost (binary)", "same.json", "xgboost"),
+        ("ranklib", "same.txt", "lightgbm"),
+        ("lightgbm", "same.json", "lightgbm-json"),
+    ],
+)
+def test_what_is_kept_in_another_format_is_converted(rankwood, given_models, files, tmp_path, name, out, to):
+    arguments = ("prune", given_models[name], *files, *NEVER, "--iterations", 2, "-o", tmp_path / out, "--to", to)
+    outcome = rankwood(*arguments)
+    assert outcome.status == 0, outcome.err
+    assert f"wrote {tmp_path / out}: the input, converted to {to}" in outcome.err
+    data = rw.read_svmlight(arguments[3])
+    scores = [rw.load_model(path, n_features=4).score(data.X) for path in (given_models[name], tmp_path / out)]
+    np.testing.assert_allclose(*scores, rtol=1e-5)
+    assert json.loads(rankwood(*arguments, "--json").out)["written"] == "converted"
+
+
+def test_a_file_imported_before_is_of_rankwoods_own_format(rankwood, given_models, files, tmp_path):
+    """Its notes say LightGBM, but its bytes are no LightGBM model."""
+    rw.load_model(given_models["lightgbm"]).save(tmp_path / "imported.rw")
+    for out, same in (("same.rw", True), ("same.txt", False)):
+        outcome = rankwood("prune", tmp_path / "imported.rw", *files, *NEVER, "-o", tmp_path / out)
+        assert outcome.status == 0, outcome.err
+        assert ((tmp_path / out).read_bytes() == (tmp_path / "imported.rw").read_bytes()) is same
+    assert rw.load_model(tmp_path / "same.txt", "lightgbm").n_trees == 4
+
+
+def test_sizes_are_told_as_the_source_counts_them(rankwood, given_models, files, tmp_path):
+    arguments = ("prune", given_models["lightgbm"], *files, "--accept", "non-inferior", "--margin", 0.99, "--rates",
+                 0.25, "--iterations", 2, "-o", tmp_path / "small.txt")  # fmt: skip
+    outcome = rankwood(*arguments)
+    small, before = rw.load_model(tmp_path / "small.txt"), given_models["lightgbm"].stat().st_size
+    after = (tmp_path / "small.txt").stat().st_size
+    assert small.n_trees == 3
+    assert (
+        f"small.txt has {small.n_leaves} leaves and {after:,} bytes, lightgbm-4.7.0-zero.txt 36 leaves and {before:,} "
+        "bytes; " in outcome.out
+    )
+    assert "the lightgbm source counts 24 leaves, the model here 36: " in outcome.out
+    answer = json.loads(rankwood(*arguments, "--json").out)
+    assert answer["written"] == "pruned"
+    assert answer["n_leaves_source"] == 24
+    assert answer["n_leaves_before"] == 36
+    assert answer["n_leaves_after"] == small.n_leaves
+    assert (answer["bytes_before"], answer["bytes_after"]) == (before, after)
+
+
+def test_a_categorical_lightgbm_model_comes_back_as_it_was(rankwood, tmp_path):
+    lgb = pytest.importorskip("lightgbm", reason="PEER LEFT OUT: lightgbm is not installed")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)).astype(np.float32)
+    X[:, 0] = rng.integers(0, 40, len(X))
+    y = np.clip(np.round(rng.normal(size=40)[X[:, 0].astype(int)] + 0.5 * X[:, 2] + 1.5), 0, 4)
+    parameters = {"objective": "lambdarank", "num_leaves": 15, "min_data_in_leaf": 3, "min_data_per_group": 3,
+                  "cat_smooth": 1, "verbose": -1}  # fmt: skip
+    booster = lgb.train(parameters, lgb.Dataset(X, y, group=[20] * 30, categorical_feature=[0]), 8)
+    booster.save_model(tmp_path / "given.txt")
+    rw.write_svmlight(rw.Dataset(X, y, group=[20] * 30), tmp_path / "data.txt")
+    files = ("--train", tmp_path / "data.txt", "--valid", tmp_path / "data.txt")
+    outcome = rankwood("prune", tmp_path / "given.txt", *files, *NEVER, "-o", tmp_path / "same.txt", "--json")
+    assert outcome.status == 0, outcome.err
+    assert (tmp_path / "same.txt").read_bytes() == (tmp_path / "given.txt").read_bytes()
+    answer = json.loads(outcome.out)
+    counted = sum(tree["num_leaves"] for tree in booster.dump_model()["tree_info"])
+    assert answer["n_leaves_source"] == counted < answer["n_leaves_before"]
+    told = " ".join(rankwood("inspect", tmp_path / "given.txt").out.split())
+    assert f"the lightgbm source counts {counted:,} leaves, the model here {answer['n_leaves_before']:,}: " in told

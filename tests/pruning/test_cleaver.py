@@ -115,6 +115,54 @@ def test_rules_of_acceptance(parts, model):
     assert all(row.accepted for row in margin.rows)
 
 
+@pytest.fixture(scope="module")
+def misled():
+    """A model of two trees, data by which the second is useless, and data by which it alone is of use."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2)).astype(np.float32)
+    model = rw.Ensemble.from_trees([(0, 0.0, 0.0, 2.0), (1, 0.0, 0.0, 1.0)])
+    by_first, by_second = (rw.Dataset(X, (X[:, column] > 0).astype(int), group=[8] * 50) for column in (0, 1))
+    return model, by_first, by_second
+
+
+def test_a_loss_on_test_data_is_said(misled):
+    model, valid, test = misled
+    how = {"rates": 0.5, "variants": "line-search", "search": SHORT, "measure_speed": False}
+    result = rw.cleaver(model, valid, valid, test=test, **how)
+    assert result.accepted
+    assert result.test == rw.compare(model, result.ensemble, test)
+    assert result.test.p_randomisation == result.chosen.p_test < 0.05
+    assert result.is_loss
+    low, high = result.test.interval
+    said = f"{result.test.difference:+.4f} (95 % interval {low:+.4f} .. {high:+.4f}, p = {result.chosen.p_test:.4f})"
+    values = f"on test data {result.chosen.test:.4f} (before: {result.rows[0].test:.4f})"
+    for text in (said, values, "significant loss"):
+        assert text in result.summary()
+        assert text in repr(result)
+
+
+def test_no_loss_is_claimed_without_one(misled):
+    model, valid, test = misled
+    how = {"rates": 0.5, "variants": "line-search", "search": SHORT, "measure_speed": False}
+    gained = rw.cleaver(model, valid, valid, test=valid, **how)
+    assert gained.accepted
+    assert not gained.is_loss
+    assert "on test data" in gained.summary()
+    assert "loss" not in gained.summary()
+    lenient = rw.cleaver(model, valid, valid, test=test, alpha=1e-9, **how)  # the same loss, by another level
+    assert lenient.test.difference < 0
+    assert not lenient.is_loss
+    untested = rw.cleaver(model, valid, valid, **how)
+    assert (untested.test, untested.is_loss) == (None, False)
+    assert "test" not in untested.summary()
+    lone = rw.cleaver(model, valid, valid, test=test.query(0), **how)  # one query tells nothing
+    assert (lone.test, lone.is_loss) == (None, False)
+    assert "too few queries" in lone.summary()
+    both = rw.Dataset(valid.X, 2 * valid.y + test.y, group=valid.queries.sizes)  # neither tree can go
+    kept = rw.cleaver(model, both, both, test=test, **how)
+    assert (kept.accepted, kept.test, kept.is_loss) == (False, None, False)
+
+
 def test_what_cannot_be_told_is_not_accepted():
     worse = [np.array([0.4])]
     assert Acceptance("not-significant").judge(np.array([0.5]), worse, [False]) == [False]

@@ -35,11 +35,11 @@ def convert(
     For instance: rankwood convert model.txt model.onnx, or rankwood convert model.rw solr.json --to solr
     """
     from rankwood.formats.export import find_exporter
-    from rankwood.formats.registry import load_model
+    from rankwood.formats.registry import load_model, source_of
 
     target = find_exporter(to_format, output).name  # what is wrong is said before files are read
     check_output(output, source)
     model = load_model(source, from_format, n_features=features)
     write_model(model, output, target, missing=missing, options=read_options(option or []))
-    kind = model.metadata.get("source", {}).get("format", "rankwood")
+    kind = source_of(model).get("format", "rankwood")
     tell(f"wrote {output} ({target}) from {source} ({kind}): {model.n_trees:,} trees, {model.n_leaves:,} leaves")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import print_json, print_table
-from rankwood.cli.loading import load_data, load_models
+from rankwood.cli.loading import growth, load_data, load_models
 from rankwood.topology import Topology
 from rankwood.visits import Usage
 
@@ -41,7 +42,7 @@ def inspect(
     models = load_models([model])
     ((name, ensemble),) = models.items()
     topology = ensemble.topology()
-    facts = topology.as_dict()
+    facts = topology.as_dict() | {"file_bytes": model.stat().st_size}
     usage = None
     if data:
         dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)
@@ -57,7 +58,7 @@ def inspect(
             continue
         inner = value.items() if isinstance(value, dict) else [("", value)]
         rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
-    print_table(name, ["property", "value"], rows)
+    print_table(name, ["property", "value"], rows, caption=growth(ensemble))
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
     names = ensemble.feature_names or tuple(f"feature {f + 1}" for f in range(ensemble.n_features))
     print_table(
@@ -120,7 +121,7 @@ def _percent(share: float) -> str:
 
 
 def _words(key: str) -> str:
-    return "inner nodes" if key == "n_nodes" else key.removeprefix("n_").replace("_", " ")
+    return "inner nodes" if key == "n_nodes" else re.sub(r"\bn_", "", key).replace("_", " ")
 
 
 def _note(value: Any) -> str:

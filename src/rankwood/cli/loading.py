@@ -29,6 +29,26 @@ def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
     return models
 
 
+def source_leaves(model: Ensemble) -> int:
+    """Leaves of the model as the tool that it comes from counts them."""
+    from rankwood.formats.registry import source_of
+
+    counted = source_of(model).get("n_leaves")
+    return counted if isinstance(counted, int) else model.n_leaves
+
+
+def growth(model: Ensemble) -> str:
+    """A sentence on leaves that importing the model added; nothing when it added none."""
+    from rankwood.formats.registry import source_of
+
+    if source_leaves(model) >= model.n_leaves:
+        return ""
+    return (
+        f"the {source_of(model).get('format')} source counts {source_leaves(model):,} leaves, the model here "
+        f"{model.n_leaves:,}: splits on categories or around zero are written as thresholds"
+    )
+
+
 def load_data(
     paths: Sequence[Path],
     models: dict[str, Ensemble] | None = None,

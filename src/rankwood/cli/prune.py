@@ -10,8 +10,9 @@ import typer
 
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_table, progress, tell
-from rankwood.cli.loading import load_data, load_models
-from rankwood.cli.writing import IfMissing, Missing, ToFormat, check_output, write_model
+from rankwood.cli.loading import growth, load_data, load_models, source_leaves
+from rankwood.cli.writing import IfMissing, Missing, ToFormat, check_output, content_to_keep, write_model
+from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ def prune(
     For instance: rankwood prune model.rw --train train.txt --valid vali.txt --test test.txt -o small.rw
 
     A LightGBM model stays one: rankwood prune model.txt --train train.txt --valid vali.txt -o small.txt
-    """
+
+    With --test the last sentence says what the smaller model gains or loses there, and a significant loss is warned of. When no smaller model is accepted the file written is the input itself, byte for byte, or converted if another format is asked for.
+    """  # noqa: E501  typer keeps line ends
+    from rankwood.atomic import atomic_write
     from rankwood.formats.export import EXPORTERS, find_exporter
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
@@ -116,6 +120,8 @@ def prune(
     if judge:
         judging = load_data(judge, loaded, **reading)
     (ensemble,) = loaded.values()
+    kept = content_to_keep(model, ensemble, target, output)  # now: the file may change while we search
+    size = model.stat().st_size
     try:
         with progress("pruning", unit="searches", quiet=as_json) as advance:
             result = cleaver(
@@ -127,12 +133,24 @@ def prune(
             )  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
-    write_model(result.ensemble, output, target, missing=missing)
+    if result.accepted or kept is None:
+        write_model(result.ensemble, output, target, missing=missing)
+    else:
+        with atomic_write(output) as file:
+            file.write(kept)
+    if result.is_loss:
+        tell(f"warning: {_loss(result)}")
+    written = "pruned" if result.accepted else "converted" if kept is None else "copy"
+    sizes = size, output.stat().st_size
     if as_json:
-        print_json(_answer(result, output))
+        print_json({**_answer(result, output), "written": written, **_sizes(ensemble, result.ensemble, sizes)})
         return
-    _print(result)
-    tell(f"wrote {output}")
+    _print_table(result)
+    if written != "copy":
+        print(_size_sentence((model, ensemble), (output, result.ensemble), sizes))
+    print(result.summary())
+    how = {"copy": ": the input itself, byte for byte", "converted": f": the input, converted to {target}"}
+    tell(f"wrote {output}{how.get(written, '')}")
 
 
 def _shares(text: str) -> list[float]:
@@ -140,6 +158,33 @@ def _shares(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise RankwoodError(f"--rates takes numbers with commas between them, like 0.3,0.5,0.7, got {text!r}") from None
+
+
+def _loss(result: CleaverResult) -> str:
+    return (
+        f"the smaller model is significantly worse on test data: {result.measure} {result.verdict()}; more validation "
+        "queries, or --accept non-inferior with a --margin, ask for more before a model is accepted"
+    )
+
+
+def _sizes(before: Ensemble, after: Ensemble, n_bytes: tuple[int, int]) -> dict[str, Any]:
+    """Leaves as the source of the model counts them, as it has them here, and after pruning; and bytes of the files."""
+    return {
+        "n_leaves_source": source_leaves(before),
+        "n_leaves_before": before.n_leaves,
+        "n_leaves_after": after.n_leaves,
+        "bytes_before": n_bytes[0],
+        "bytes_after": n_bytes[1],
+    }
+
+
+def _size_sentence(given: tuple[Path, Ensemble], written: tuple[Path, Ensemble], n_bytes: tuple[int, int]) -> str:
+    (source, before), (output, after) = given, written
+    grown = growth(before)
+    return (
+        f"{output.name} has {after.n_leaves:,} leaves and {n_bytes[1]:,} bytes, {source.name} {before.n_leaves:,} "
+        f"leaves and {n_bytes[0]:,} bytes" + (f"; {grown}" if grown else "")
+    )
 
 
 def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
@@ -153,6 +198,10 @@ def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
         "valid_after": chosen.valid,
         "test_before": full.test,
         "test_after": chosen.test,
+        "test_difference": None if result.test is None else result.test.difference,
+        "test_interval": None if result.test is None else list(result.test.interval),
+        "p_test": None if result.test is None else result.test.p_randomisation,
+        "test_loss": result.is_loss,
         "rate": chosen.rate,
         "variant": chosen.variant,
         "speed_up": chosen.speed_up,
@@ -165,7 +214,7 @@ def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
     }
 
 
-def _print(result: CleaverResult) -> None:
+def _print_table(result: CleaverResult) -> None:
     several = len({row.variant for row in result.rows}) > 2
     with_test = result.rows[0].test is not None
     judged = result.rows[0].judged is not None
@@ -199,7 +248,6 @@ def _print(result: CleaverResult) -> None:
         caption="p: randomisation test against the input, on validation (and test) queries; speed-up: scoring with the "
         f"fastest engine, one thread.\nconvention {result.convention.describe()}",
     )
-    print(result.summary())
 
 
 def _p(value: float | None) -> str:

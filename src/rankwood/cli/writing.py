@@ -63,6 +63,21 @@ def write_model(
     return name
 
 
+def content_to_keep(source: Path, model: Ensemble, target: str, output: Path) -> bytes | None:
+    """The content of the file that `model` was read from if `output` is to be of the same format; else None.
+
+    A model that stays as it is stays so in every byte: what rankwood would write may be larger, and lacks what only
+    the tool that wrote it has use for.
+    """
+    from rankwood.formats.registry import START, recognise, source_of
+
+    content = source.read_bytes()
+    kind = recognise(content[:START])
+    format = "rankwood" if kind == "rankwood" else source_of(model).get("format")
+    is_other_coding = target == "xgboost" and (kind == "ubjson") != (output.suffix == ".ubj")
+    return content if format == target and not is_other_coding else None
+
+
 def read_options(texts: list[str]) -> dict[str, Any]:
     """Options given as NAME=VALUE; numbers are numbers.
 

@@ -42,8 +42,10 @@ class Forest:
         base: float = 0.0,
         feature_names: Sequence[str] | None = None,
     ) -> Ensemble:
-        """The model; `source` is noted in its metadata."""
+        """The model; `source` is noted in its metadata, with the nodes and leaves it has there if they are not as many
+        here."""
         forest = self.unfolded(feature_names) if self.splits else self
+        counts = {"n_nodes": len(self.feature), "n_leaves": len(self.leaf_value)} if self.splits else {}
         names = None if feature_names is None else [str(name) for name in feature_names]
         return Ensemble(
             **{name: getattr(forest, name) for name in COLUMNS},
@@ -53,7 +55,7 @@ class Forest:
             n_features=n_features,
             base=base,
             feature_names=names,
-            metadata={"source": dict(source)},
+            metadata={"source": {**source, **counts}},
             split_gain=forest.split_gain,
             node_count=forest.node_count,
         )

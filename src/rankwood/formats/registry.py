@@ -116,8 +116,18 @@ def widen(model: Ensemble, n_features: int) -> Ensemble:
 
 def width_is_open(model: Ensemble) -> bool:
     """Whether data may have more columns than the model: its file named only those that splits need."""
+    return source_of(model).get("n_features") == "at least"
+
+
+def source_of(model: Ensemble) -> dict[str, Any]:
+    """What the importer noted of the model that this one was made of; nothing when it was trained here.
+
+    format             name of its format
+    n_features         "at least": the file named only the features that splits need
+    n_nodes, n_leaves  as counted there, when splits on categories or around zero became several thresholds here
+    """
     source = model.metadata.get("source")
-    return isinstance(source, dict) and source.get("n_features") == "at least"
+    return source if isinstance(source, dict) else {}
 
 
 def _fitted(model: Ensemble, n_features: int | None, feature_names: Sequence[str] | None) -> Ensemble:
@@ -131,7 +141,7 @@ def _fitted(model: Ensemble, n_features: int | None, feature_names: Sequence[str
             changes["n_features"] = len(feature_names)
         changes["feature_names"] = list(feature_names)
     if "n_features" in changes:
-        source = {name: fact for name, fact in model.metadata["source"].items() if name != "n_features"}
+        source = {name: fact for name, fact in source_of(model).items() if name != "n_features"}
         changes["metadata"] = model.metadata | {"source": source}
     return model.replace(**changes) if changes else model
 

@@ -13,8 +13,8 @@ from rankwood.dtypes import FloatArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluate import Comparison, aligned_features, compare, evaluate
 from rankwood.evaluation.evaluate import _weighted as weighted
-from rankwood.evaluation.evaluate import aligned_features, evaluate
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.significance import holm
 from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
@@ -68,7 +68,8 @@ def cleaver(
                   the validation queries, or other data; None: validation data judges what it chose, as in the paper.
                   "auto" sets half of the queries aside when there are at least 40. Where it judges, a model must be as
                   good there *and* on all of the validation data
-    test          is only measured
+    test          is only measured: `result.test` compares the result with the input there, `result.is_loss` says when
+                  it is significantly worse
     strategy      which trees go: "quality-loss", "quality-loss-greedy", "score-loss", "low-weights", "skip", "last",
                   "random", or a function (outputs, weights, queries, k) -> trees that stay
     victims       the data that the strategy looks at. "train" is the paper's; but trees that over-fit that data are
@@ -247,6 +248,17 @@ class _Judge:
             )
         return rows
 
+    def on_test(self, model: Ensemble) -> Comparison | None:
+        """A model against the full one on test data; None without any, or with too few queries to tell."""
+        if self.test is None:
+            return None
+        try:
+            return compare(
+                self.pruner.model, model, self.test, self.measure, convention=self.convention, n_threads=self._n_threads
+            )
+        except DataError:
+            return None
+
     def _test_columns(self, models: Sequence[Ensemble]) -> list[dict[str, Any]]:
         """Measure on test data of the full model and of each other, and p of their difference."""
         if self.test is None or self._test_full is None:
@@ -317,4 +329,5 @@ def _result(
         strategy=pruner.chooser.name,
         rule=judge.acceptance,
         needed_bytes=needed_bytes(pruner.model, int(np.sum([train.n_docs, valid.n_docs]))),
+        test=judge.on_test(chosen.ensemble) if accepted else None,
     )

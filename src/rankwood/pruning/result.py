@@ -7,6 +7,7 @@ from typing import Any
 
 from rankwood.ensemble import Ensemble
 from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluate import Comparison
 from rankwood.pruning.accept import Acceptance
 
 
@@ -60,6 +61,8 @@ class CleaverResult:
     accepted      whether a smaller model was accepted; `chosen` is its row
     rows          the full model, then every model tried; `table` has them as dicts
     needed_bytes  memory that the leaf numbers took
+    test          the chosen model against the input on test data; None without test data, when it has too few queries
+                  to tell, and when the input stays
     """
 
     ensemble: Ensemble
@@ -71,6 +74,7 @@ class CleaverResult:
     strategy: str
     rule: Acceptance
     needed_bytes: int
+    test: Comparison | None = None
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -84,6 +88,11 @@ class CleaverResult:
     def valid_after(self) -> float:
         return self.chosen.valid
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether the chosen model is significantly worse on test data, at the level of the rule."""
+        return self.test is not None and self.test.difference < 0 and self.test.p_randomisation <= self.rule.alpha
+
     def curves(self) -> dict[str, dict[str, list[Any]]]:
         """For plots: by variant, the columns `n_trees`, `rate`, `train`, `valid`, `test` and `speed_up`, by rate."""
         names = ("rate", "n_trees", "train", "valid", "test", "speed_up")
@@ -94,17 +103,30 @@ class CleaverResult:
         }
 
     def summary(self) -> str:
-        """What came of it, in a sentence."""
+        """What came of it, in a sentence; with what test data says of it, if there is any."""
         full, chosen = self.rows[0], self.chosen
         if not self.accepted:
             return (
                 f"no smaller model was accepted (rule {self.rule.rule!r}): the model keeps its {full.n_trees:,} trees"
             )
         faster = "" if chosen.speed_up is None else f", {chosen.speed_up:.1f}x as fast"
+        tested = "" if chosen.test is None else f", on test data {self.verdict()}"
+        lost = ", a significant loss" if self.is_loss else ""
         return (
             f"{chosen.n_trees:,} of {full.n_trees:,} trees ({chosen.variant}){faster}, {self.measure} on validation "
-            f"data {chosen.valid:.4f} (before: {full.valid:.4f})"
+            f"data {chosen.valid:.4f} (before: {full.valid:.4f}){tested}{lost}"
         )
+
+    def verdict(self) -> str:
+        """What test data says of the chosen model: measure, difference, its interval and p; nothing without any."""
+        if self.chosen.test is None:
+            return ""
+        values = f"{self.chosen.test:.4f} (before: {self.rows[0].test:.4f})"
+        if self.test is None:
+            return f"{values}, too few queries for a test" if self.accepted else values
+        low, high = self.test.interval
+        tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.test.p_randomisation:.4f}"
+        return f"{values}: {self.test.difference:+.4f} ({tested})"
 
     def __repr__(self) -> str:
         return f"CleaverResult({self.summary()})"
