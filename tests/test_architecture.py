@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
         "drawing",
         "environment",
         "pareto",
+        "printable",
     },
     {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
     {"evaluation", "trees", "formats", "verification"},
@@ -65,6 +66,16 @@ def test_imports_point_one_way(path):
 def test_measures_know_arrays_only():
     for name in ("measures", "conventions", "per_query", "significance"):
         assert not imported(ROOT / "evaluation" / f"{name}.py") & {"data", "ensemble"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set((ROOT / "cli").glob("*.py")) - {ROOT / "cli" / "console.py"}), ids=lambda p: p.name
+)
+def test_commands_print_through_the_console(path):
+    """Which takes nothing for markup and shows what is not printable as escapes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        assert called not in {"print", "Console", "TextColumn", "typer.echo", "sys.stderr.write"}, f"{path}: {called}"
 
 
 def test_names_for_type_checkers_are_those_imported_on_first_use():

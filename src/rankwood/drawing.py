@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
+from rankwood.printable import printable
 
 NO_FIGURES = "figures need matplotlib: install it with pip install 'rankwood[report]'"
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
@@ -40,12 +42,22 @@ def check_figures() -> None:
         raise RankwoodError(NO_FIGURES)
 
 
+def label(text: str) -> str:
+    r"""Text that stands in a figure as it is: printable but for line ends, and no formula whatever dollars it has.
+
+    >>> print(label("a\x1b $x$"))
+    a\x1b \$x\$
+    """
+    return re.sub(r"(?<!\\)\$", r"\$", "\n".join(map(printable, text.split("\n"))))
+
+
 def write_figure(figure: Figure, folder: Path) -> list[Path]:
     """Draw a figure, and write it into `folder` as PNG and SVG; their paths."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure as Canvas
+        from matplotlib.text import Text
     except ModuleNotFoundError:
         raise RankwoodError(NO_FIGURES) from None
     canvas = Canvas(figsize=figure.size, dpi=150, layout="constrained")
@@ -53,6 +65,8 @@ def write_figure(figure: Figure, folder: Path) -> list[Path]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names in scripts that no font here has
         figure.draw(canvas)
+        for text in canvas.findobj(Text):  # names of data and settings are in titles and legends
+            text.set_text(label(text.get_text()))
         with atomic_write(paths[0]) as file:
             FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
         with atomic_write(paths[1]) as file:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +16,7 @@ from rankwood.cli import datasets, reproduce
 from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
 from rankwood.cli.compile import compile
-from rankwood.cli.console import fail
+from rankwood.cli.console import escape_what_cannot_be_encoded, fail, print_line, tell_warning
 from rankwood.cli.convert import convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
@@ -27,17 +30,34 @@ from rankwood.cli.tune import tune
 from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
 from rankwood.isa import active_isa, available_isas
+from rankwood.printable import printable
 
 
 class Commands(typer.core.TyperGroup):
     """The commands; those that Ctrl-C leaves without a word say one."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _wrong_use_in_plain_words():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
         startup.ready()
         try:
-            return super().invoke(ctx)
+            with _wrong_use_in_plain_words():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             fail("interrupted", 130)
+
+
+@contextmanager
+def _wrong_use_in_plain_words() -> Iterator[None]:
+    """Make errors printable that typer prints itself: they repeat arguments, and a shell fills in names of files."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message") and isinstance(getattr(error, "message", None), str):
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
 
 
 app = typer.Typer(
@@ -84,7 +104,8 @@ def version_text() -> str:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(version_text())
+        for line in version_text().splitlines():
+            print_line(line)
         raise typer.Exit
 
 
@@ -102,8 +123,11 @@ def common(
 
 def main() -> None:
     """Parse, run, report. Status 0: done, 1: a check says no, 2: wrong use or bad input, 130: interrupted."""
+    escape_what_cannot_be_encoded()
     try:
-        app(args=spread_values(sys.argv[1:]))
+        with warnings.catch_warnings():
+            warnings.showwarning = tell_warning
+            app(args=spread_values(sys.argv[1:]))
     except RankwoodError as error:
         fail(str(error))
     except MemoryError:

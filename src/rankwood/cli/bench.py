@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwood.cli.arguments import AsJson, DataFiles, PrecisionName, ZeroBased
-from rankwood.cli.console import fail, print_json, print_table, progress, tell
+from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
 from rankwood.cli.loading import load_data, load_models
 from rankwood.engines.bench_result import FEWEST_CALLS, Bench
 from rankwood.errors import RankwoodError
@@ -81,7 +81,7 @@ def bench(
         fail("; ".join(map(str, result.disagreements)), 1)
     for size in result.skipped:
         tell(f"note: the data has {result.n_docs:,} documents, so there is no batch of {size:,}")
-    print(f"{name}: {topology.n_trees:,} trees, {topology.n_leaves:,} leaves, {topology.n_features:,} features")
+    print_line(f"{name}: {topology.n_trees:,} trees, {topology.n_leaves:,} leaves, {topology.n_features:,} features")
     _print_machine(result)
     _print_times(result)
     _print_preparation(result)
@@ -114,9 +114,9 @@ def _machine() -> dict[str, Any]:
 def _print_machine(result: Bench) -> None:
     facts = _machine()
     threads = "1 thread" if result.n_threads == 1 else f"{result.n_threads} threads"
-    print(f"{facts['cpu']}, {threads}, not pinned; sums in {result.precision} precision")
-    print(f"instruction set {facts['isa']} (this CPU can run: {', '.join(facts['available_isas'])})")
-    print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
+    print_line(f"{facts['cpu']}, {threads}, not pinned; sums in {result.precision} precision")
+    print_line(f"instruction set {facts['isa']} (this CPU can run: {', '.join(facts['available_isas'])})")
+    print_line(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
 
 
 def _print_times(result: Bench) -> None:
@@ -136,8 +136,10 @@ def _print_times(result: Bench) -> None:
         "Microseconds per document, by number of documents per call",
         ["engine", "", *(f"all {batch:,}" if batch == result.n_docs else f"{batch:,}" for batch in batches)],
         rows,
-        caption=f"Scores of {compared} documents agree with the reference in every bit.\n"
-        f"Cold: after writing through {result.evicted_bytes >> 20:,} MB.",
+        caption=(
+            f"Scores of {compared} documents agree with the reference in every bit.",
+            f"Cold: after writing through {result.evicted_bytes >> 20:,} MB.",
+        ),
     )
 
 
@@ -155,4 +157,4 @@ def _print_preparation(result: Bench) -> None:
         ],
     )
     for name, reason in result.unavailable.items():
-        print(f"{name} cannot score this model: {reason}")
+        print_line(f"{name} cannot score this model: {reason}")

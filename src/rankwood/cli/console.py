@@ -1,44 +1,77 @@
-"""What every command shares: tables, JSON, progress on standard error, and the one-sentence error."""
+"""What every command shares: tables, JSON, progress on standard error, and the one-sentence error.
+
+All that commands print goes through here, and all of it is taken for data: names in models, files and paths may hold
+anything. No text is markup, and what is not printable is shown as an escape.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rankwood.printable import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TextColumn
 
 PLAIN_LINE_SECONDS = 5.0  # how often progress is told when standard error is not a terminal
 
 Advance = Callable[[float, float | None], None]  # (done so far, total if known)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> None:
-    """Print a table on standard output; the first column is text, the others are right-aligned."""
+def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A console that takes no text for markup, emoji or something to highlight."""
     from rich.console import Console
+
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def plain_column(text_format: str) -> TextColumn:
+    """A column of a progress bar that takes no text for markup."""
+    from rich.progress import TextColumn
+
+    return TextColumn(text_format, markup=False)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str | Sequence[str] = ()
+) -> None:
+    """Print a table on standard output; the first column is text, the others are right-aligned.
+
+    `caption` is a line, or several.
+    """
     from rich.table import Table
 
     table = Table()
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+        table.add_column(printable(column), justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     # A table that is wider than the terminal is folded by the terminal; rich would cut its columns.
-    console = Console(highlight=False)
+    console = plain_console()
     widest = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-    console = Console(highlight=False, width=max(console.width, widest))
-    console.print(title, style="italic")  # not as parts of the table, which would fold them to its width
+    console = plain_console(width=max(console.width, widest))
+    console.print(printable(title), style="italic")  # not as parts of the table, which would fold them to its width
     console.print(table)
-    if caption:
-        console.print(caption, style="dim italic")
+    for line in [caption] if isinstance(caption, str) else caption:
+        if line:
+            console.print(printable(line), style="dim italic")
 
 
 def print_text(text: str) -> None:
     """Print a sentence on standard output, folded between words."""
-    from rich.console import Console
+    plain_console().print(printable(text))
 
-    Console(highlight=False, markup=False, emoji=False).print(text)
+
+def print_line(line: str = "") -> None:
+    """Print a line on standard output as it is."""
+    print(printable(line))
 
 
 def print_json(value: Any) -> None:
@@ -48,13 +81,24 @@ def print_json(value: Any) -> None:
 
 def tell(message: str) -> None:
     """Say something to a person: on standard error, so that standard output stays clean."""
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
+
+
+def tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Say a warning in a line, as `warnings.showwarning` is asked to."""
+    tell(f"warning: {' '.join(str(message).split())}")
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
     """End with one sentence on standard error."""
     tell(f"rankwood: {' '.join(message.split())}")
     raise SystemExit(status)
+
+
+def escape_what_cannot_be_encoded() -> None:
+    """Where the encoding of standard output lacks a character, it is shown as an escape and not an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -74,13 +118,12 @@ def progress(description: str, *, unit: str = "", quiet: bool = False) -> Iterat
 
 @contextmanager
 def _bar(description: str, unit: str) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     counter = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), counter, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(description, total=None)
+    columns = (plain_column("{task.description}"), BarColumn(), counter, TimeRemainingColumn())
+    with Progress(*columns, console=plain_console(stderr=True), transient=True) as bars:
+        task = bars.add_task(printable(description), total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.arguments import Threads
-from rankwood.cli.console import print_table, print_text, progress, tell
+from rankwood.cli.console import print_line, print_table, print_text, progress, tell
 from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
@@ -182,8 +182,10 @@ def print_result(facts: ReportFacts) -> None:
         f"On {facts.data['queries']:,} queries that no model has seen ({facts.data['documents']:,} documents)",
         COLUMNS,
         [_row(facts, model) for model in facts.models],
-        caption=f"p: randomisation test against {facts.base.name}, not corrected: a loss should show.\n"
-        f"us/doc: one thread, {timing.batch:,} documents per call, median of calls.",
+        caption=(
+            f"p: randomisation test against {facts.base.name}, not corrected: a loss should show.",
+            f"us/doc: one thread, {timing.batch:,} documents per call, median of calls.",
+        ),
     )
     for sentence in summarise(facts):
         print_text(sentence)
@@ -219,6 +221,7 @@ def next_commands(out: Path) -> list[str]:
 
 
 def print_next(out: Path) -> None:
-    print(f"\nOpen {out / 'report.html'} in a browser, or go on with:")
+    print_line()
+    print_line(f"Open {out / 'report.html'} in a browser, or go on with:")
     for command in next_commands(out):
-        print(f"  {command}")
+        print_line(f"  {command}")

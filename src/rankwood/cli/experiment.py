@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.console import fail, print_table, print_text, progress, tell
+from rankwood.cli.console import fail, print_json, print_table, print_text, progress, tell
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
     written = report.write(out, environment=here, of_runs=of_runs)
     table.export(out / LINES)
     if as_json:
-        print((out / "results.json").read_text(encoding="utf-8"), end="")
+        print_json(json.loads((out / "results.json").read_text(encoding="utf-8")))
         return
     main = report.tables[0]
     print_table(main.title, main.columns, main.rows, caption=main.note)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
-from rankwood.cli.console import fail, print_json, print_table, progress, tell
+from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
 from rankwood.cli.loading import growth, load_data, load_models, source_leaves
 from rankwood.cli.writing import IfMissing, Missing, ToFormat, check_output, content_to_keep, write_model
 from rankwood.ensemble import Ensemble
@@ -147,8 +147,8 @@ def prune(
         return
     _print_table(result)
     if written != "copy":
-        print(_size_sentence((model, ensemble), (output, result.ensemble), sizes))
-    print(result.summary())
+        print_line(_size_sentence((model, ensemble), (output, result.ensemble), sizes))
+    print_line(result.summary())
     how = {"copy": ": the input itself, byte for byte", "converted": f": the input, converted to {target}"}
     tell(f"wrote {output}{how.get(written, '')}")
 
@@ -245,8 +245,11 @@ def _print_table(result: CleaverResult) -> None:
         f"{result.measure}, strategy {result.strategy}, accept {result.rule.rule}",
         columns,
         rows,
-        caption="p: randomisation test against the input, on validation (and test) queries; speed-up: scoring with the "
-        f"fastest engine, one thread.\nconvention {result.convention.describe()}",
+        caption=(
+            "p: randomisation test against the input, on validation (and test) queries; speed-up: scoring with the "
+            "fastest engine, one thread.",
+            f"convention {result.convention.describe()}",
+        ),
     )
 
 

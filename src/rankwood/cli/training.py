@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rankwood.cli.console import PLAIN_LINE_SECONDS, tell
+from rankwood.cli.console import PLAIN_LINE_SECONDS, plain_column, plain_console, tell
 from rankwood.learners.callbacks import Callback, CallbackEnv
+from rankwood.printable import printable
 
 Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures, time left)
 
@@ -94,8 +95,7 @@ def _line(done: int, total: int, measures: str, left: str) -> None:
 
 @contextmanager
 def _bar(description: str) -> Iterator[Show]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
     class TwoLines(Progress):
         """The bar, and below it the measures, which would not fit beside it."""
@@ -105,13 +105,13 @@ def _bar(description: str) -> Iterator[Show]:
             yield from (task.fields["measures"] for task in self.tasks)
 
     columns = (
-        TextColumn("{task.description}"),
+        plain_column("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("trees, {task.fields[left]}"),
+        plain_column("trees, {task.fields[left]}"),
     )
-    with TwoLines(*columns, console=Console(stderr=True, highlight=False), transient=True) as bars:
+    with TwoLines(*columns, console=plain_console(stderr=True), transient=True) as bars:
         task = bars.add_task(description, total=None, measures="", left="...")
         yield lambda done, total, measures, left: bars.update(
-            task, completed=done, total=total, measures=measures, left=left
+            task, completed=done, total=total, measures=printable(measures), left=left
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
-from rankwood.cli.console import fail, print_json, print_table, progress, tell
+from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
 from rankwood.cli.loading import load_data
 from rankwood.cli.writing import check_output
 from rankwood.reporting.summary import number
@@ -88,9 +88,9 @@ def _answer(result: TuneResult, output: Path, trials: int, as_json: bool) -> Non
     _print(result)
     if not result.within_budget:
         fail(result.summary(), 1)
-    print(f"{output}: {result.summary()}")
+    print_line(f"{output}: {result.summary()}")
     for sentence in _comparisons(result):
-        print(sentence)
+        print_line(sentence)
     if result.interrupted:
         fail(f"interrupted after {result.n_trials} of {trials} trials: wrote the best so far to {output}", 130)
     tell(f"wrote {output}")
@@ -109,9 +109,11 @@ def _print(result: TuneResult) -> None:
         f"{result.measure} against time: models that no other beats in both",
         columns,
         rows,
-        caption="model: learner, shape and leaves of trees, share of trees pruned away; over: beyond the budget.\n"
-        f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, as measured here.\n"
-        f"convention {result.convention.describe()}",
+        caption=(
+            "model: learner, shape and leaves of trees, share of trees pruned away; over: beyond the budget.",
+            f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, as measured here.",
+            f"convention {result.convention.describe()}",
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
-from rankwood.cli.console import print_json
+from rankwood.cli.console import print_json, print_line
 from rankwood.cli.loading import load_data, load_models
 
 
@@ -54,6 +54,7 @@ def verify(
     if as_json:
         print_json(result.as_dict())
     else:
-        print(result)
+        for line in result.lines():
+            print_line(line)
     if not result:
         raise typer.Exit(1)

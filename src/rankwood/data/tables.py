@@ -135,7 +135,7 @@ def checked(pa: Any, file: Path, read: Any) -> Any:
         return read()
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:  # pyarrow opens no path that is not UTF-8
         reason = " ".join(str(error).split())
         raise DataError(f"{file}: cannot be read: {reason[:300]}") from None
 

@@ -98,5 +98,5 @@ def _machine(environment: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    with atomic_write(path, "w") as file:
-        file.write(text)
+    with atomic_write(path) as file:
+        file.write(text.encode(errors="backslashreplace"))  # the name of a folder may be no UTF-8

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.drawing import Figure
+from rankwood.drawing import Figure, label
 from rankwood.pareto import pareto_front
+from rankwood.printable import printable
 from rankwood.reporting.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, ReportFacts
 from rankwood.reporting.summary import p_or_dash
 
@@ -73,10 +74,9 @@ def _dashes(number: int) -> str:
 
 
 def _name(text: str, most: int = LONGEST_NAME) -> str:
-    """A name that fits; dollar signs are no formulas."""
-    head = (most - 1) // 2
-    short = text if len(text) <= most else f"{text[:head]}…{text[-(most - 1 - head) :]}"
-    return short.replace("$", r"\$")
+    """A name that fits, on one line; dollar signs are no formulas."""
+    text, head = printable(text), (most - 1) // 2
+    return label(text if len(text) <= most else f"{text[:head]}…{text[-(most - 1 - head) :]}")
 
 
 def _tidy(ax: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from rankwood.printable import printable
 from rankwood.reporting.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, ReportFacts
 from rankwood.reporting.summary import headline_numbers, summarise
 
@@ -30,7 +31,7 @@ def render_page(facts: ReportFacts) -> str:
     script = "\n".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {
-        "title": html.escape(facts.title),
+        "title": html.escape(printable(facts.title)),
         "script_hash": f"sha256-{digest}",
         "style": _asset("report.css"),
         "script": script,

@@ -57,6 +57,10 @@ class Verification:
         return {"agree": self.agree, **_plain(asdict(self))}
 
     def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """What was found, in words."""
         n_rows = sum(self.rows.values())
         rows = ", ".join(f"{n:,} {source}" for source, n in self.rows.items())
         lines = [
@@ -77,7 +81,7 @@ class Verification:
         lines += [f"  {difference}" for difference in self.routing]
         if not self.agree and not self.n_disagree.get("float32") and not self.n_routing.get("float32"):
             lines.append("they agree on all float32 rows at thresholds: compare with dtype float32 if data is float32")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return [*lines, *(f"note: {note}" for note in self.notes)]
 
 
 def _counts(counts: dict[str, int]) -> str:
