@@ -270,6 +270,7 @@ def test_sizes_are_told_as_the_source_counts_them(rankwood, given_models, files,
         "bytes; " in outcome.out
     )
     assert "the lightgbm source counts 24 leaves, the model here 36: " in outcome.out
+    assert f"warning: the model has {small.n_leaves} leaves, more than the 24 of its lightgbm source" in outcome.err
     answer = json.loads(rankwood(*arguments, "--json").out)
     assert answer["written"] == "pruned"
     assert answer["n_leaves_source"] == 24

@@ -140,6 +140,8 @@ def prune(
             file.write(kept)
     if result.is_loss:
         tell(f"warning: {_loss(result)}")
+    if result.accepted and result.ensemble.n_leaves > source_leaves(ensemble):
+        tell(f"warning: {_larger(ensemble, result.ensemble)}")
     written = "pruned" if result.accepted else "converted" if kept is None else "copy"
     sizes = size, output.stat().st_size
     if as_json:
@@ -164,6 +166,16 @@ def _loss(result: CleaverResult) -> str:
     return (
         f"the smaller model is significantly worse on test data: {result.measure} {result.verdict()}; more validation "
         "queries, or --accept non-inferior with a --margin, ask for more before a model is accepted"
+    )
+
+
+def _larger(before: Ensemble, after: Ensemble) -> str:
+    from rankwood.formats.registry import source_of
+
+    return (
+        f"the model has {after.n_leaves:,} leaves, more than the {source_leaves(before):,} of its "
+        f"{source_of(before).get('format')} source: splits on categories or around zero are written as thresholds, so "
+        "where its own tool serves it, it may be larger and slower than the source"
     )
 
 
