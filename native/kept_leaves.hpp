@@ -35,6 +35,12 @@ inline void add_exactly(double value, double& score, double& rest) {
   score = sum;
 }
 
+// score + rest - value, rounded once.
+inline double without(double value, double score, double rest) {
+  add_exactly(-value, score, rest);
+  return score + rest;
+}
+
 template <class Leaf>
 inline void add_tree(const Leaf* leaf_of_row, const double* values, std::size_t begin, std::size_t end, double* scores,
                      double* rests) {

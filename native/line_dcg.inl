@@ -127,7 +127,8 @@ inline void evaluate(const MovingQuery& q, std::size_t n, std::size_t first) {
   sum_gains<n_vectors>(q, n, first);
 }
 
-// Fill q.dcg, and whatever stands beyond q.n_lanes up to a multiple of kLineLanes; false: it is the same everywhere.
+// Fill q.dcg, and whatever stands beyond q.n_lanes up to a multiple of kLineLanes; false: it is the same everywhere,
+// and only the first is filled.
 bool line_dcg(const MovingQuery& q) noexcept {
   for (std::size_t i = 0; i < q.n; ++i) {
     const double a = q.score[i] + q.least * q.slope[i], b = q.score[i] + q.most * q.slope[i];
@@ -135,7 +136,12 @@ bool line_dcg(const MovingQuery& q) noexcept {
     q.high[i] = larger(a, b);
   }
   const std::size_t n = keep_reachable(q);
-  if (!find_reach(q, n)) return false;
+  if (!find_reach(q, n)) {  // who is in front of whom is settled, but for documents of equal gain
+    double dcg = 0.0;
+    for (std::size_t r = 0; r < q.n_top; ++r) dcg += q.gain[r] * q.discount[r];
+    q.dcg[0] = dcg;
+    return false;
+  }
   const std::size_t n_vectors = (q.n_lanes + V::width - 1) / V::width;
   std::size_t done = 0;
   for (; n_vectors - done >= kMostVectors; done += kMostVectors) evaluate<kMostVectors>(q, n, done * V::width);

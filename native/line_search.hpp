@@ -1,9 +1,12 @@
 // A ranking measure along lines: what it becomes when the weight of one tree alone moves by each of several deltas.
 //
-// Document d of tree t then scores score[d] + delta * output[t][d], in double, in that order. The result is the sum
-// over queries of weight * measure, added from the first query to the last; queries that are left out do not count.
-// (n)DCG@k with ties in document order has a kernel of its own (line_dcg.inl); every other measure is computed by
-// QueryEvaluator at every delta. Lines are independent, so threads share them out and no sum crosses threads.
+// Document d of tree t then scores score[d] + delta * output[t][d], in double, in that order. Or the tree is first
+// taken out, with the weight it has: score[d] is then the exact sum of all the others, rounded once, and delta the new
+// weight. (Less what the tree had added, in plain doubles, a score is not what the others add up to: documents that are
+// equal without the tree would be told apart by rounding.) The result is the sum over queries of weight * measure,
+// added from the first query to the last; queries that are left out do not count. (n)DCG@k with ties in document order
+// has a kernel of its own (line_dcg.inl); every other measure is computed by QueryEvaluator at every delta. Lines are
+// independent, so threads share them out and no sum crosses threads.
 #pragma once
 
 #include <algorithm>
@@ -52,6 +55,7 @@ struct Lines {
   std::size_t n;
   const double* deltas;
   std::size_t n_deltas;
+  const double* weights;  // of all trees, which are taken out before theirs are tried; null: deltas add to scores
 };
 
 class LineMeasure {
@@ -72,21 +76,42 @@ class LineMeasure {
   std::size_t n_docs() const { return data_.labels.size(); }
   bool fast() const { return fast_; }
   bool has_scores() const { return has_scores_; }
+  bool has_rests() const { return has_scores_ && rests_.size() == n_docs(); }
 
-  // The scores that lines start from. Each must be finite.
-  void set_scores(const double* scores, int n_threads) {
+  // The scores that lines start from. Each must be finite. Trees can be taken out of them when their rests are given,
+  // too: what was left over when the trees were added up.
+  void set_scores(const double* scores, const double* rests, int n_threads) {
     scores_.assign(scores, scores + n_docs());
+    rests_.assign(rests, rests == nullptr ? nullptr : rests + n_docs());
     has_scores_ = true;
     if (!fast_) return;
     ranked_doc_.resize(n_docs());
     ranked_score_.resize(n_docs());
     ranked_gain_.resize(n_docs());
+    ranked_rest_.resize(rests_.size());
+    largest_rest_ = 0.0;
+    for (const double rest : rests_) largest_rest_ = std::max(largest_rest_, std::abs(rest));
     current_.resize(data_.n_queries());
     const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
     parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
       Ranker<double> ranker(max_docs_);
       for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
     });
+  }
+
+  // The sum over queries of the scores that lines start from.
+  double standing() const {
+    double sum = 0.0;
+    if (fast_) {
+      for (std::size_t q = 0; q < data_.n_queries(); ++q) {
+        if (!std::isnan(current_[q])) sum += data_.weight(q) * current_[q];
+      }
+    } else if (data_.single) {
+      sum = Evaluation<float>(*this).sum([&](std::size_t d) { return scores_[d]; });
+    } else {
+      sum = Evaluation<double>(*this).sum([&](std::size_t d) { return scores_[d]; });
+    }
+    return sum;
   }
 
   // out[i * n_deltas + j] = sum over queries at delta j of line i.
@@ -133,6 +158,7 @@ class LineMeasure {
       q.doc = docs.get();
     }
     std::size_t n_lanes;
+    std::vector<double> taken;  // by leaf: what the tree had added, and is taken out
     std::unique_ptr<double[]> doubles;
     std::unique_ptr<std::int64_t[]> ranks;
     std::unique_ptr<std::uint32_t[]> docs;
@@ -183,13 +209,17 @@ class LineMeasure {
       ranked_score_[first + r] = top->score[r];
       ranked_gain_[first + r] = gains_[first + top->doc[r]];
     }
+    if (has_rests()) {
+      for (std::size_t r = 0; r < n; ++r) ranked_rest_[first + r] = rests_[first + top->doc[r]];
+    }
     double dcg = 0.0;
     const std::size_t depth = data_.spec.depth(n);
     for (std::size_t r = 0; r < depth; ++r) dcg += ranked_gain_[first + r] * discount()[r];
     current_[query] = is_constant_[query] ? constant_[query] : value(query, dcg);
   }
 
-  // One line, made ready: its deltas, and the most that they may change a document's score.
+  // One line, made ready: its deltas, and the most that they may change a document's score. Where the tree is taken
+  // out, the delta that changes nothing is its weight, and by `reach` a score may be rounded otherwise than it was.
   template <class Code>
   struct Line {
     Line(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t line, Scratch& scratch)
@@ -197,22 +227,31 @@ class LineMeasure {
           codes(outputs.of_tree(tree)),
           values(outputs.values + outputs.first_leaf(tree)) {
       MovingQuery& q = scratch.q;
-      q.least = q.most = 0.0;
+      const double still = lines.weights == nullptr ? 0.0 : lines.weights[tree];
+      q.least = q.most = still;
       for (std::size_t j = 0; j < scratch.n_lanes; ++j) {
-        scratch.delta[j] = j < lines.n_deltas ? lines.deltas[line * lines.n_deltas + j] : 0.0;
+        scratch.delta[j] = j < lines.n_deltas ? lines.deltas[line * lines.n_deltas + j] : still;
         q.least = std::min(q.least, scratch.delta[j]);
         q.most = std::max(q.most, scratch.delta[j]);
       }
+      if (lines.weights != nullptr) {
+        scratch.taken.resize(outputs.n_leaves(tree));
+        taken = scratch.taken.data();
+      }
       for (std::size_t leaf = 0; leaf < outputs.n_leaves(tree); ++leaf) {
+        const double now = still * values[leaf];
+        if (taken != nullptr) scratch.taken[leaf] = now;
         const double a = q.least * values[leaf], b = q.most * values[leaf];
-        fall = std::min({fall, a, b});
-        rise = std::max({rise, a, b});
+        fall = std::min({fall, a - now, b - now});
+        rise = std::max({rise, a - now, b - now});
+        reach = std::max({reach, std::abs(a), std::abs(b)});
       }
     }
     std::size_t tree;
     const Code* codes;
     const double* values;
-    double fall = 0.0, rise = 0.0;
+    const double* taken = nullptr;
+    double fall = 0.0, rise = 0.0, reach = 0.0;
   };
 
   // Few lines: the queries of each are shared out, and their values added afterwards, in the same order as below.
@@ -252,61 +291,96 @@ class LineMeasure {
   // Add what one query is worth at every delta.
   template <class Code>
   void add(std::size_t query, const Line<Code>& line, MovingQuery& q, double* sums) const {
-    const double weight = data_.weight(query), now = current_[query];
-    if (std::isnan(now)) return;
+    const double weight = data_.weight(query);
+    if (std::isnan(current_[query])) return;
     if (!is_constant_[query] && move(query, line, q)) {
       for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * value(query, q.dcg[j]);
     } else {
-      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * now;
+      const double everywhere = is_constant_[query] ? constant_[query] : value(query, q.dcg[0]);
+      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * everywhere;
     }
   }
 
-  // DCG of one query at every delta, into q.dcg; false when it is the current one at all of them.
+  // DCG of one query at every delta, into q.dcg; false when it is the same at all of them: the first.
   template <class Code>
   bool move(std::size_t query, const Line<Code>& line, MovingQuery& q) const {
     const std::size_t first = data_.first(query), n = data_.size(query);
     q.n_top = data_.spec.depth(n);
     const double* score = ranked_score_.data() + first;
-    const double bound = score[q.n_top - 1] + line.fall;  // n_top documents never fall below it
+    double bound = score[q.n_top - 1] + line.fall;  // n_top documents never fall below it
+    if (line.taken != nullptr) {                    // other roundings, on either side
+      const double largest = std::max(std::abs(score[0]), std::abs(score[n - 1])) + line.reach;
+      bound -= 2.0 * largest_rest_ + 0x1p-48 * largest;
+    }
     const std::uint32_t* doc = ranked_doc_.data() + first;
     const double* gain = ranked_gain_.data() + first;
+    const Code* codes = line.codes + first;
     std::size_t i = 0;
     for (; i < n && score[i] + line.rise >= bound; ++i) {
       q.score[i] = score[i];
       q.doc[i] = doc[i];
       q.gain[i] = gain[i];
-      q.slope[i] = line.values[line.codes[first + doc[i]]];
+      q.slope[i] = line.values[codes[doc[i]]];
     }
     q.n = i;
+    if (line.taken != nullptr) {
+      const double* rest = ranked_rest_.data() + first;
+      for (i = 0; i < q.n; ++i) q.score[i] = without(line.taken[codes[doc[i]]], score[i], rest[i]);
+    }
     return kernels_.line_dcg(q);
   }
+
+  // The evaluator of all measures, with scores of its own.
+  template <class Score>
+  class Evaluation {
+   public:
+    explicit Evaluation(const LineMeasure& lines)
+        : data_(lines.data_),
+          scores_(lines.n_docs()),
+          values_(lines.data_.n_queries()),
+          ranking_{data_.labels.data(), scores_.data(),      data_.offsets.data(), data_.n_queries(), nullptr,
+                   data_.ties,          data_.docnos.data(), data_.docno_width},
+          specs_{data_.spec},
+          evaluator_(ranking_, specs_, lines.discounts_, lines.max_docs_) {}
+
+    // Sum over queries, when document d scores score(d).
+    template <class ScoreOf>
+    double sum(const ScoreOf& score) {
+      for (std::size_t d = 0; d < scores_.size(); ++d) scores_[d] = static_cast<Score>(score(d));
+      double sum = 0.0;
+      for (std::size_t query = 0; query < values_.size(); ++query) {
+        evaluator_.evaluate(query, values_.data());
+        if (!std::isnan(values_[query])) sum += data_.weight(query) * values_[query];
+      }
+      return sum;
+    }
+
+   private:
+    const MeasuredQueries& data_;
+    std::vector<Score> scores_;
+    std::vector<double> values_;
+    RankingData<Score> ranking_;
+    std::vector<MeasureSpec> specs_;
+    QueryEvaluator<Score> evaluator_;
+  };
 
   // Every n_tasks-th line, by the evaluator of all measures.
   template <class Code, class Score>
   void evaluate(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t task, std::size_t n_tasks,
                 double* out) const {
-    std::vector<Score> scores(n_docs());
-    std::vector<double> values(data_.n_queries());
-    const RankingData<Score> ranking{data_.labels.data(), scores.data(),    data_.offsets.data(),
-                                     data_.n_queries(),   nullptr,          data_.ties,
-                                     data_.docnos.data(), data_.docno_width};
-    const std::vector<MeasureSpec> specs{data_.spec};
-    QueryEvaluator<Score> evaluator(ranking, specs, discounts_, max_docs_);
+    Evaluation<Score> evaluation(*this);
     for (std::size_t line = task; line < lines.n; line += n_tasks) {
       const auto tree = static_cast<std::size_t>(lines.trees[line]);
       const double* leaf_values = outputs.values + outputs.first_leaf(tree);
       const Code* codes = outputs.of_tree(tree);
       for (std::size_t j = 0; j < lines.n_deltas; ++j) {
         const double delta = lines.deltas[line * lines.n_deltas + j];
-        for (std::size_t d = 0; d < scores.size(); ++d) {
-          scores[d] = static_cast<Score>(scores_[d] + delta * leaf_values[codes[d]]);
-        }
-        double sum = 0.0;
-        for (std::size_t query = 0; query < data_.n_queries(); ++query) {
-          evaluator.evaluate(query, values.data());
-          if (!std::isnan(values[query])) sum += data_.weight(query) * values[query];
-        }
-        out[line * lines.n_deltas + j] = sum;
+        out[line * lines.n_deltas + j] = evaluation.sum([&](std::size_t d) {
+          const double value = leaf_values[codes[d]];
+          const double start =
+              lines.weights == nullptr ? scores_[d] : without(lines.weights[tree] * value, scores_[d], rests_[d]);
+          return start + delta * value;
+        });
       }
     }
   }
@@ -318,7 +392,8 @@ class LineMeasure {
   std::vector<double> discounts_[2];
   std::vector<double> gains_, ideal_, constant_;
   std::vector<std::uint8_t> is_constant_;
-  std::vector<double> scores_, ranked_score_, ranked_gain_, current_;
+  std::vector<double> scores_, rests_, ranked_score_, ranked_rest_, ranked_gain_, current_;
+  double largest_rest_ = 0.0;
   std::vector<std::uint32_t> ranked_doc_;
 };
 

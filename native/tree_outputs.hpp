@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kept_leaves.hpp"
 #include "parallel.hpp"
 
 namespace rankwood {
@@ -39,9 +40,11 @@ void check_codes(const TreeOutputs<Code>& outputs, int n_threads) {
 }
 
 // scores[d] = base + weights[0] * output[0][d] + weights[1] * output[1][d] + ..., in double, from left to right, as
-// the engines add. Trees of weight 0 are not looked at.
+// the engines add. Trees of weight 0 are not looked at. rests[d], unless null: what these additions left over, exactly
+// as long as it fits into a double; values are taken as they are, of whatever scale, to get the engines' scores.
 template <class Code>
-void add_outputs(const TreeOutputs<Code>& outputs, const double* weights, double base, int n_threads, double* scores) {
+void add_outputs(const TreeOutputs<Code>& outputs, const double* weights, double base, int n_threads, double* scores,
+                 double* rests) {
   constexpr std::size_t block = 8192;  // documents whose scores stay in the cache while trees are added
   std::vector<double> weighted(outputs.first_leaf(outputs.n_trees));
   for (std::size_t t = 0; t < outputs.n_trees; ++t) {
@@ -52,12 +55,40 @@ void add_outputs(const TreeOutputs<Code>& outputs, const double* weights, double
   parallel_for((outputs.n_docs + block - 1) / block, n_threads, [&](std::size_t task) {
     const std::size_t begin = task * block, end = std::min(begin + block, outputs.n_docs);
     std::fill(scores + begin, scores + end, base);
+    if (rests != nullptr) std::fill(rests + begin, rests + end, 0.0);
     for (std::size_t t = 0; t < outputs.n_trees; ++t) {
       if (weights[t] == 0.0) continue;
       const Code* codes = outputs.of_tree(t);
       const double* values = weighted.data() + outputs.first_leaf(t);
-      for (std::size_t d = begin; d < end; ++d) scores[d] += values[codes[d]];
+      if (rests != nullptr) {
+        add_tree(codes, values, begin, end, scores, rests);
+      } else {
+        for (std::size_t d = begin; d < end; ++d) scores[d] += values[codes[d]];
+      }
     }
+  });
+}
+
+// sums[t] = output[t][0] / totals[0] + output[t][1] / totals[1] + ..., added exactly, so that neither the numbers of
+// leaves nor the order of documents show in it.
+template <class Code>
+void share_sums(const TreeOutputs<Code>& outputs, const double* totals, int n_threads, double* sums) {
+  constexpr std::size_t n_lanes = 8;  // sums that need not wait for each other
+  parallel_for(outputs.n_trees, n_threads, [&](std::size_t tree) {
+    const Code* codes = outputs.of_tree(tree);
+    const double* values = outputs.values + outputs.first_leaf(tree);
+    double sum[n_lanes + 1] = {}, rest[n_lanes + 1] = {};
+    for (std::size_t begin = 0; begin < outputs.n_docs; begin += n_lanes) {
+      const std::size_t n = std::min(n_lanes, outputs.n_docs - begin);
+      for (std::size_t k = 0; k < n; ++k) {
+        add_exactly(values[codes[begin + k]] / totals[begin + k], sum[k], rest[k]);
+      }
+    }
+    for (std::size_t k = 0; k < n_lanes; ++k) {
+      add_exactly(sum[k], sum[n_lanes], rest[n_lanes]);
+      rest[n_lanes] += rest[k];
+    }
+    sums[tree] = sum[n_lanes] + rest[n_lanes];
   });
 }
 

@@ -33,12 +33,14 @@ void bind_check_codes(const In<Code, 2>& codes, const In<double>& values, const 
 
 template <class Code>
 void bind_add_outputs(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
-                      const In<double>& weights, double base, int n_threads, const Out<double>& scores) {
+                      const In<double>& weights, double base, int n_threads, const Out<double>& scores,
+                      const std::optional<Out<double>>& rests) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   require(weights.shape(0) == outputs.n_trees, "weights must have one entry per tree");
   require(scores.shape(0) == outputs.n_docs, "scores must have one entry per document");
+  require(!rests || rests->shape(0) == outputs.n_docs, "rests must have one entry per document");
   const nb::gil_scoped_release unlocked;
-  add_outputs(outputs, weights.data(), base, n_threads, scores.data());
+  add_outputs(outputs, weights.data(), base, n_threads, scores.data(), rests ? rests->data() : nullptr);
 }
 
 template <class Code>
@@ -50,6 +52,16 @@ void bind_leaf_sums(const In<Code, 2>& codes, const In<double>& values, const In
   require(sums.shape(0) == values.shape(0), "sums must have one entry per leaf");
   const nb::gil_scoped_release unlocked;
   leaf_sums(outputs, trees.data(), trees.shape(0), x.data(), n_threads, sums.data());
+}
+
+template <class Code>
+void bind_share_sums(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
+                     const In<double>& totals, int n_threads, const Out<double>& sums) {
+  const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
+  require(totals.shape(0) == outputs.n_docs, "totals must have one entry per document");
+  require(sums.shape(0) == outputs.n_trees, "sums must have one entry per tree");
+  const nb::gil_scoped_release unlocked;
+  share_sums(outputs, totals.data(), n_threads, sums.data());
 }
 
 void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<double>& labels,
@@ -80,23 +92,32 @@ void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<doub
   new (self) LineMeasure(std::move(queries));
 }
 
-void set_scores(LineMeasure& self, const In<double>& scores, int n_threads) {
+void set_scores(LineMeasure& self, const In<double>& scores, const std::optional<In<double>>& rests, int n_threads) {
   require(scores.shape(0) == self.n_docs(), "scores must have one entry per document");
+  require(!rests || rests->shape(0) == self.n_docs(), "rests must have one entry per document");
   const nb::gil_scoped_release unlocked;
-  self.set_scores(scores.data(), n_threads);
+  self.set_scores(scores.data(), rests ? rests->data() : nullptr, n_threads);
+}
+
+double standing(const LineMeasure& self) {
+  require(self.has_scores(), "scores must be set before they are measured");
+  const nb::gil_scoped_release unlocked;
+  return self.standing();
 }
 
 template <class Code>
 void line_sums(const LineMeasure& self, const In<Code, 2>& codes, const In<double>& values,
                const In<std::int64_t>& leaf_offsets, const In<std::int64_t>& trees, const In<double, 2>& deltas,
-               int n_threads, const Out<double, 2>& out) {
+               const std::optional<In<double>>& weights, int n_threads, const Out<double, 2>& out) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   check_trees_of(trees, outputs.n_trees);
   require(outputs.n_docs == self.n_docs(), "codes must have one column per document");
   require(self.has_scores(), "scores must be set before lines are followed from them");
   require(deltas.shape(0) == trees.shape(0), "deltas must have one row per tree");
   require(out.shape(0) == deltas.shape(0) && out.shape(1) == deltas.shape(1), "out must have the shape of deltas");
-  const Lines lines{trees.data(), trees.shape(0), deltas.data(), deltas.shape(1)};
+  require(!weights || weights->shape(0) == outputs.n_trees, "weights must have one entry per tree");
+  require(!weights || self.has_rests(), "rests must be set before trees are taken out");
+  const Lines lines{trees.data(), trees.shape(0), deltas.data(), deltas.shape(1), weights ? weights->data() : nullptr};
   try {
     const nb::gil_scoped_release unlocked;
     self.sums(outputs, lines, n_threads, out.data());
@@ -115,11 +136,16 @@ void bind_codes(nb::module_& m, nb::class_<LineMeasure>& measure) {
   m.def("check_leaf_codes", &bind_check_codes<Code>, codes, values, leaf_offsets, n_threads,
         "Raise ValueError unless every code is a leaf of its tree.");
   m.def("add_outputs", &bind_add_outputs<Code>, codes, values, leaf_offsets, nb::arg("weights").noconvert(),
-        nb::arg("base"), n_threads, nb::arg("scores").noconvert(), "Scores: base + weighted outputs of the trees.");
+        nb::arg("base"), n_threads, nb::arg("scores").noconvert(), nb::arg("rests").noconvert().none(),
+        "Scores: base + weighted outputs of the trees; and, if wanted, what the additions left over.");
   m.def("leaf_sums", &bind_leaf_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("x").noconvert(), n_threads,
         nb::arg("sums").noconvert(), "Sums of x over the documents in every leaf of some trees.");
-  measure.def("sums", &line_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("deltas").noconvert(), n_threads,
-              nb::arg("out").noconvert(), "Sum over queries of the measure, for every tree and delta of its weight.");
+  m.def("share_sums", &bind_share_sums<Code>, codes, values, leaf_offsets, nb::arg("totals").noconvert(), n_threads,
+        nb::arg("sums").noconvert(), "Sums over documents of every tree's output by the document's total.");
+  measure.def("sums", &line_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("deltas").noconvert(),
+              nb::arg("weights").noconvert().none(), n_threads, nb::arg("out").noconvert(),
+              "Sum over queries of the measure, for every tree and delta of its weight; or, given the weights that are "
+              "in the scores, for every new weight.");
 }
 
 }  // namespace
@@ -130,7 +156,9 @@ void bind_pruning(nb::module_& m) {
               nb::arg("offsets").noconvert(), nb::arg("weights").noconvert().none(), nb::arg("ties"),
               nb::arg("docnos").noconvert().none(), nb::arg("single"));
   measure.def_prop_ro("fast", &LineMeasure::fast, "Whether the measure has a kernel of its own.");
-  measure.def("set_scores", &set_scores, nb::arg("scores").noconvert(), nb::arg("n_threads"));
+  measure.def("set_scores", &set_scores, nb::arg("scores").noconvert(), nb::arg("rests").noconvert().none(),
+              nb::arg("n_threads"));
+  measure.def("standing", &standing, "Sum over queries of the measure of the scores that were set.");
   bind_codes<std::uint8_t>(m, measure);
   bind_codes<std::uint16_t>(m, measure);
   bind_codes<std::uint32_t>(m, measure);

@@ -56,8 +56,8 @@ struct RankedQuery {
 
 constexpr std::size_t kLineLanes = 8;  // arrays with one entry per weight have room for a multiple of it
 
-// One query while the weight of one tree moves by each of several deltas (line_dcg.inl). Documents by decreasing
-// current score, ties in document order: a head of the query that holds all that can ever be among the first n_top.
+// One query while the weight of one tree moves by each of several deltas (line_dcg.inl). Documents nearly by decreasing
+// score: a head of the query that holds all that can ever be among the first n_top.
 struct MovingQuery {
   std::size_t n;               // documents
   std::size_t n_top;           // those that count at a time; at most n
@@ -66,7 +66,7 @@ struct MovingQuery {
   double* gain;                // used up
   const double* delta;         // one per lane
   std::size_t n_lanes;         // deltas
-  double least, most;          // of the deltas and 0
+  double least, most;          // of the deltas
   const double* discount;      // n_top entries
   double *low, *high, *reach;  // scratch: n entries
   double* at;                  // scratch: n * kLineRoom entries
@@ -97,7 +97,7 @@ struct Kernels {
   double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
   void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
                     std::int32_t* left) noexcept;       // left_sums.inl
-  bool (*line_dcg)(const MovingQuery& query) noexcept;  // line_dcg.inl: false when all of dcg would be as it is now
+  bool (*line_dcg)(const MovingQuery& query) noexcept;  // line_dcg.inl: false when dcg is the same everywhere
 
   ScoringKernels scoring;
 };

@@ -377,7 +377,8 @@ class LineMeasure:
     ) -> None: ...
     @property
     def fast(self) -> bool: ...
-    def set_scores(self, scores: FloatArray, n_threads: int) -> None: ...
+    def set_scores(self, scores: FloatArray, rests: FloatArray | None, n_threads: int) -> None: ...
+    def standing(self) -> float: ...
     def sums(
         self,
         codes: AnyArray,
@@ -385,6 +386,7 @@ class LineMeasure:
         leaf_offsets: OffsetArray,
         trees: OffsetArray,
         deltas: FloatArray,
+        weights: FloatArray | None,
         n_threads: int,
         out: FloatArray,
     ) -> None: ...
@@ -398,6 +400,7 @@ def add_outputs(
     base: float,
     n_threads: int,
     scores: FloatArray,
+    rests: FloatArray | None,
 ) -> None: ...
 def leaf_sums(
     codes: AnyArray,
@@ -405,6 +408,14 @@ def leaf_sums(
     leaf_offsets: OffsetArray,
     trees: OffsetArray,
     x: FloatArray,
+    n_threads: int,
+    sums: FloatArray,
+) -> None: ...
+def share_sums(
+    codes: AnyArray,
+    values: FloatArray,
+    leaf_offsets: OffsetArray,
+    totals: FloatArray,
     n_threads: int,
     sums: FloatArray,
 ) -> None: ...

@@ -1,4 +1,4 @@
-"""CLEaVER, slowly: every score summed and every query sorted anew."""
+"""CLEaVER, slowly: every score summed and every query sorted anew. What a tree leaves behind is summed exactly."""
 
 from __future__ import annotations
 
@@ -34,11 +34,30 @@ def quality(data, given, measure="nDCG@10", convention="rankwood"):
     return total / count
 
 
+def without(model, X, weights, tree):
+    """The exact sum of what all other trees and the base contribute, rounded once."""
+    parts = [
+        weight * output(model, X, other, own)
+        for other, (own, weight) in enumerate(zip(model.tree_weights, weights, strict=True))
+        if other != tree
+    ]
+    return np.array(
+        [math.fsum([model.base, *row]) for row in zip(*parts, strict=True)] if parts else [model.base] * len(X)
+    )
+
+
 def along(model, data, weights, tree, deltas, **how):
     """Quality as the weight of one tree changes by each delta."""
     now = scores(model, data.X, weights)
     own = output(model, data.X, tree, model.tree_weights[tree])
     return [quality(data, now + delta * own, **how) for delta in deltas]
+
+
+def reweighed(model, data, weights, tree, tried, **how):
+    """Quality with each of some other weights of one tree."""
+    others = without(model, data.X, weights, tree)
+    own = output(model, data.X, tree, model.tree_weights[tree])
+    return [quality(data, others + weight * own, **how) for weight in tried]
 
 
 def line_search(model, train, valid, weights, trees, *, radius, samples, shrink, iterations, patience, **how):
@@ -55,21 +74,15 @@ def line_search(model, train, valid, weights, trees, *, radius, samples, shrink,
         for tree in trees:
             w = current[tree]
             tried = np.linspace(max(w - radius, 0.0), w + radius, samples)
-            found = along(model, train, current, tree, tried - w, **how)
+            found = reweighed(model, train, current, tree, tried, **how)
             top = max(found)
             if top > along(model, train, current, tree, [0.0], **how)[0]:
                 near = [i for i in range(samples) if found[i] == top]
                 promising[tree] = tried[min(near, key=lambda i: (abs(tried[i] - w), i))]
         failures += 1
-        now = scores(model, train.X, current)
-        direction = sum(
-            (
-                (promising[t] - current[t]) * output(model, train.X, t, model.tree_weights[t])
-                for t in range(len(current))
-            ),
-            start=np.zeros(train.n_docs),
-        )
-        found = [quality(train, now + step / samples * direction, **how) for step in range(1, samples + 1)]
+        end = scores(model, train.X, promising)
+        back = end - scores(model, train.X, current)
+        found = [quality(train, end + (step / samples - 1.0) * back, **how) for step in range(1, samples + 1)]
         step = int(np.argmax(found)) + 1
         moved = promising if step == samples else current + step / samples * (promising - current)
         if measured(train, moved) > reached:
@@ -87,10 +100,9 @@ def stay(strategy, model, data, weights, k, *, seed=0, **how):
     n, X = model.n_trees, data.X
     outputs = [output(model, X, t, model.tree_weights[t]) for t in range(n)]
 
-    def without(gone):
+    def left_by(gone):
         left = np.array([0.0 if t in gone else weights[t] for t in range(n)])
-        now = scores(model, X, left)
-        return {t: quality(data, now + -left[t] * outputs[t], **how) for t in range(n) if t not in gone}
+        return {t: quality(data, without(model, X, left, t), **how) for t in range(n) if t not in gone}
 
     if strategy == "skip":
         return [math.ceil(i * n / (n - k)) - 1 for i in range(1, n - k + 1)]
@@ -101,18 +113,16 @@ def stay(strategy, model, data, weights, k, *, seed=0, **how):
     if strategy == "quality-loss-greedy":
         gone = []
         for _ in range(k):
-            left = without(gone)
+            left = left_by(gone)
             gone.append(max(left, key=lambda t: (left[t], t)))
         return [t for t in range(n) if t not in gone]
     if strategy == "low-weights":
         worth = dict(enumerate(weights))
     elif strategy == "quality-loss":
-        worth = {t: -value for t, value in without([]).items()}
+        worth = {t: -value for t, value in left_by([]).items()}
     else:
         parts = np.abs(np.array(weights)[:, None] * np.array(outputs))
         total = parts.sum(axis=0)
-        worth = {
-            t: float(np.mean([p / s if s > 0 else 0.0 for p, s in zip(parts[t], total, strict=True)])) for t in range(n)
-        }
+        worth = {t: math.fsum(p / s for p, s in zip(parts[t], total, strict=True) if s > 1e-290) for t in range(n)}
     gone = sorted(range(n), key=lambda t: (worth[t], -t))[:k]
     return [t for t in range(n) if t not in gone]

@@ -14,7 +14,7 @@ from oracles import cleaver as oracle
 from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search, promising_weights
 from rankwood.pruning.outputs import unsigned_weights
 from rankwood.pruning.queries import Part, Queries
-from strategies.pruning import models_and_data, rankings
+from strategies.pruning import models_and_data, rankings, tied_models_and_data
 
 pytestmark = pytest.mark.native
 
@@ -51,6 +51,26 @@ def test_lines_are_followed_to_the_bit(measure, convention, data):
     assert still == oracle.along(model, ranking, weights, 0, [0.0], **how)[0]
 
 
+@pytest.mark.parametrize(("measure", "convention"), FAST + SLOW)
+@settings(max_examples=25)
+@given(st.data())
+def test_new_weights_of_a_tree_are_measured_to_the_bit(measure, convention, data):
+    """Whether documents are equal without the tree is not left to rounding."""
+    model, ranking = data.draw(st.one_of(models_and_data(), tied_models_and_data()))
+    weights = unsigned_weights(model)
+    n_tried = data.draw(st.sampled_from([1, 2, 4, 5, 20, 21, 47]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    tried = rng.choice([0.0, 0.0, 0.1, 0.2, 1.0, 1e-3, 100.0], (model.n_trees, n_tried))
+    one = part(model, ranking, measure, convention)
+    exact = one.outputs.exact_scores(weights)
+    assert exact[0].tolist() == one.outputs.scores(weights).tolist()
+    found, still = one.queries.reweighed(one.outputs, weights, exact, np.arange(model.n_trees), tried)
+    how = {"measure": measure, "convention": convention}
+    for tree in range(model.n_trees):
+        assert found[tree].tolist() == oracle.reweighed(model, ranking, weights, tree, tried[tree], **how)
+    assert still == oracle.along(model, ranking, weights, 0, [0.0], **how)[0]
+
+
 @pytest.mark.parametrize("measure", ["nDCG@10", "AP"])
 def test_threads_do_not_matter(measure):
     data = rw.make_ranking(n_queries=60, docs_per_query=40, n_features=10, seed=3)
@@ -73,7 +93,7 @@ def test_threads_do_not_matter(measure):
 @settings(max_examples=25)
 @given(st.data())
 def test_the_search_is_its_slow_twin(data):
-    model, train = data.draw(models_and_data(weighted=False))
+    model, train = data.draw(st.one_of(models_and_data(weighted=False), tied_models_and_data(weighted=False)))
     valid = data.draw(rankings(model.n_features, weighted=False))
     weights = unsigned_weights(model)
     trees = np.flatnonzero(np.random.default_rng(data.draw(st.integers(0, 99))).random(model.n_trees) < 0.8)
@@ -90,6 +110,19 @@ def test_the_search_is_its_slow_twin(data):
     assert found.weights[others].tolist() == weights[others].tolist()
     assert found.valid == part(model, valid).quality(found.weights)
     assert found.train == part(model, train).quality(found.weights)
+
+
+@pytest.mark.parametrize("seed", [5, 13, 14, 26])
+def test_the_search_is_its_slow_twin_where_documents_are_equal_without_a_tree(seed):
+    rng = np.random.default_rng(seed)
+    data = rw.Dataset(rng.integers(0, 3, (200, 4)), rng.integers(0, 4, 200), group=[20] * 10)
+    model = rw.LambdaMART(8, 4, 0.1, min_docs_per_leaf=5).fit(data).ensemble_
+    weights, one, how = unsigned_weights(model), part(model, data), {"samples": 20, "shrink": 0.95, "patience": 5}
+    found = line_search(one, one, weights, settings=LineSearch(iterations=2, **how))
+    expected = oracle.line_search(
+        model, data, data, weights, np.arange(8), radius=2 * weights.mean(), iterations=2, measure="nDCG@10", **how
+    )
+    assert found.weights.tolist() == expected.tolist()
 
 
 def test_a_known_answer():

@@ -11,8 +11,8 @@ import rankwood as rw
 from oracles import cleaver as oracle
 from rankwood.pruning.outputs import unsigned_weights
 from rankwood.pruning.queries import Part
-from rankwood.pruning.strategies import STRATEGIES, Chooser, score_shares, skip
-from strategies.pruning import models_and_data
+from rankwood.pruning.strategies import STRATEGIES, Chooser, score_shares, skip, without_each
+from strategies.pruning import models_and_data, tied_models_and_data
 
 pytestmark = pytest.mark.native
 
@@ -21,20 +21,57 @@ pytestmark = pytest.mark.native
 @settings(max_examples=25)
 @given(st.data())
 def test_strategies_are_their_slow_twins(strategy, data):
-    model, ranking = data.draw(models_and_data())
+    model, ranking = data.draw(st.one_of(models_and_data(), tied_models_and_data()))
     k = data.draw(st.integers(0, model.n_trees - 1))
     part = Part.of(model, ranking, "nDCG@10", "rankwood", n_threads=1)
     weights = unsigned_weights(model)
-    if strategy == "score-loss":  # sums in another order: only where they are exact or clear
-        shares = np.sort(score_shares(part.outputs, weights))
-        close = np.diff(shares)
-        if (close[close > 0] < 1e-9).any():
-            return
-        if k and k < len(shares) and shares[k] - shares[k - 1] < 1e-9 and shares[k] > 0:
-            return
     chooser = Chooser(strategy, model.n_trees - 1, seed=3)
     found = chooser.stay(part.outputs, weights, part.queries, k)
     assert found.tolist() == oracle.stay(strategy, model, ranking, weights, k, seed=3)
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP"])
+@given(st.data())
+def test_ties_without_a_tree_are_ties(measure, data):
+    """Documents that only this tree tells apart, or that others raise alike, stand in document order without it."""
+    model, ranking = data.draw(tied_models_and_data())
+    part = Part.of(model, ranking, measure, "rankwood", n_threads=1)
+    weights = unsigned_weights(model)
+    found = without_each(part.outputs, weights, part.queries, np.arange(model.n_trees))
+    for tree in range(model.n_trees):
+        scores = oracle.without(model, ranking.X, weights, tree)
+        assert found[tree] == oracle.quality(ranking, scores, measure)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_left_without_a_tree_is_what_the_pruned_model_gives(seed):
+    """On features of three values many documents differ in one tree of eight at most."""
+    rng = np.random.default_rng(seed)
+    ranking = rw.Dataset(rng.integers(0, 3, (200, 4)), rng.integers(0, 4, 200), group=[20] * 10)
+    model = rw.LambdaMART(8, 4, 0.1, min_docs_per_leaf=5).fit(ranking).ensemble_
+    part = Part.of(model, ranking, "nDCG@10", "rankwood", n_threads=1)
+    found = without_each(part.outputs, unsigned_weights(model), part.queries, np.arange(8))
+    for tree in range(8):
+        left = model.select(np.delete(np.arange(8), tree))
+        assert found[tree] == pytest.approx(rw.evaluate(left, ranking)["nDCG@10"], abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_shares_do_not_hang_on_the_numbers_of_leaves(data):
+    """A tree whose leaves are numbered otherwise, or one of which is split in two alike, has the very same share."""
+    model, ranking = data.draw(tied_models_and_data())
+    trees = [model.tree(t) for t in range(model.n_trees)]
+    twins = [(0, 0.25, 0.7, (1 % model.n_features, 0.5, 0.7, 0.7)), (0, 0.5, 0.7, 0.7), 0.7]
+    whole = rw.Ensemble.from_trees(
+        [*trees, *twins],
+        n_features=model.n_features,
+        tree_weights=[*model.tree_weights, 0.1, 0.1, 0.1],
+        base=model.base,
+    )
+    part = Part.of(whole, ranking, "nDCG@10", "rankwood", n_threads=1)
+    shares = score_shares(part.outputs, unsigned_weights(whole))
+    assert shares[-1] == shares[-2] == shares[-3]
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))

@@ -15,6 +15,7 @@ from oracles import trees as oracle
 from rankwood.data.binning import BinnedDataset
 from rankwood.errors import RankwoodError
 from rankwood.trees.build import TreeBuilder, TreeRules
+from rankwood.trees.fulldepth import FullDepthRules
 from rankwood.trees.leafwise import GrowthRules, choose_leaf
 from rankwood.trees.sampling import Sampling
 from rankwood.trees.tree import GrowingTree
@@ -131,6 +132,32 @@ def test_leaves_have_their_documents(min_docs, at_least):
     counts = np.bincount(leaf)
     assert counts.min() >= at_least
     assert len(counts) > 2
+
+
+def test_a_share_is_of_the_documents_that_a_tree_sees():
+    X, g, h = random_problem(7, n=400, n_values=50)
+    binned = BinnedDataset.make(rw.Dataset(X, np.zeros(400), group=[10] * 40))
+    rules = TreeRules(GrowthRules(min_docs_per_leaf=0.1), Sampling(query_fraction=0.3))
+    builder = TreeBuilder(binned, rules, constant_hessian=False, n_threads=1)
+    for seed in range(5):
+        _, leaf = builder.build(g, h, np.random.default_rng(seed))
+        counts = np.bincount(leaf[rules.sampling.rows(binned.data.offsets, np.random.default_rng(seed))])
+        assert 0.1 * 120 <= counts.min() < 0.1 * 400
+
+
+def test_the_leaves_of_asadi_and_lin():
+    """70 leaves of 0.5 % of the documents each, from 30 % of the data: of all documents that would be 35 %."""
+    data = rw.make_ranking(n_queries=200, docs_per_query=40, n_features=20, seed=1)
+    ranker = rw.LambdaMART(2, 70, min_docs_per_leaf=0.005, query_fraction=0.3, gain="variance").fit(data)
+    assert np.diff(ranker.ensemble_.leaf_offsets).tolist() == [70, 70]
+
+
+def test_a_share_means_the_same_for_every_kind_of_tree():
+    said = [
+        next(line for line in rules.__doc__.splitlines() if line.strip().startswith("min_docs_per_leaf")).split()
+        for rules in (GrowthRules, FullDepthRules)
+    ]
+    assert said[0] == said[1]
 
 
 def test_min_gain_stops_growth():

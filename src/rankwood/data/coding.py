@@ -27,7 +27,7 @@ class CodedDataset(ByQuery):
     low, high      smallest and largest value of every code, from `offsets[f]` on
     rows           row of `data` for every row here; None when they are the same
     X              the values behind the codes, in the order of the rows here
-    missing_as_zero    missing values have the code of 0
+    missing_as_zero    missing values have the code of 0, and trees send any that comes later where 0 goes
 
     >>> import rankwood as rw
     >>> coded = CodedDataset.make(rw.Dataset([[0.5], [2.0], [0.5]], [0, 1, 2], group=[3]))
@@ -67,8 +67,8 @@ class CodedDataset(ByQuery):
         if not 2 <= max_bins <= MAX_CODES:
             raise DataError(f"max_bins must lie between 2 and {MAX_CODES}, got {max_bins}")
         X = data.X if data.order is None else data.X[data.order]
-        missing_as_zero = missing_as_zero and bool(np.isnan(X).any())
-        values = np.where(np.isnan(X), np.float32(0.0), X) if missing_as_zero else X
+        fill = missing_as_zero and bool(np.isnan(X).any())
+        values = np.where(np.isnan(X), np.float32(0.0), X) if fill else X
         shape = (-(-data.n_features // _native.BIN_GROUP), data.n_docs, _native.BIN_GROUP)
         codes: AnyArray = np.empty(shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
@@ -87,7 +87,7 @@ class CodedDataset(ByQuery):
             raise DataError("missing values that count as 0 need bins of their own: give the Dataset, not its bins")
         X = binned.by_query(binned.data.X)
         offsets, low, high = _ranges(X, binned.bins, binned.edges, threads)
-        return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X)
+        return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X, missing_as_zero)
 
 
 def _ranges(

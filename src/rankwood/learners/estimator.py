@@ -93,7 +93,7 @@ class BoostedRanker(Ranker):
         checkpoint: Checkpoint | None,
     ) -> Ensemble | None:
         """The model to boost from, if any."""
-        return ensemble_of(init_model, "init_model")
+        return routing_missing(ensemble_of(init_model, "init_model"), p)
 
     def fit(
         self,
@@ -150,8 +150,6 @@ class BoostedRanker(Ranker):
             raise RankwoodError(NO_VALIDATION_DATA)
         task = self._task(p, train.data.y)
         start = self._start(p, init_model, task, train, seed, checkpoint)
-        if start is not None and p.missing == "zero":
-            start = start.replace(missing_left=start.threshold >= 0.0)
         task = task.covering(start)
         history: dict[str, dict[str, list[float]]] = {}
         result = boost(
@@ -199,6 +197,13 @@ def ensemble_of(model: Any, name: str) -> Ensemble | None:
     if ensemble is not None and not isinstance(ensemble, Ensemble):
         raise RankwoodError(f"{name} must be an Ensemble or a fitted ranker, got {type(model).__name__}")
     return ensemble
+
+
+def routing_missing(model: Ensemble | None, p: SimpleNamespace) -> Ensemble | None:
+    """A model to start from, made to send missing values where 0 goes if the parameters `p` say so."""
+    if model is None or p.missing != "zero":
+        return model
+    return model.replace(missing_left=model.threshold >= 0.0)
 
 
 def _tree_rules(p: SimpleNamespace) -> TreeRules:

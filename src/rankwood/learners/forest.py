@@ -184,6 +184,7 @@ class _Keeper:
         settings = {
             "rules": grower.rules,
             "task": grower.task,
+            "missing values": "0" if grower.train.missing_as_zero else "native",
             "seed": seed,
             "first tree": first_tree,
             "measures": measures,

@@ -17,7 +17,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
 from rankwood.learners.checkpoint import Checkpoint, check_identity, identify
-from rankwood.learners.estimator import ensemble_of
+from rankwood.learners.estimator import ensemble_of, routing_missing
 from rankwood.learners.inputs import relabelled
 from rankwood.learners.presets import MART
 from rankwood.learners.random_forest import RandomForest
@@ -66,8 +66,8 @@ class InitializedMART(MART):
                 start = _fit_or_load(forest, task, train, checkpoint)
             else:
                 start = ensemble_of(forest, "forest")
-        self.initial_ensemble_ = start
-        return start
+        self.initial_ensemble_ = routing_missing(start, p)
+        return self.initial_ensemble_
 
 
 def paper_forest(n_trees: int = 1000, **parameters: Any) -> RandomForest:

@@ -54,7 +54,8 @@ class RandomForest(GradesMixin, Ranker):
     task               "regression" on the labels; or "ordinal", the classification setting (Mohan et al., section 6):
                        for every grade c above 0 a forest learns whether the label is below c, tree t of each on the
                        same sample, and the score is the expected grade. The model has `n_trees` trees per grade
-    missing            a missing value goes where it gains most ("native"), or counts as 0 ("zero")
+    missing            a missing value goes where it gains most ("native"); or counts as 0 in training and in scoring
+                       ("zero"), and the forest is that of data with 0 instead
     out_of_bag         score the documents of the training data by the trees that have not seen them, and measure that
     measure, convention    what is watched on validation data; the first measure is also what `score` returns
     importance_type    what `feature_importances_` counts: "gain" or "split"

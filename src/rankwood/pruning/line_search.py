@@ -108,16 +108,17 @@ def line_search(
 
 @dataclass(frozen=True)
 class Point:
-    """Weights, the scores they give training documents, and the measure of these."""
+    """Weights, the scores they give training documents, what these were rounded by, and their measure."""
 
     weights: FloatArray
     scores: FloatArray
+    rests: FloatArray
     quality: float
 
     @classmethod
     def at(cls, train: Part, weights: FloatArray) -> Point:
-        scores = train.outputs.scores(weights)
-        return cls(weights, scores, train.queries.quality(scores))
+        scores, rests = train.outputs.exact_scores(weights)
+        return cls(weights, scores, rests, train.queries.quality(scores))
 
 
 def promising_weights(train: Part, point: Point, trees: IndexArray, radius: float, samples: int) -> FloatArray:
@@ -127,10 +128,10 @@ def promising_weights(train: Part, point: Point, trees: IndexArray, radius: floa
     """
     now = point.weights[trees]
     tried = np.linspace(np.maximum(now - radius, 0.0), now + radius, samples, axis=1)
-    deltas = tried - now[:, None]
-    found, standing_still = train.queries.along(train.outputs, point.scores, trees, deltas)
+    exact = point.scores, point.rests
+    found, standing_still = train.queries.reweighed(train.outputs, point.weights, exact, trees, tried)
     best = found.max(axis=1)
-    nearest = np.where(found == best[:, None], np.abs(deltas), np.inf).argmin(axis=1)
+    nearest = np.where(found == best[:, None], np.abs(tried - now[:, None]), np.inf).argmin(axis=1)
     promising: FloatArray = point.weights.copy()
     promising[trees] = np.where(best > standing_still, tried[np.arange(len(trees)), nearest], now)
     return promising
@@ -139,13 +140,14 @@ def promising_weights(train: Part, point: Point, trees: IndexArray, radius: floa
 def best_on_segment(train: Part, point: Point, end: FloatArray, samples: int) -> Point:
     """The best of `samples` points on the way from `point` to the weights `end`, these included.
 
-    They are compared by scores that are interpolated; the one taken is measured by its own.
+    They are compared by scores that are interpolated, backwards from the end, where weights may be 0 and documents
+    equal; the one taken is measured by its own.
     """
     if np.array_equal(point.weights, end):
         return point
-    change = end - point.weights
-    direction = train.outputs.as_tree(train.outputs.direction(change))
+    scores = train.outputs.scores(end)
+    direction = train.outputs.as_tree(scores - point.scores)
     steps = np.arange(1, samples + 1) / samples
-    found, _ = train.queries.along(direction, point.scores, np.zeros(1, np.int64), steps[None])
+    found, _ = train.queries.along(direction, scores, np.zeros(1, np.int64), steps[None] - 1.0)
     step = steps[int(np.argmax(found[0]))]
-    return Point.at(train, end if step == 1.0 else point.weights + step * change)
+    return Point.at(train, end if step == 1.0 else point.weights + step * (end - point.weights))

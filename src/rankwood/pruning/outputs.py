@@ -106,6 +106,11 @@ class TreeOutputs:
         """
         return self._sum(weights, self.base)
 
+    def exact_scores(self, weights: Any) -> tuple[FloatArray, FloatArray]:
+        """The same scores, and what was rounded away when they were added up: scores + rests are the exact sums."""
+        rests: FloatArray = np.empty(self.n_docs, SCORE)
+        return self._sum(weights, self.base, rests), rests
+
     def direction(self, weights: Any) -> FloatArray:
         """The same without the base: how scores change as weights change by `weights`."""
         return self._sum(weights, 0.0)
@@ -114,6 +119,12 @@ class TreeOutputs:
         """Sum of `x` over the documents in every leaf of some trees; 0 for the leaves of the others."""
         sums: FloatArray = np.zeros(len(self.values))
         _native.leaf_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), x, self.n_threads, sums)
+        return sums
+
+    def share_sums(self, totals: FloatArray) -> FloatArray:
+        """Sum over documents of output / total, of every tree; exact, rounded once."""
+        sums: FloatArray = np.empty(self.n_trees)
+        _native.share_sums(*self.arrays, np.ascontiguousarray(totals, SCORE), self.n_threads, sums)
         return sums
 
     def with_values(self, values: FloatArray) -> TreeOutputs:
@@ -130,9 +141,9 @@ class TreeOutputs:
         codes = np.arange(self.n_docs, dtype=np.uint32)[None]
         return TreeOutputs(codes, output, np.array([0, self.n_docs], OFFSET), 0.0, self.n_threads)
 
-    def _sum(self, weights: Any, base: float) -> FloatArray:
+    def _sum(self, weights: Any, base: float, rests: FloatArray | None = None) -> FloatArray:
         scores: FloatArray = np.empty(self.n_docs, SCORE)
-        _native.add_outputs(*self.arrays, np.ascontiguousarray(weights, WEIGHT), base, self.n_threads, scores)
+        _native.add_outputs(*self.arrays, np.ascontiguousarray(weights, WEIGHT), base, self.n_threads, scores, rests)
         return scores
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.per_query import _ties, mean, per_query, resolve
 from rankwood.pruning.outputs import TreeOutputs
 from rankwood.threads import resolve_threads
+
+ExactScores: TypeAlias = tuple[FloatArray, FloatArray]  # scores and their rests, of `TreeOutputs.exact_scores`
 
 
 class Queries:
@@ -94,13 +96,35 @@ class Queries:
         queries are added from the first to the last and divided by the sum of their weights. Exact, and the same
         whatever the number of threads. The second result is the quality, computed likewise, when nothing changes.
         """
-        chosen = np.ascontiguousarray(trees, OFFSET)
-        found, still = np.empty(deltas.shape), np.empty((1, 1))
-        self._lines.set_scores(scores, self.n_threads)
-        self._lines.sums(*outputs.arrays, chosen, np.ascontiguousarray(deltas, WEIGHT), self.n_threads, found)
-        self._lines.sums(*outputs.arrays, chosen[:1], np.zeros((1, 1)), self.n_threads, still)
+        self._lines.set_scores(scores, None, self.n_threads)
+        return self._follow(outputs, trees, deltas, None)
+
+    def reweighed(
+        self, outputs: TreeOutputs, weights: FloatArray, exact: ExactScores, trees: IndexArray, tried: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Quality with other weights of one tree alone: for every tree of `trees`, each of its row of `tried`.
+
+        `exact` is `outputs.exact_scores(weights)`. Document d then scores the exact sum of the base and of what all
+        other trees contribute, rounded once, plus the new weight times the tree's output: documents that are equal
+        without the tree are so here. All else is as in `along`.
+        """
+        self._lines.set_scores(*exact, self.n_threads)
+        return self._follow(outputs, trees, tried, np.ascontiguousarray(weights, WEIGHT))
+
+    def _follow(
+        self, outputs: TreeOutputs, trees: IndexArray, tried: FloatArray, weights: FloatArray | None
+    ) -> tuple[FloatArray, float]:
+        found = np.empty(tried.shape)
+        self._lines.sums(
+            *outputs.arrays,
+            np.ascontiguousarray(trees, OFFSET),
+            np.ascontiguousarray(tried, WEIGHT),
+            weights,
+            self.n_threads,
+            found,
+        )
         found /= self.total
-        return found, float(still[0, 0] / self.total)
+        return found, self._lines.standing() / self.total
 
 
 @dataclass(frozen=True)

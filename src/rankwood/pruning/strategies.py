@@ -75,19 +75,20 @@ def random_order(seed: int) -> Order:
 
 
 def score_shares(outputs: TreeOutputs, weights: FloatArray) -> FloatArray:
-    """Share of every tree in the absolute contributions to a document's score, mean over documents."""
+    """Share of every tree in the absolute contributions to a document's score, mean over documents.
+
+    Sums are exact: trees with the same shares have the same here, however their leaves are numbered.
+    """
     per_leaf = np.repeat(weights, np.diff(outputs.leaf_offsets))
     magnitudes = outputs.with_values(np.abs(outputs.values) * per_leaf)
     total = magnitudes.direction(np.ones(outputs.n_trees))
-    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 1e-290)  # less is nothing
-    in_leaf = magnitudes.leaf_sums(inverse, np.arange(outputs.n_trees)) * magnitudes.values
-    shares: FloatArray = np.add.reduceat(in_leaf, outputs.leaf_offsets[:-1]) / outputs.n_docs
+    shares: FloatArray = magnitudes.share_sums(np.where(total > 1e-290, total, np.inf)) / outputs.n_docs  # or nothing
     return shares
 
 
 def without_each(outputs: TreeOutputs, weights: FloatArray, queries: Queries, trees: IndexArray) -> FloatArray:
     """Quality without each of `trees`, all others staying as they are."""
-    found, _ = queries.along(outputs, outputs.scores(weights), trees, -weights[trees][:, None])
+    found, _ = queries.reweighed(outputs, weights, outputs.exact_scores(weights), trees, np.zeros((len(trees), 1)))
     return found[:, 0]
 
 

@@ -21,7 +21,7 @@ class GrowthRules:
     """When a tree stops growing, and which leaf is split next.
 
     n_leaves, max_depth    limits of a tree (max_depth None: no limit)
-    min_docs_per_leaf      smallest number of documents of a leaf; below 1, a fraction of the training documents
+    min_docs_per_leaf      smallest number of documents of a leaf; below 1, a fraction of those that the tree sees
     min_gain, min_hessian  smallest gain of a split, smallest sum of hessians of a leaf
     l2                     added to the sum of hessians wherever it divides
     depth_relaxation       Asadi & Lin's lambda in [0, 1]: how much gain may be given up for a shallower tree
