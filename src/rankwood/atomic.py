@@ -11,7 +11,9 @@ from typing import IO, Any
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
+def atomic_write(
+    path: str | os.PathLike[str], mode: str = "wb", *, permissions: int | None = None
+) -> Iterator[IO[Any]]:
     """Open `path` for writing: bytes, or with mode "w" UTF-8 text with line feeds as they are given.
 
     What is written goes to a temporary name in the same folder, which takes the place of `path` when the block ends,
@@ -41,7 +43,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
             yield file
             file.flush()
             os.fsync(file.fileno())  # a full disk shows now, not after the rename
-        os.chmod(temporary, _permissions(target))
+        os.chmod(temporary, _permissions(target) if permissions is None else permissions)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
