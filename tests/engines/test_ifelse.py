@@ -434,6 +434,13 @@ def test_a_library_that_others_may_have_written_is_made_again(empty_cache, monke
         assert (empty_cache.parent / "elsewhere.so").read_bytes() == content
 
 
+def test_what_cannot_be_removed_is_passed_over(empty_cache):
+    key = cache_key(small_model(), find_compiler(), "-O0")
+    (empty_cache / f"{key}-folder.so").mkdir(parents=True)
+    path, _ = compiled(small_model(), "-O0")
+    assert path.is_file()
+
+
 @posix
 def test_a_library_is_for_its_owner_whatever_the_umask(empty_cache, monkeypatch):
     before = os.umask(0o002)
@@ -537,6 +544,7 @@ def test_a_compiler_that_fails(empty_cache, tmp_path, monkeypatch, script, messa
         IFELSE.prepare(small_model())
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+    assert "/proc/" not in str(error.value)
     assert os.listdir(empty_cache) == []
 
 

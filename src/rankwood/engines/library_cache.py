@@ -68,7 +68,9 @@ class LibraryCache:
             with self._opened() as folder:
                 # The system's loader takes libraries of one name for one; this name says what the content is.
                 found = folder / path.name
-                return _why_not(found) or load_library(found)
+                library = _why_not(found) or load_library(found)
+                named = str(folder), str(self.folder)
+                return library.replace(*named) if isinstance(library, str) else library
         except OSError as error:  # somebody else removed it
             return str(error.strerror)
 
@@ -82,8 +84,9 @@ class LibraryCache:
         return path
 
     def remove(self, path: Path) -> None:
-        """Forget a library."""
-        path.unlink(missing_ok=True)
+        """Forget a library, where that is possible."""
+        with contextlib.suppress(OSError):
+            path.unlink()
 
     @contextlib.contextmanager
     def build_folder(self) -> Iterator[Path]:
