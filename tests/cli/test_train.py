@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -215,6 +216,7 @@ def test_json(rankwood, parts, tmp_path):
         "model": str(tmp_path / "m.rw"),
         "n_trees": model.n_trees,
         "best_iteration": model.n_trees,
+        "interrupted": False,
         "valid": dict(rw.evaluate(model, sets["valid"], ["AP", "nDCG@5"])),
         "measures": dict(rw.evaluate(model, sets["test"], ["AP", "nDCG@5"])),
     }
@@ -278,11 +280,44 @@ def test_ctrl_c(rankwood, parts, tmp_path, monkeypatch):
     assert (outcome.status, outcome.out) == (130, "")
     assert outcome.err == "rankwood: interrupted: no model was written\n"
     assert os.listdir(tmp_path) == []
-    outcome = rankwood(*arguments, "--keep-on-interrupt")
-    assert outcome.status == 0
+    outcome = rankwood(*arguments, "--keep-on-interrupt", "--test", files["test"])
+    assert outcome.status == 130
     assert "interrupted: kept 3 trees" in outcome.err
+    assert "documents for testing" in outcome.out
     expected = rw.MART(n_trees=3, n_leaves=4, min_docs_per_leaf=5).fit(sets["train"]).ensemble_
     assert rw.load_model(tmp_path / "m.rw") == expected
+    outcome = rankwood(*arguments, "--keep-on-interrupt", "--json")
+    found = json.loads(outcome.out)
+    assert (outcome.status, found["n_trees"], found["interrupted"]) == (130, 3, True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent otherwise there")
+@pytest.mark.parametrize("learner", ["lambdamart", "xdart", "forest", "igbrt"])
+def test_the_status_of_a_process_that_keeps_its_model(parts, tmp_path, learner):
+    """A script must see that the training did not end by itself."""
+    _, files = parts
+    begun, output = tmp_path / "training.rw", tmp_path / "m.rw"
+    given = [learner, "--train", files["train"], "-p", "n_trees=1000000", "--keep-on-interrupt", "-o", output,
+             "--checkpoint", begun, "--every", 1, "--threads", 1, "--json"]  # fmt: skip
+    if learner == "igbrt":
+        rw.Ensemble.from_trees([(0, 0.5, 0.0, 1.0)], n_features=6).save(tmp_path / "start.rw")
+        given += ["--forest", tmp_path / "start.rw"]
+    command = [sys.executable, "-m", "rankwood", "train", *map(str, given)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, err) == (130, "")
+    found = json.loads(out)
+    assert found["interrupted"]
+    assert 0 < found["n_trees"] < 1_000_000
+    model = rw.load_model(output)
+    assert model.n_trees == found["n_trees"]
 
 
 def test_data_with_fewer_and_more_features(rankwood, parts, tmp_path):

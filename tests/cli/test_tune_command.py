@@ -84,6 +84,23 @@ def test_ctrl_c_keeps_the_best_so_far(rankwood, folder, tmp_path, monkeypatch):
     assert "of 2 trials" in outcome.out
 
 
+def test_ctrl_c_before_a_model_is_within_the_budget(rankwood, folder, tmp_path, monkeypatch):
+    run = Bench.run
+
+    def interrupted(bench, number, *rest):
+        if number == 1:
+            raise KeyboardInterrupt
+        return run(bench, number, *rest)
+
+    monkeypatch.setattr(Bench, "run", interrupted)
+    given = arguments(folder, tmp_path / "m.rw", budget=0.0001)
+    outcome = rankwood(*given)
+    assert outcome.status == 130
+    assert "rankwood: interrupted after 1 of 2 trials: no model scores a document within 0.0001 us" in outcome.err
+    assert rankwood(*given, "--json").status == 130
+    assert not (tmp_path / "m.rw").exists()
+
+
 def test_optuna_is_asked_for_before_files_are_read(rankwood, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     outcome = rankwood("tune", "--train", "absent", "--valid", "absent", "--budget-us", 1, "-o", tmp_path / "m.rw")

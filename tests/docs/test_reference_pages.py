@@ -56,7 +56,7 @@ def test_every_command_and_option_is_on_the_page_of_commands():
 
 @pytest.fixture(scope="module")
 def as_markdown():
-    pytest.importorskip("griffe", reason="the documentation's packages are absent: pip install --group docs")
+    pytest.importorskip("griffe", reason="the documentation's packages are absent: pip install '.[docs]'")
     return load("docstring_markdown").as_markdown
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
+import subprocess
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import Block, blocks, page_id, pages
+from blocks import ROOT, Block, blocks, page_id, pages
 
 # Packages that are no part of rankwood itself, and what in a block tells that it needs one.
 OTHERS = {
@@ -73,6 +76,34 @@ def test_python_blocks_run(path, scene, capsys):
                 left_out.append(f"{block.where} needs {', '.join(missing)}")
     if left_out:
         pytest.skip("; ".join(left_out))
+
+
+def git(*arguments: str) -> str:
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def test_the_repository_holds_nothing_that_runs_write():
+    """As the table of a page's runs, which workers that had stayed in the checkout once wrote there."""
+    if "pyproject.toml" not in git("ls-files"):
+        pytest.skip("these sources are not a checkout")
+    assert git("check-ignore", "runs.sqlite") == "runs.sqlite\n"
+    assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == ""
+
+
+def test_workers_of_a_page_write_where_the_page_is_run(scene):
+    """Also those that began elsewhere."""
+    from joblib import Parallel, delayed
+
+    began = {Path(folder) for folder in Parallel(n_jobs=2)(delayed(os.getcwd)() for _ in range(4))}
+    clean = [folder / "runs.sqlite" for folder in began if not (folder / "runs.sqlite").exists()]
+    namespace = scene()
+    for block in python_blocks(ROOT / "docs" / "sweep.md"):
+        run(block, namespace)
+    assert {"runs.sqlite", "runs.jsonl"} <= set(os.listdir())
+    assert not [path for path in clean if path.exists()]
 
 
 def test_there_are_pages_to_run():

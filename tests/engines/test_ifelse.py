@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -367,17 +368,128 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 
 @posix
-def test_a_folder_that_cannot_be_used(empty_cache, monkeypatch):
+@pytest.mark.parametrize("mode", [0o777, 0o702, 0o770, 0o720, 0o2770])
+def test_a_folder_where_others_may_write(empty_cache, mode):
     empty_cache.mkdir(parents=True)
-    empty_cache.chmod(0o777)
+    empty_cache.chmod(mode)
     with pytest.raises(rw.RankwoodError, match="where others may write: set RANKWOOD_CACHE to a folder that only you"):
         IFELSE.prepare(small_model())
-    empty_cache.chmod(0o700)
+    assert os.listdir(empty_cache) == []
+
+
+@posix
+def test_a_folder_that_cannot_be_used(empty_cache, monkeypatch):
+    empty_cache.mkdir(parents=True)
     file = empty_cache / "file"
     file.write_text("")
     monkeypatch.setenv("RANKWOOD_CACHE", str(file))
     with pytest.raises(rw.RankwoodError, match=r"cannot be written \(Not a directory\): set RANKWOOD_CACHE to another"):
         IFELSE.prepare(small_model())
+
+
+def open_to_the_group(path: Path) -> None:
+    path.chmod(0o660)
+
+
+def open_to_all(path: Path) -> None:
+    path.chmod(0o606)
+
+
+def another_owner(path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(path, 12345, -1)
+
+
+def link(path: Path) -> None:
+    elsewhere = path.parent.parent / "elsewhere.so"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@posix
+@pytest.mark.parametrize("change", [open_to_the_group, open_to_all, another_owner, link, pipe])
+def test_a_library_that_others_may_have_written_is_made_again(empty_cache, monkeypatch, change):
+    """It is whole and of the right name, but somebody else could have put it there, or could change it meanwhile."""
+    path, _ = compiled(small_model(), "-O0")
+    content = path.read_bytes()
+    change(path)
+    loaded = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Compiler, "build", never)
+        patch.setattr(ctypes, "CDLL", loaded.append)
+        with pytest.raises(AssertionError, match="compiled again"):
+            compiled(small_model(), "-O0")
+    assert loaded == []
+    assert compiled(small_model(), "-O0")[0] == path
+    facts = path.lstat()
+    assert (stat.S_ISREG(facts.st_mode), facts.st_mode & 0o022, facts.st_uid) == (True, 0, os.getuid())
+    assert os.listdir(empty_cache) == [path.name]
+    if change is link:
+        assert (empty_cache.parent / "elsewhere.so").read_bytes() == content
+
+
+def test_what_cannot_be_removed_is_passed_over(empty_cache):
+    key = cache_key(small_model(), find_compiler(), "-O0")
+    (empty_cache / f"{key}-folder.so").mkdir(parents=True)
+    path, _ = compiled(small_model(), "-O0")
+    assert path.is_file()
+
+
+@posix
+def test_a_library_is_for_its_owner_whatever_the_umask(empty_cache, monkeypatch):
+    before = os.umask(0o002)
+    try:
+        path, _ = compiled(small_model(), "-O0")
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(Compiler, "build", never)
+    assert compiled(small_model(), "-O0")[0] == path
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a name for an open folder")
+def test_what_was_checked_is_what_is_loaded(empty_cache):
+    """Also when somebody puts another folder in the place of the cache in between: its parent may be open to others."""
+    make = "import rankwood as rw; from rankwood.engines.compiled import compiled; "
+    make += "model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]); path, _ = compiled(model, '-O0'); print(path)"
+    swap = """
+import ctypes, os
+from pathlib import Path
+load, folder = ctypes.CDLL, Path(os.environ["RANKWOOD_CACHE"]) / "ifelse"
+def swapped(name):
+    os.rename(folder, folder.with_name("checked"))
+    folder.mkdir()
+    for path in folder.with_name("checked").iterdir():
+        (folder / path.name).write_bytes(b"of somebody else")
+    return load(name)
+ctypes.CDLL = swapped
+"""
+    assert python(make).returncode == 0
+    outcome = python(swap + make)
+    assert outcome.stderr == ""
+    (library,) = empty_cache.iterdir()
+    assert outcome.stdout == f"{library}\n"
+    assert library.read_bytes() == b"of somebody else"  # was neither loaded nor replaced
+
+
+@posix
+def test_libraries_of_many_models_do_not_take_each_others_place(empty_cache):
+    """Loaders know a library by its name, and may not look at the file again."""
+    models = [small_model(float(value)) for value in range(5)]
+    X = np.array([[0.0, 0.0], [1.0, 2.0]])
+    for _ in range(2):
+        for model in models:
+            assert_like_reference(QUICK.prepare(model), model, X)
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
 # Compilers
@@ -432,6 +544,7 @@ def test_a_compiler_that_fails(empty_cache, tmp_path, monkeypatch, script, messa
         IFELSE.prepare(small_model())
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+    assert "/proc/" not in str(error.value)
     assert os.listdir(empty_cache) == []
 
 

@@ -81,7 +81,10 @@ def train(
     ] = None,
     every: Annotated[int | None, typer.Option(min=1, help="Trees between checkpoints; 50 unless given.")] = None,
     keep_on_interrupt: Annotated[
-        bool, typer.Option("--keep-on-interrupt", help="After Ctrl-C, write the model learnt so far.")
+        bool,
+        typer.Option(
+            "--keep-on-interrupt", help="After Ctrl-C, write the model learnt so far; the exit status is 130."
+        ),
     ] = False,
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features, when other data has more of them than --train.")
@@ -149,6 +152,8 @@ def train(
             tell(f"warning: {warning.message}")
         tell(f"{_summary(ranker)} in {in_words(time.monotonic() - start)}; wrote {output}")
     _report(ranker, model, output, held_out, as_json)
+    if ranker.interrupted_:
+        raise SystemExit(130)
 
 
 def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]) -> Dataset | None:
@@ -258,6 +263,7 @@ def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None
                 "model": str(output),
                 "n_trees": ranker.n_trees_,
                 "best_iteration": ranker.best_iteration_,
+                "interrupted": ranker.interrupted_,
                 "valid": ranker.best_score_.get("valid", {}),
                 **_out_of_bag(ranker),
                 **_dropout(ranker),

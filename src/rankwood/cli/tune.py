@@ -47,7 +47,7 @@ def tune(
 
     Trains LambdaMART and X-DART with trees of all shapes, prunes each at several rates, and times all: the Pareto front of measure and time is printed, and the best model within the budget is written. It is chosen on validation data. Times are measured on this machine, so run it alone there.
 
-    Ctrl-C ends the search and keeps the best model so far. Exit status 1: no model is within the budget, and none is written.
+    Ctrl-C ends the search and keeps the best model so far; the exit status is 130. Exit status 1: no model is within the budget, and none is written.
     """  # noqa: E501  typer keeps line ends
     from rankwood.atomic import check_writable
     from rankwood.tuning.space import SearchSpace
@@ -86,13 +86,14 @@ def _answer(result: TuneResult, output: Path, trials: int, as_json: bool) -> Non
         print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
         raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
     _print(result)
+    stopped = f"interrupted after {result.n_trials} of {trials} trials: "
     if not result.within_budget:
-        fail(result.summary(), 1)
+        fail(stopped + result.summary(), 130) if result.interrupted else fail(result.summary(), 1)
     print_line(f"{output}: {result.summary()}")
     for sentence in _comparisons(result):
         print_line(sentence)
     if result.interrupted:
-        fail(f"interrupted after {result.n_trials} of {trials} trials: wrote the best so far to {output}", 130)
+        fail(f"{stopped}wrote the best so far to {output}", 130)
     tell(f"wrote {output}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.engines import c_numbers, c_source, c_trees, self_test
 from rankwood.engines.c_compiler import FLAGS, OPTIMISE, Compiler, find_compiler
 from rankwood.engines.c_source import CSource
-from rankwood.engines.library_cache import LibraryCache
+from rankwood.engines.library_cache import LibraryCache, load_library
 from rankwood.errors import ModelError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def compiled(model: Ensemble, optimise: str = OPTIMISE) -> tuple[Path, ctypes.CD
     key = cache_key(model, compiler, optimise)
     cache = LibraryCache("ifelse")
     for path in cache.find(key):
-        library = load_library(path)
+        library = cache.load(path)
         if not isinstance(library, str) and _is_stamped(library, key) and self_test_of(library, NAME) == 0:
             return path, library
         cache.remove(path)
@@ -60,7 +59,7 @@ def compiled(model: Ensemble, optimise: str = OPTIMISE) -> tuple[Path, ctypes.CD
         units = CSource(model, NAME, f"key {key}").units()
         path = cache.add(key, compiler.build(units, (optimise,), folder))
     try:
-        return path, checked_library(path, NAME, compiler)
+        return path, tested_library(cache.load(path), NAME, compiler)
     except BaseException:
         cache.remove(path)
         raise
@@ -92,7 +91,11 @@ def cpu_identity() -> str:
 
 def checked_library(path: Path, name: str, compiler: Compiler) -> ctypes.CDLL:
     """Load a library that was just compiled and test it."""
-    library = load_library(path)
+    return tested_library(load_library(path), name, compiler)
+
+
+def tested_library(library: ctypes.CDLL | str, name: str, compiler: Compiler) -> ctypes.CDLL:
+    """The library when it passes its self-test; an error when it does not, or tells why it was not loaded."""
     if isinstance(library, str):
         raise ModelError(f"what the C compiler {compiler} made cannot be loaded: {library}")
     failed = self_test_of(library, name)
@@ -101,14 +104,6 @@ def checked_library(path: Path, name: str, compiler: Compiler) -> ctypes.CDLL:
     if failed:
         raise ModelError(f"what the C compiler {compiler} made does not score as it must: its self-test fails")
     return library
-
-
-def load_library(path: Path) -> ctypes.CDLL | str:
-    """The library, or why it cannot be loaded."""
-    try:
-        return ctypes.CDLL(os.fspath(path))
-    except OSError as error:
-        return str(error)
 
 
 def self_test_of(library: ctypes.CDLL, name: str) -> int:
