@@ -10,6 +10,7 @@ import numpy as np
 from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
 from rankwood.formats.export_parts import names_of, plain, refuse_names, warn
+from rankwood.formats.lightgbm_decisions import ZERO
 
 LIMITS = (
     "Exact in every bit. LightGBM itself reads values of at most 1e-35 as 0, whatever their sign. Contributions (SHAP) "
@@ -19,7 +20,6 @@ FORBIDDEN = '",:[]{}\\'  # LightGBM refuses the first seven in training; the las
 # Objectives whose scores are the raw scores.
 OBJECTIVES = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
 MISSING_IS_NAN, DEFAULT_LEFT = 8, 2  # bits of decision_type
-READ_AS_ZERO = 1e-35
 
 
 def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
@@ -60,7 +60,7 @@ def check_names(names: list[str]) -> None:
 
 def tell_tiny_thresholds(model: Ensemble) -> None:
     """Warn of thresholds among the values that LightGBM reads as 0."""
-    tiny = int(np.count_nonzero((model.threshold != 0) & (np.abs(model.threshold) < READ_AS_ZERO)))
+    tiny = int(np.count_nonzero((model.threshold != 0) & (model.threshold >= -ZERO) & (model.threshold < ZERO)))
     if tiny:
         warn(
             f"LightGBM reads values within 1e-35 of 0 as 0, and {tiny} thresholds lie there: such values may go the "
