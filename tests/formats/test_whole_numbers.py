@@ -167,7 +167,7 @@ def test_thresholds_next_to_zero(name, data):
     assert_array_equal(READERS[name](content, near, model), model.score(near))
 
 
-READABLE = ("lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "ranklib", "quickrank", "onnx")
+READABLE = ("lightgbm", "lightgbm-json", "vespa", "xgboost", "xgboost-dump", "ranklib", "quickrank", "onnx")
 
 
 @pytest.mark.parametrize("name", READABLE)

@@ -11,14 +11,15 @@ from rankwood.ensemble import Ensemble
 from rankwood.formats.export_lightgbm import check_names, tell_tiny_thresholds
 from rankwood.formats.export_parts import finite, names_of, nested, plain
 from rankwood.formats.export_thresholds import LARGEST, below_double
+from rankwood.formats.lightgbm_json import VESPA_MARK
 
 LIMITS = (
     "Exact for readers that compare as LightGBM does, `x <= threshold` in float64. JSON has no infinite thresholds."
 )
 VESPA_LIMITS = (
     "Exact for Vespa's default evaluation, which compares `x < threshold` in float64: thresholds are one step higher "
-    "than in LightGBM, so do not read the file elsewhere. With `fastforest` Vespa rounds thresholds and leaves to "
-    "float32."
+    "than in LightGBM, so do not read the file elsewhere; rankwood knows it by a mark. With `fastforest` Vespa rounds "
+    "thresholds and leaves to float32."
 )
 
 
@@ -52,6 +53,8 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
         "monotone_constraints": [],
         "feature_infos": infos,
     }
+    if vespa:
+        head |= VESPA_MARK
     text = [json.dumps(head)[:-1], ', "tree_info": [\n']
     for tree in range(model.n_trees):
         text.append(_tree(model, tree, thresholds))
