@@ -56,6 +56,7 @@ def _from_dump(dump: Any, format: str, reader: _Reader) -> Ensemble:
         reader.where = f"tree {number}"
         reader.builder.add(entry(tree, "tree_structure", kind=dict, where=reader.where), reader.read)
     forest = reader.forest()
+    forest.note_covers(reader.leaf_count)
     numbers = (as_column(values, np.int64, "numbers of nodes") for values in (reader.node_index, reader.leaf_index))
     forest = renumbered(forest, *numbers)
     average = bool(dump.get("average_output", False)) and len(trees) > 0
@@ -79,6 +80,7 @@ class _Reader:
         self.categories: dict[int, Any] = {}
         self.node_index: list[Any] = []
         self.leaf_index: list[Any] = []
+        self.leaf_count: list[Any] = []
         self.where = ""
 
     def read(self, node: Any) -> Any:
@@ -88,6 +90,7 @@ class _Reader:
             if "leaf_coeff" in node or "leaf_const" in node:
                 raise ModelError(f"{self.where} has linear models in its leaves: train with linear_tree=false")
             self.leaf_index.append(whole(node.get("leaf_index"), "leaf_index", 0))
+            self.leaf_count.append(node.get("leaf_count"))
             return _finite_or_inf(entry(node, "leaf_value", kind=NUMBER, where=self.where))
         missing_type = entry(node, "missing_type", kind=str, where=self.where)
         if missing_type not in MISSING_TYPES:

@@ -32,6 +32,21 @@ class Forest:
     splits: dict[int, Pieces] = field(default_factory=dict)  # by number of the node in the forest: what is no threshold
     split_gain: AnyArray | None = None
     node_count: AnyArray | None = None
+    leaf_cover: AnyArray | None = None
+
+    def note_covers(self, covers: Any) -> None:
+        """Note what the tool says of how much data each leaf holds: a number, or None where it says nothing. It counts
+        if it is said of every leaf; one that is all of its tree can do without."""
+        if isinstance(covers, list):
+            covers = [np.nan if cover is None else cover for cover in covers]
+        try:
+            column = as_column(covers, np.float64, "covers")
+        except ModelError:
+            return
+        if len(column) == len(self.leaf_value):
+            alone = np.repeat(self.n_nodes == 0, self.n_nodes + 1)
+            column = np.where(alone & np.isnan(column), 0.0, column)
+            self.leaf_cover = column if (np.isfinite(column) & (column >= 0)).all() else None
 
     def ensemble(
         self,
@@ -56,11 +71,12 @@ class Forest:
             metadata={"source": dict(source)},
             split_gain=forest.split_gain,
             node_count=forest.node_count,
+            leaf_cover=forest.leaf_cover,
         )
 
     def unfolded(self, feature_names: Sequence[str] | None = None) -> Forest:
-        """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts of nodes
-        mean nothing after that."""
+        """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts mean
+        nothing after that."""
         self.check_links()
         names = dict(enumerate(feature_names or ()))
         offsets = offsets_of(self.n_nodes)
@@ -263,6 +279,7 @@ def renumbered(forest: Forest, node_number: AnyArray, leaf_number: AnyArray) -> 
         leaf_value=forest.leaf_value[leaf_order],
         n_nodes=forest.n_nodes,
         splits={int(nodes[node]): pieces for node, pieces in forest.splits.items()},
+        leaf_cover=None if forest.leaf_cover is None else forest.leaf_cover[leaf_order],
     )
 
 
