@@ -75,6 +75,23 @@ def test_lightgbms_contributions_come_back(parameters, name, tmp_path):
     check(model, X)
 
 
+@pytest.mark.parametrize("parameters", [{"zero_as_missing": True}, {"max_cat_to_onehot": 50}], ids=str)
+def test_leaves_of_splits_that_become_several_share_their_data(parameters):
+    """Nearly as they were: a leaf that cannot be reached any more leaves its data to the other copies."""
+    X, y = training_data(missing=0.0)
+    X[:, 4] = np.random.default_rng(0).integers(0, 12, len(X))
+    categories = [] if "zero_as_missing" in parameters else [4]
+    options = {"objective": "regression", "num_leaves": 8, "verbose": -1, "num_threads": 1, "cat_smooth": 1}
+    data = lightgbm.Dataset(X, y + X[:, 4] % 3, categorical_feature=categories)
+    booster = lightgbm.train(options | parameters, data, 4)
+    model = rw.load_model(booster)
+    assert model.n_leaves > 4 * 8
+    assert_allclose(model.leaf_cover.sum(), 4 * len(X))
+    again = by_lightgbm(exported(model, "lightgbm")[0], X)
+    assert_allclose(again, by_lightgbm(booster, X), rtol=0, atol=5e-3)  # of contributions up to 1
+    check(model, X)
+
+
 def test_lightgbms_counts_come_back_whole():
     booster = train_lightgbm()
     again = lightgbm.Booster(model_str=exported(rw.load_model(booster), "lightgbm")[0])

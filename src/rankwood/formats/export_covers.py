@@ -35,8 +35,8 @@ def leaf_covers(model: Ensemble) -> FloatArray:
 
 
 def whole_covers(model: Ensemble) -> tuple[IndexArray, IndexArray]:
-    """The same of leaves and of inner nodes as whole numbers below 2**31: documents where every leaf of a tree has some,
-    else parts of a billion. A node holds what its leaves do.
+    """The same of leaves and of inner nodes as whole numbers below 2**31: documents where every leaf of a tree has
+    some, else parts of a billion. A node holds what its leaves do.
 
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (0, 1.5, 2.0, 3.0))])

@@ -75,8 +75,8 @@ class Forest:
         )
 
     def unfolded(self, feature_names: Sequence[str] | None = None) -> Forest:
-        """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts mean
-        nothing after that."""
+        """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts of nodes
+        mean nothing after that, and the copies of a leaf share its data."""
         self.check_links()
         names = dict(enumerate(feature_names or ()))
         offsets = offsets_of(self.n_nodes)
@@ -84,17 +84,25 @@ class Forest:
         for node, pieces in self.splits.items():
             tree = int(np.searchsorted(offsets, node, side="right")) - 1
             by_tree.setdefault(tree, {})[node - int(offsets[tree])] = pieces
-        trees = []
+        trees, covers = [], []
         for tree in range(len(self.n_nodes)):
             nodes = slice(offsets[tree], offsets[tree + 1])
             leaves = slice(offsets[tree] + tree, offsets[tree + 1] + tree + 1)
             parts: list[Any] = [getattr(self, name)[nodes] for name in COLUMNS]
-            parts.append(self.leaf_value[leaves])
+            n_leaves = int(self.n_nodes[tree]) + 1
+            copied = np.arange(n_leaves)  # which leaf each one is a copy of
             if tree in by_tree:
-                columns = unfold(Columns(*(part.tolist() for part in parts)), by_tree[tree], names)
-                parts = [getattr(columns, name) for name in (*COLUMNS, "leaf_value")]
-            trees.append(parts)
-        return _concatenate(trees)
+                columns = unfold(Columns(*(part.tolist() for part in (*parts, copied))), by_tree[tree], names)
+                parts = [getattr(columns, name) for name in COLUMNS]
+                copied = np.array(columns.leaf_value, dtype=np.int64)
+            trees.append([*parts, self.leaf_value[leaves][copied]])
+            if self.leaf_cover is not None:
+                covers.append(
+                    (self.leaf_cover[leaves] / np.maximum(1, np.bincount(copied, minlength=n_leaves)))[copied]
+                )
+        forest = _concatenate(trees)
+        forest.leaf_cover = np.concatenate(covers) if covers else None
+        return forest
 
     def check_links(self) -> None:
         """Refuse trees that are none, such as those with cycles, before anything walks along them."""
