@@ -260,6 +260,9 @@ def test_children_are_accepted_just_when_they_make_a_tree(data, n_nodes):
         ({"split_gain": [1.0]}, r"split_gain must have one entry per inner node \(3\), got 1"),
         ({"split_gain": [1.0, np.nan, 1.0]}, "split_gain of node 1 is nan"),
         ({"node_count": [1, -1, 1]}, "node_count of node 1 is -1"),
+        ({"leaf_cover": [1.0, 2.0, 3.0]}, r"leaf_cover must have one entry per leaf \(5\), got 3"),
+        ({"leaf_cover": [1.0, 2.0, 3.0, -4.0, 5.0]}, r"leaf_cover of leaf 3 is -4\.0"),
+        ({"leaf_cover": [1.0, 2.0, np.inf, 4.0, 5.0]}, "leaf_cover of leaf 2 is inf"),
     ],
 )
 def test_a_wrong_array_is_refused_in_one_sentence(changes, message):
@@ -357,7 +360,7 @@ def test_a_short_repr():
 
 
 def facts():
-    return {"split_gain": [3.0, 1.0, 5.0], "node_count": [10, 6, 10]}
+    return {"split_gain": [3.0, 1.0, 5.0], "node_count": [10, 6, 10], "leaf_cover": [4.0, 1.5, 4.5, 7.0, 3.0]}
 
 
 @given(data=st.data())
@@ -414,6 +417,15 @@ def test_what_training_knew_goes_along():
     assert model.tree(0).split_gain.tolist() == [3.0, 1.0]
     assert Ensemble.from_trees([model.tree(0), model.tree(1)]).split_gain.tolist() == [3.0, 1.0, 5.0]
     assert pickle.loads(pickle.dumps(model)).split_gain.tolist() == [3.0, 1.0, 5.0]
+    assert model.select([1, 0]).leaf_cover.tolist() == [7.0, 3.0, 4.0, 1.5, 4.5]
+    assert model.concat(model).leaf_cover.tolist() == [4.0, 1.5, 4.5, 7.0, 3.0] * 2
+    assert model.concat(Ensemble(**ARRAYS)).leaf_cover is None
+    assert model.reweigh([0.5, 0.5]).leaf_cover is model.leaf_cover
+    assert model.tree(1).leaf_cover.tolist() == [7.0, 3.0]
+    assert Ensemble.from_trees([model.tree(1), model.tree(0)]).leaf_cover.tolist() == [7.0, 3.0, 4.0, 1.5, 4.5]
+    for again in (pickle.loads(pickle.dumps(model)), model.replace(leaf_value=-model.leaf_value)):
+        assert again.leaf_cover.tolist() == model.leaf_cover.tolist()
+    assert model == Ensemble(**ARRAYS)  # what training knew does not decide the scores
 
 
 def test_reweighing_shares_the_trees():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -89,6 +90,21 @@ def test_everything_comes_back(path):
         assert_array_equal(model.node_count, MODEL.node_count)
         assert not model.feature.flags.writeable
     assert [p.name for p in path.parent.iterdir()] == ["model.rw"]  # nothing half-written stays
+
+
+def test_covers_of_leaves_come_back(path):
+    known = MODEL.replace(leaf_cover=[4.0, 1.5, 4.5, 7.0, 3.0])
+    known.save(path)
+    assert_array_equal(rw.load_model(path).leaf_cover, known.leaf_cover)
+    damaged = path.read_bytes().replace(struct.pack("<d", 4.5), struct.pack("<d", 5.5))
+    path.write_bytes(damaged)
+    with pytest.raises(ModelError, match="its numbers are not those that were written"):
+        rw.load_model(path)
+
+
+def test_models_without_covers_are_written_as_ever(content):
+    """To the byte as before files could have covers; such files are read by older versions, too."""
+    assert hashlib.sha256(content).hexdigest() == "be91c097e443781c048a5f8c76f3c1dda341de90217a8122ef0801b1a9d95658"
 
 
 @given(model=ensembles(min_trees=0))
@@ -256,6 +272,8 @@ def test_a_description_that_is_no_json_object_is_refused(path, content, text, me
         ({"node_offsets": np.array([0, 2**63 - 1, 3])}, "node_offsets of tree 0 go from 0"),
         ({"split_gain": np.zeros(2)}, "split_gain must have one entry per inner node"),
         ({"node_count": np.full(3, -1)}, "node_count of node 0 is -1"),
+        ({"leaf_cover": np.zeros(3)}, r"leaf_cover must have one entry per leaf \(5\)"),
+        ({"leaf_cover": np.zeros(5, np.float32)}, r"array leaf_cover is F32 of shape \[5\], not a list of F64"),
     ],
 )
 def test_wrong_arrays_are_refused(path, content, changes, message):

@@ -12,7 +12,10 @@ from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.ensemble import Ensemble
 
 MAX_ROWS = 40_000
-PLACES = 4  # of a value at a node that a row is led to: on its threshold, one step above, one below, missing
+# Of a value at a node that a row is led to: on its threshold, one step above, one below, missing, a whole number.
+PLACES = 5
+WHOLE_ROWS = 256  # at least, where there is room
+ZEROS = 0.6  # share of zeros in them
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +35,9 @@ class AdversarialRows:
 def adversarial_rows(
     models: Ensemble | Sequence[Ensemble], *, max_rows: int = MAX_ROWS, seed: int = 0
 ) -> AdversarialRows:
-    """Rows on the thresholds of some models: every threshold of each feature, one step to either side, NaN, infinities,
-    zeros of both signs, in random company; and for each node rows that are led to it and meet its threshold there.
+    """Rows on the thresholds of some models: every threshold of each feature, one step to either side, the whole
+    numbers around it, NaN, infinities, zeros of both signs, in random company; rows of whole numbers alone, mostly
+    zero, as counts are; and for each node rows that are led to it and meet its threshold there.
 
     At most `max_rows` of each type; as wide as the widest model. The same models and seed give the same rows.
 
@@ -50,15 +54,17 @@ def adversarial_rows(
 
 
 def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
-    """Each threshold rounded to the type, its two neighbours, and zeros of both signs; finite, none twice.
+    """Each threshold rounded to the type, its two neighbours, the whole numbers around it, and zeros of both signs;
+    finite, none twice.
 
     >>> values_near(np.array([1.0, np.inf]), np.float32)[:3].tolist()
     [1.0, 1.0000001192092896, 0.9999999403953552]
     """
     with np.errstate(over="ignore", under="ignore"):  # beyond the type's range is infinity
         on = np.unique(thresholds.astype(dtype))
-        near = np.concatenate([on, np.nextafter(on, dtype(np.inf)), np.nextafter(on, dtype(-np.inf))])
-    near = near[np.isfinite(near)]
+        steps = [np.nextafter(on, dtype(side)) for side in (np.inf, -np.inf)]
+        near = np.concatenate([on, *steps, *(rounded(thresholds).astype(dtype) for rounded in (np.floor, np.ceil))])
+    near = near[np.isfinite(near) & (near != 0)]
     first = np.sort(np.unique(near, return_index=True)[1])  # np.unique alone would sort them
     return np.concatenate([near[first], np.array([0.0, -0.0], dtype=dtype)])
 
@@ -75,7 +81,9 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
     for feature, values in enumerate(columns):
         company[:, feature] = np.resize(rng.permutation(values), n_company)
     every_threshold, every_node = all(len(values) <= n_company for values in columns), True
-    parts = [company, _special_rows(company, (max_rows - n_company) // 4, rng)]
+    room = (max_rows - n_company) // 4
+    whole = _whole_rows(columns, min(max(n_company, WHOLE_ROWS), room), dtype, rng)
+    parts = [company, _special_rows(company, room, rng), whole]
     room = (max_rows - sum(map(len, parts))) // max(1, len(models))
     for model in models:
         chosen = np.arange(model.n_nodes)
@@ -84,6 +92,16 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
             every_node = False
         parts.append(_led_rows(model, chosen, company, rng))
     return np.concatenate(parts), every_threshold, every_node
+
+
+def _whole_rows(columns: list[AnyArray], n_rows: int, dtype: Any, rng: np.random.Generator) -> AnyArray:
+    """Zeros for the most part, and the whole numbers around each feature's thresholds."""
+    rows = np.zeros((n_rows, len(columns)), dtype=dtype)
+    for feature, values in enumerate(columns):
+        whole = values[(values == np.rint(values)) & (values != 0)]
+        if len(whole):
+            rows[:, feature] = np.where(rng.random(n_rows) < ZEROS, dtype(0), rng.choice(whole, n_rows))
+    return rows
 
 
 def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> AnyArray:
@@ -117,8 +135,8 @@ def _led_rows(model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.ran
             rows[mine, feature] = value
         with np.errstate(over="ignore", under="ignore"):
             on = dtype(model.threshold[node])
-            places = (on, np.nextafter(on, dtype(np.inf)), np.nextafter(on, dtype(-np.inf)), dtype(np.nan))
-        rows[mine, model.feature[node]] = places
+            steps = [np.nextafter(on, dtype(side)) for side in (np.inf, -np.inf)]
+        rows[mine, model.feature[node]] = (on, *steps, dtype(np.nan), np.rint(on))
     return rows[kept]
 
 

@@ -16,6 +16,8 @@ from rankwood import _native
 from rankwood.dtypes import NODE, OFFSET, WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError
 from rankwood.model_arrays import (
+    OPTIONAL,
+    PER_LEAF,
     TYPE_OF,
     as_entries,
     as_feature_count,
@@ -60,9 +62,10 @@ class Ensemble:
     feature_names  one name per feature
     metadata       what JSON can hold: learner, parameters, seed
     split_gain, node_count    what training knew of each inner node: gain of the split, documents that met it
+    leaf_cover     and of each leaf: documents that reached it, or their weight; explanations (SHAP) build on it
 
     Models are equal when they score alike bit for bit: same trees, weights, base and number of features. Names,
-    metadata, gains and counts are not compared.
+    metadata, gains, counts and covers are not compared.
 
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)), (1, 0.0, 10.0, 20.0)], base=100.0)
@@ -86,6 +89,7 @@ class Ensemble:
     feature_names: tuple[str, ...] | None
     split_gain: FloatArray | None
     node_count: IndexArray | None
+    leaf_cover: FloatArray | None
     _metadata: str  # as JSON, so that nobody can change it
     _depths: NodeArray
     _packed: dict[str, Any]  # what engines make of the trees alone; models that differ in weights share it
@@ -108,12 +112,13 @@ class Ensemble:
         metadata: dict[str, Any] | None = None,
         split_gain: Any = None,
         node_count: Any = None,
+        leaf_cover: Any = None,
     ) -> None:
         given = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf_value": leaf_value,
-                 "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count}  # fmt: skip
-        optional = ("split_gain", "node_count")
+                 "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count,
+                 "leaf_cover": leaf_cover}  # fmt: skip
         arrays: dict[str, Any] = {
-            name: None if values is None and name in optional else as_entries(values, TYPE_OF[name], name)
+            name: None if values is None and name in OPTIONAL else as_entries(values, TYPE_OF[name], name)
             for name, values in given.items()
         }
         offsets = as_entries(node_offsets, OFFSET, "node_offsets")
@@ -134,8 +139,8 @@ class Ensemble:
         except ValueError as error:
             raise ModelError(str(error)) from None
         self._check_sums()
-        for name in optional:
-            check_training_facts(name, arrays[name], self.n_nodes)
+        for name in OPTIONAL:
+            check_training_facts(name, arrays[name], self.n_nodes, self.n_leaves)
         self._depths.flags.writeable = False
 
     @classmethod
@@ -151,7 +156,7 @@ class Ensemble:
     ) -> Ensemble:
         """From trees, each a `Tree` or nested tuples `(feature, threshold, left, right[, missing_left])` with numbers
         for leaves. Weights are 1 and there are as many features as are named or needed, unless told otherwise.
-        Gains and counts are kept when every tree has them.
+        Gains, counts and covers are kept when every tree has them.
         """
         parts = [tree if isinstance(tree, Tree) else Tree.from_nested(tree) for tree in trees]
         columns = {name: join([getattr(tree, name) for tree in parts], dtype) for name, dtype in TYPE_OF.items()}
@@ -254,8 +259,8 @@ class Ensemble:
     def concat(self, *others: Ensemble) -> Ensemble:
         """The trees of this model and then those of `others`; bases add up. X needs the most columns of any of them.
 
-        Names of features must agree where models have them; metadata is this model's. Gains and counts are kept when
-        every model has them.
+        Names of features must agree where models have them; metadata is this model's. Gains, counts and covers are
+        kept when every model has them.
         """
         for other in others:
             if not isinstance(other, Ensemble):
@@ -363,7 +368,7 @@ class Ensemble:
         """The arrays of a tree, cut down to some nodes and leaves."""
         arrays = {name: getattr(self, name) for name in TYPE_OF}
         return {
-            name: None if array is None else array[leaves if name == "leaf_value" else nodes]
+            name: None if array is None else array[leaves if name in PER_LEAF else nodes]
             for name, array in arrays.items()
         }
 
@@ -405,7 +410,7 @@ def _registry() -> Any:
 
 
 SCORING_ARRAYS = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "node_offsets", "tree_weights")
-ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", "split_gain", "node_count")
+ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL)
 
 
 def _rebuild(arguments: dict[str, Any]) -> Ensemble:

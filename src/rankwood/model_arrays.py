@@ -13,7 +13,7 @@ from rankwood.errors import ModelError
 
 MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
 
-# The arrays of a tree. All but leaf_value have one entry per inner node.
+# The arrays of a tree: one entry per inner node, or per leaf; some need not be there.
 TYPE_OF: dict[str, Any] = {
     "feature": NODE,
     "threshold": THRESHOLD,
@@ -23,7 +23,10 @@ TYPE_OF: dict[str, Any] = {
     "missing_left": np.bool_,
     "split_gain": np.float64,
     "node_count": np.int64,
+    "leaf_cover": np.float64,
 }
+PER_LEAF = ("leaf_value", "leaf_cover")
+OPTIONAL = ("split_gain", "node_count", "leaf_cover")
 
 
 def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
@@ -118,15 +121,16 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
-def check_training_facts(name: str, values: AnyArray | None, n_nodes: int) -> None:
-    """Refuse gains that are not finite, counts that are negative, and too many or too few of either."""
+def check_training_facts(name: str, values: AnyArray | None, n_nodes: int, n_leaves: int) -> None:
+    """Refuse gains and covers that are not finite, counts and covers that are negative, and too many or too few."""
     if values is None:
         return
-    if len(values) != n_nodes:
-        raise ModelError(f"{name} must have one entry per inner node ({n_nodes}), got {len(values)}")
-    bad = np.flatnonzero(~np.isfinite(values) if name == "split_gain" else values < 0)
+    expected, long, short = (n_leaves, "leaf", "leaf") if name in PER_LEAF else (n_nodes, "inner node", "node")
+    if len(values) != expected:
+        raise ModelError(f"{name} must have one entry per {long} ({expected}), got {len(values)}")
+    bad = np.flatnonzero(~np.isfinite(values) if name == "split_gain" else ~((values >= 0) & np.isfinite(values)))
     if len(bad):
-        raise ModelError(f"{name} of node {bad[0]} is {values[bad[0]]}")
+        raise ModelError(f"{name} of {short} {bad[0]} is {values[bad[0]]}")
 
 
 def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:

@@ -32,7 +32,7 @@ ARRAYS = {
     "node_offsets": "I64",
     "tree_weights": "F64",
 }
-OPTIONAL_ARRAYS = {"split_gain": "F64", "node_count": "I64"}
+OPTIONAL_ARRAYS = {"split_gain": "F64", "node_count": "I64", "leaf_cover": "F64"}
 FACTS = ("format_version", "n_features", "base", "feature_names", "metadata")
 CHECKSUM = "checksum"  # optional: SHA-256 of the arrays in the order above
 # Little-endian, as safetensors has it. Booleans are read as bytes: not every byte is one.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankwood.dtypes import FloatArray, IndexArray, NodeArray
 from rankwood.errors import ModelError
-from rankwood.model_arrays import TYPE_OF, as_entries
+from rankwood.model_arrays import PER_LEAF, TYPE_OF, as_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class Tree:
     missing_left: NDArray[np.bool_] | None = None
     split_gain: FloatArray | None = None
     node_count: IndexArray | None = None
+    leaf_cover: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in TYPE_OF.items():
@@ -38,7 +39,7 @@ class Tree:
                 object.__setattr__(self, name, as_entries(values, dtype, name))
         n_nodes = len(self.feature)
         for name in TYPE_OF:
-            values, expected = getattr(self, name), n_nodes + (name == "leaf_value")
+            values, expected = getattr(self, name), n_nodes + (name in PER_LEAF)
             if values is not None and len(values) != expected:
                 raise ModelError(f"a tree of {n_nodes} inner nodes needs {expected} {name} entries, got {len(values)}")
 

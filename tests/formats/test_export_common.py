@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -12,6 +12,7 @@ import rankwood as rw
 from rankwood.formats import export_thresholds as thresholds
 from rankwood.formats.export import EXPORTERS, find_exporter
 from rankwood.formats.export_parts import plain
+from strategies.adversarial_rows import TINY
 from strategies.ensembles import AWKWARD_THRESHOLDS, big_ensemble, ensembles, rows_near_thresholds, values_near
 from strategies.exports import exported
 
@@ -133,6 +134,55 @@ def test_solr_thresholds_are_hit(values):
     written, reached = thresholds.solr(t)
     assert_array_equal(reached, thresholds.at_most_single(t))
     assert_array_equal(written + np.float32(1e-6), reached)
+
+
+SINGLE_NEAR_SLACK = st.one_of(
+    st.floats(-(2.0**-18), 2.0**-18, width=32),
+    st.floats(-40, 40, width=32),
+    st.builds(lambda k, step: -(2.0**-k) + step, st.integers(-6, 25), st.floats(-2e-6, 2e-6)),
+    st.sampled_from([sign * value for value in TINY for sign in (1.0, -1.0)]),
+)
+
+
+@given(SINGLE_NEAR_SLACK)
+def test_solr_compares_with_one_of_the_nearest_that_it_can(value):
+    wanted = thresholds.at_most_single(np.array([value]))[0]
+    (written,), (reached,) = thresholds.solr(np.array([value]))
+    steps = [written]
+    for direction in (-np.inf, np.inf):
+        step = written
+        for _ in range(40):
+            step = np.nextafter(step, np.float32(direction))
+            steps.append(step)
+    sums = np.array(steps) + np.float32(1e-6)
+    assert reached in (sums[sums <= wanted].max(), sums[sums >= wanted].min())
+
+
+@given(SINGLE_NEAR_SLACK)
+@example(-1.0)
+@example(-0.99999998)
+@example(-1e-35)
+def test_solr_sends_zero_and_whole_numbers_the_right_way(value):
+    whole = np.arange(-40.0, 41.0)
+    assert_array_equal(whole <= thresholds.solr(np.array([value]))[1], whole <= value)
+
+
+@given(st.builds(lambda k, step: round(-(2.0**-k) + 1e-6 * step, 6), st.integers(0, 6), st.floats(0, 1)), st.booleans())
+def test_solr_sends_short_numbers_on_a_threshold_the_right_way(value, goes_left):
+    """Also below a power of two, where its sum skips every other number."""
+    single = np.float32(value)
+    threshold = single if goes_left else np.nextafter(single, np.float32(-np.inf))  # x <= value, x < value
+    assert bool(single <= thresholds.solr(np.array([threshold], dtype=np.float64))[1][0]) == goes_left
+
+
+def test_solr_says_which_values_go_the_other_way_and_how_far_scores_are_off():
+    model = rw.Ensemble.from_trees([(0, -1e-35, 1.0, 3.0), (1, 0.5, 100.0, 200.0, True), (0, -1e-35, 1.0, 3.5)])
+    (message,) = exported(model.replace(feature_names=["clicks", "age"]), "solr")[1]
+    assert "cannot give 2 of 3 of them" in message
+    assert "clicks above -1.1368684e-13 and up to -1e-35, which goes right instead of left" in message
+    assert "Zero and whole numbers go where they do here" in message
+    assert "score up to 4.5 more or less" in message
+    assert exported(rw.Ensemble.from_trees([(0, -2.5, 1.0, 3.0)]), "solr")[1] == []
 
 
 def test_documentation_has_every_format_and_option():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from oracles import elasticsearch, es_ltr, lightgbm_json, quickrank, ranklib, solr
+from rankwood.formats.export_parts import plain
 from strategies.exports import exported, models_and_rows, outputs, single_bound, telling
 
 few = settings(max_examples=30)
@@ -76,6 +79,54 @@ def test_dumps_score_alike_under_both_comparisons(given_, vespa):
     content, _ = exported(telling(model), "vespa" if vespa else "lightgbm-json")
     routed = lightgbm_json.outputs(content, X, vespa=vespa)
     assert_array_equal(routed, outputs(telling(model), X))
+
+
+@few
+@given(models_and_rows())
+def test_a_file_for_vespa_read_back_scores_as_vespa_does(given_):
+    model, X = given_
+    content, messages = exported(model, "vespa")
+    again = read_json(content)
+    assert again.metadata["source"]["format"] == "vespa"
+    assert_array_equal(again.score(X), lightgbm_json.score(content, X, vespa=True))
+    if not messages:
+        assert again == plain(model.replace(threshold=model.threshold + 0.0))  # -0.0 is 0.0 then
+    assert exported(again, "vespa")[0] == content
+
+
+def read_json(content, format=None):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        path.write_text(content)
+        return rw.load_model(path, format=format)
+
+
+def test_a_file_for_vespa_is_not_taken_for_lightgbms():
+    content, _ = exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 5.25)]), "vespa")
+    assert read_json(content).score([[0.5]]) == [1.0]
+    with pytest.raises(rw.ModelError, match="this is no lightgbm-json model but looks like vespa"):
+        read_json(content, "lightgbm-json")
+    plain_dump, _ = exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 5.25)]), "lightgbm-json")
+    assert read_json(plain_dump).metadata["source"]["format"] == "lightgbm-json"
+
+
+def test_a_dump_can_be_read_as_vespa_would():
+    """As one that was written for Vespa before such files were marked."""
+    dump = json.loads(exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 5.25)]), "lightgbm-json")[0])
+    assert read_json(json.dumps(dump), "vespa").score([[0.5], [0.4]]).tolist() == [5.25, 1.0]
+    dump["tree_info"][0]["tree_structure"] |= {"decision_type": "==", "threshold": "0||3"}
+    with pytest.raises(rw.ModelError, match="this is no vespa model but looks like lightgbm-json"):
+        read_json(json.dumps(dump), "vespa")
+    with pytest.raises(rw.ModelError, match="tree 0 splits by categories, which Vespa knows by name"):
+        read_json(json.dumps(dump | {"rankwood": "vespa"}))
+
+
+def test_the_mark_adds_one_entry_to_the_dump():
+    """Vespa looks at entries by name and passes over those that it does not know."""
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, -2.5, 2.0, 3.0))])
+    for_vespa, dump = (json.loads(exported(model, name)[0]) for name in ("vespa", "lightgbm-json"))
+    assert set(for_vespa) - set(dump) == {"rankwood"}
+    assert for_vespa["rankwood"] == "vespa"
 
 
 def test_dump_holds_what_lightgbm_dumps():

@@ -16,6 +16,7 @@ from test_xml_formats import JFORESTS, quickrank_text, ranklib_text
 import rankwood as rw
 from rankwood.errors import ModelError
 from rankwood.formats import registry
+from strategies.exports import exported
 
 DATA = Path(__file__).parent / "data"
 TREES = [(2, 0.5, 1.0, (1, -1.0, 2.0, 3.0)), (3, 0.25, (1, 0.0, 4.0, 5.0), 6.0)]
@@ -33,6 +34,7 @@ def subject(name: str) -> bytes:
         "quickrank": lambda: quickrank_text(TREES, [0.5, 1.0]),
         "jforests": lambda: JFORESTS,
         "xgboost-dump": lambda: json.dumps(DUMP).encode(),
+        "vespa": lambda: exported(rw.Ensemble.from_trees(TREES), "vespa")[0].encode(),
         "onnx": onnx_content,
     }
     return made[name]() if name in made else (DATA / name).read_bytes()
@@ -46,9 +48,9 @@ def onnx_content() -> bytes:
 
 
 NAMES = [
-    "ranklib", "quickrank", "jforests", "xgboost-dump", "onnx", "lightgbm-4.7.0.txt", "lightgbm-4.7.0-zero.txt",
-    "lightgbm-2.3.1.txt", "lightgbm-4.7.0.json", "xgboost-3.2.0.json", "xgboost-3.2.0-dart.ubj", "xgboost-1.7.6.ubj",
-    "catboost-1.2.10.json", "catboost-1.2.10-lossguide.json",
+    "ranklib", "quickrank", "jforests", "xgboost-dump", "vespa", "onnx", "lightgbm-4.7.0.txt",
+    "lightgbm-4.7.0-zero.txt", "lightgbm-2.3.1.txt", "lightgbm-4.7.0.json", "xgboost-3.2.0.json",
+    "xgboost-3.2.0-dart.ubj", "xgboost-1.7.6.ubj", "catboost-1.2.10.json", "catboost-1.2.10-lossguide.json",
 ]  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def walk(value, path=()):
         yield from walk(inner, (*path, key))
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".json")] + ["xgboost-dump"])
+@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".json")] + ["xgboost-dump", "vespa"])
 @settings(max_examples=80)
 @given(data=st.data())
 def test_json_with_other_values(name, data):

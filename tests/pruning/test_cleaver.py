@@ -235,6 +235,14 @@ def test_refit_reaches_the_ensemble(parts, model):
     assert refitted.valid == rw.evaluate(refitted.ensemble, valid)["nDCG@10"]
 
 
+def test_pruned_models_keep_what_training_knew(parts, model):
+    train, valid, _ = parts
+    covers = [tuple(model.tree(number).leaf_cover) for number in range(model.n_trees)]
+    result = rw.cleaver(model, train, valid, rates=(0.5,), variants=("line-search", "refit", "distil"), search=SHORT)
+    for row in result.rows:
+        assert {tuple(row.ensemble.tree(number).leaf_cover) for number in range(row.n_trees)} <= set(covers)
+
+
 def test_other_measures_and_weights_and_sample(parts, model):
     train, valid, _ = parts
     weighted = rw.Dataset(valid.X, valid.y, qid=valid.qid, query_weights=np.arange(1.0, 31.0))

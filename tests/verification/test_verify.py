@@ -252,3 +252,18 @@ def test_other_libraries_are_asked_for_what_is_imported():
         result = rw.verify(imported, model, tolerance=1e-5, max_rows=2000)
         assert result, f"{type(model).__name__}: {result}"
         assert not rw.verify(imported.replace(base=imported.base + 0.5), model, max_rows=2000)
+
+
+def test_rows_hold_zeros_and_whole_numbers():
+    """What counts and grades are: every node meets the whole number next to its threshold, whole rows are of them."""
+    model = rw.Ensemble.from_trees([(0, 2.5, (1, -1e-35, 1.0, 2.0), (1, 3.5, 3.0, (2, -0.5, 4.0, 5.0)))], n_features=4)
+    rows = adversarial_rows(model)
+    for X in (rows.single, rows.double):
+        whole = X[(np.rint(X) == X).all(axis=1)]
+        assert len(np.unique(model.leaves(whole))) >= 4
+        assert 0.4 < (whole == 0).mean() < 0.9
+        assert np.isin([-1, 0, 2, 3, 4], whole).all()
+        at_zero = X[(X[:, 0] <= 2.5) & (X[:, 1] == 0)]
+        at_three = X[(X[:, 0] > 2.5) & np.isin(X[:, 1], (3, 4))]
+        assert len(at_zero)
+        assert len(at_three)

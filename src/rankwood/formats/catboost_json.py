@@ -178,7 +178,7 @@ def _oblivious_forest(trees: Any, features: _Features) -> Forest:
             parts[name].append(column[level])
         parts["leaf_value"].append(values)
     arrays = {name: np.concatenate([np.zeros(0), *arrays]) for name, arrays in parts.items()}
-    return Forest(
+    forest = Forest(
         feature=arrays["feature"].astype(np.int64),
         threshold=at_most_of_float32(arrays["threshold"]),
         left=arrays["left"].astype(np.int64),
@@ -187,10 +187,15 @@ def _oblivious_forest(trees: Any, features: _Features) -> Forest:
         leaf_value=arrays["leaf_value"],
         n_nodes=np.array([len(values) - 1 for values in parts["leaf_value"]], dtype=np.int64),
     )
+    weights = [tree.get("leaf_weights") for tree in trees]
+    if all(isinstance(column, list) for column in weights):
+        forest.note_covers([weight for column in weights for weight in column])
+    return forest
 
 
 def _nested_forest(trees: list[Any], features: _Features) -> Forest:
     builder = ForestBuilder()
+    weights: list[Any] = []  # of leaves
     for number, tree in enumerate(trees):
         where = f"tree {number}"
 
@@ -201,9 +206,12 @@ def _nested_forest(trees: list[Any], features: _Features) -> Forest:
                 value = entry(node, "value", kind=(int, float, list), where=where)
                 if isinstance(value, list):
                     raise ModelError(f"{where} has more than one value per leaf")
+                weights.append(node.get("weight"))
                 return _float(value)
             column, border, missing_left = features.split(entry(node, "split", kind=dict, where=where), where)
             return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
 
         builder.add(tree, read)
-    return builder.forest(at_most_of_float32)
+    forest = builder.forest(at_most_of_float32)
+    forest.note_covers(weights)
+    return forest

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from rankwood.adversarial import adversarial_rows
+from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.ensemble import Ensemble
-from rankwood.formats.export_parts import names_of, nested, plain, single_leaves, warn
+from rankwood.formats.export_parts import MEASURED_ROWS, names_of, nested, plain, single_leaves, warn
 from rankwood.formats.export_thresholds import at_most_single, solr
 
 LIMITS = (
     "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "
-    "where no float32 does that (some below 1e-6 or negative) a warning says how far it is off. Leaves are float32 and "
-    "so is their sum. A feature without a value is 0."
+    "where no float32 does that (some below 1e-6 or negative) 0 and whole numbers still go the right way and a warning "
+    "says which values may not. Leaves are float32 and so is their sum. A feature without a value is 0."
 )
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 
@@ -26,7 +28,7 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
     model = plain(model)
     names = names_of(model)
     values = single_leaves(model, "Solr")
-    thresholds = _thresholds(model)
+    thresholds = _thresholds(model, names)
     trees = []
     for tree in range(model.n_trees):
         root = "".join(
@@ -50,17 +52,33 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
     return f'{json.dumps(head)[:-1]}, "params": {{"trees": [\n' + ",\n".join(trees) + "\n]}}\n"
 
 
-def _thresholds(model: Ensemble) -> Any:
+def _thresholds(model: Ensemble, names: list[str]) -> Any:
     written, reached = solr(model.threshold)
     wanted = at_most_single(model.threshold)
-    off = reached != wanted
-    if off.any():
-        farthest = float(np.abs(reached[off].astype(np.float64) - wanted[off]).max())
+    off = np.flatnonzero(reached != wanted)
+    if len(off):
+        gaps = np.abs(reached[off].astype(np.float64) - wanted[off])
+        widest = off[gaps.argmax()]
+        low, high = sorted((reached[widest], wanted[widest]))
+        goes = "left instead of right" if reached[widest] > wanted[widest] else "right instead of left"
+        deviation, n_rows = _deviation(model, reached.astype(np.float64), off)
         warn(
-            f"Solr adds 1e-6 to thresholds in float32, which cannot give {int(off.sum())} of {model.n_nodes} of them: "
-            f"values within {farthest:.2g} of those may go the other way"
+            f"Solr adds 1e-6 to thresholds in float32 and so cannot give {len(off)} of {model.n_nodes} of them: values "
+            f"between such a threshold and the nearest that it can give, at most {gaps.max():.2g} away, may go the "
+            f"other way, as {names[model.feature[widest]]} above {low!s} and up to {high!s}, which goes {goes}. Zero "
+            f"and whole numbers go where they do here. Rows with such values score up to {deviation:.3g} more or less "
+            f"(measured on {n_rows} rows)"
         )
     return written
+
+
+def _deviation(model: Ensemble, reached: FloatArray, off: IndexArray) -> tuple[float, int]:
+    """The most that scores differ with the thresholds that Solr compares with, and on how many rows that was measured.
+    Trees without such a threshold score alike, so only the others are looked at."""
+    trees = np.unique(np.searchsorted(model.node_offsets, off, side="right") - 1)
+    exact, moved = model.select(trees), model.replace(threshold=reached).select(trees)
+    X = np.nan_to_num(adversarial_rows([exact, moved], max_rows=MEASURED_ROWS).single, nan=0.0, posinf=1.0, neginf=-1.0)
+    return float(np.abs(exact.score(X) - moved.score(X)).max(initial=0.0)), len(X)
 
 
 def _number(value: np.float32) -> str:

@@ -48,23 +48,47 @@ def solr(thresholds: FloatArray) -> tuple[Floats, Floats]:
     """For Solr's `x <= t + 1e-6` in float32: the t to write, and what each sum comes to.
 
     The sum shall be the threshold rounded down to float32. Where no float32 gives it (the sum's neighbours lie closer
-    than t's: below zero and near it), it is the nearest that one gives.
+    than t's: below zero and near it), it is one of the two next to it that some t gives, and that for which 0, whole
+    numbers and other short ones go where they shall.
 
-    >>> written, reached = solr(np.array([0.5, 100.0, 0.0]))
-    >>> written.tolist(), reached.tolist()
-    ([0.4999989867210388, 100.0, -9.999999974752427e-07], [0.5, 100.0, 0.0])
+    >>> written, reached = solr(np.array([0.5, 100.0, 0.0, -1e-35]))
+    >>> written.tolist(), reached.tolist()[:3], bool(0.0 <= reached[3])
+    ([0.4999989867210388, 100.0, -9.999999974752427e-07, -1.0000001111620804e-06], [0.5, 100.0, 0.0], False)
     """
-    wanted = round_down(thresholds)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        best = wanted - SOLR_SLACK
-        reached = best + SOLR_SLACK
+    wanted, place = np.unique(round_down(thresholds), return_inverse=True)
+    below, above = _solr_neighbours(wanted)
+    with np.errstate(over="ignore", under="ignore"):
+        low, high = below + SOLR_SLACK, above + SOLR_SLACK
+        takes_above = low != wanted
+        for number in np.flatnonzero(takes_above & (high != wanted)).tolist():
+            takes_above[number] = _takes_above(low[number], wanted[number], high[number])
+        written = np.where(takes_above, above, below)
+        return written[place], (written + SOLR_SLACK)[place]
+
+
+def _solr_neighbours(wanted: Floats) -> tuple[Floats, Floats]:
+    """The numbers whose sums with the slack are the largest up to each one wanted, and the smallest from it on."""
+    with np.errstate(over="ignore", under="ignore"):
+        tried = [wanted - SOLR_SLACK]
         for direction in (-np.inf, np.inf):
-            tried = np.nextafter(wanted - SOLR_SLACK, np.float32(direction))
-            for _ in range(2):
-                closer = np.abs((tried + SOLR_SLACK).astype(np.float64) - wanted) < np.abs(
-                    reached.astype(np.float64) - wanted
-                )
-                best = np.where(closer, tried, best)
-                reached = np.where(closer, tried + SOLR_SLACK, reached)
-                tried = np.nextafter(tried, np.float32(direction))
-    return best, reached
+            step = tried[0]
+            for _ in range(3):  # rounding of difference and sum cannot lead further astray
+                step = np.nextafter(step, np.float32(direction))
+                tried.append(step)
+        sums = np.stack(tried) + SOLR_SLACK
+    below = np.where(sums <= wanted, sums, np.float32(-np.inf)).argmax(axis=0)
+    above = np.where(sums >= wanted, sums, np.float32(np.inf)).argmin(axis=0)
+    columns = np.arange(len(wanted))
+    return np.stack(tried)[below, columns], np.stack(tried)[above, columns]
+
+
+def _takes_above(low: np.float32, wanted: np.float32, high: np.float32) -> bool:
+    """Whether to compare with `high`, which sends what lies above `wanted` left, and not with `low`, which sends what
+    lies up to `wanted` right. The smaller gap decides unless zero lies in it; of equal gaps the one with longer numbers
+    at the threshold, since data holds short ones."""
+    if wanted < 0 <= high:
+        return False
+    upper, lower = float(high) - float(wanted), float(wanted) - float(low)
+    if upper != lower:
+        return upper < lower
+    return len(str(wanted)) <= len(str(np.nextafter(wanted, high)))

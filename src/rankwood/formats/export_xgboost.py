@@ -11,6 +11,7 @@ import numpy as np
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
+from rankwood.formats.export_covers import leaf_covers, node_sums
 from rankwood.formats.export_parts import plain, refuse_names, single_leaves
 from rankwood.formats.export_thresholds import below_single
 from rankwood.formats.export_ubjson import to_ubjson
@@ -18,7 +19,8 @@ from rankwood.formats.export_xgboost_order import xgboost_order
 
 LIMITS = (
     "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; "
-    "XGBoost itself refuses infinite values); leaves are float32 and so is their sum."
+    "XGBoost itself refuses infinite values); leaves are float32 and so is their sum. Contributions (SHAP) go by the "
+    "documents at each leaf, or their weight, where the model knows them; else every leaf counts alike."
 )
 NO_PARENT = 2**31 - 1
 LAMBDARANK = {
@@ -48,7 +50,9 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
     refuse_names(names, "XGBoost", "[]<")
     values = single_leaves(model, "XGBoost")
     thresholds = below_single(model.threshold)
-    trees = [_tree(model, tree, thresholds, values) for tree in range(model.n_trees)]
+    covers = leaf_covers(model)
+    hessians = covers, node_sums(model, covers)
+    trees = [_tree(model, tree, thresholds, values, *hessians) for tree in range(model.n_trees)]
     whole = {
         "learner": {
             "attributes": {},
@@ -79,7 +83,9 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
     return json.dumps(whole, default=_as_list, ensure_ascii=False).encode()  # XGBoost does not read \u escapes
 
 
-def _tree(model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray) -> dict[str, Any]:
+def _tree(
+    model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray, leaf_cover: AnyArray, node_cover: AnyArray
+) -> dict[str, Any]:
     nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
     order = xgboost_order(model, tree)
     n_all = len(order.nodes) + len(order.leaves)
@@ -89,7 +95,8 @@ def _tree(model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray) ->
     for side, children in ((left, model.left[nodes]), (right, model.right[nodes])):
         side[order.nodes] = numbers[children]
         parents[side[order.nodes]] = order.nodes
-    weights, gains, conditions = (np.zeros(n_all, dtype=np.float32) for _ in range(3))
+    weights, gains, conditions, covers = (np.zeros(n_all, dtype=np.float32) for _ in range(4))
+    covers[order.leaves], covers[order.nodes] = leaf_cover[leaves], node_cover[nodes]
     if model.split_gain is not None:
         with np.errstate(over="ignore", under="ignore"):
             gains[order.nodes] = model.split_gain[nodes]
@@ -112,7 +119,7 @@ def _tree(model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray) ->
         "split_conditions": conditions,
         "split_indices": indices,
         "split_type": np.zeros(n_all, dtype=np.uint8),
-        "sum_hessian": np.zeros(n_all, dtype=np.float32),
+        "sum_hessian": covers,
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(model.n_features),

@@ -49,6 +49,7 @@ def parse_lightgbm_text(content: bytes) -> Ensemble:
     _refuse_linear(trees)
     forest.split_gain = _fact(trees, b"split_gain", forest.n_nodes, np.float64)
     forest.node_count = _fact(trees, b"internal_count", forest.n_nodes, np.int64)
+    forest.note_covers(_leaf_counts(trees, forest.n_nodes + 1))
     decision = _required(trees, b"decision_type", forest.n_nodes, np.int64)
     categories = _categories(trees, forest, decision & 1 != 0)
     decide(forest, (decision >> 2) & 3, decision & 2 != 0, categories)
@@ -123,6 +124,13 @@ def _fact(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyAr
     except ModelError:
         return None
     return values if np.isfinite(values).all() and (values >= 0).all() else None
+
+
+def _leaf_counts(trees: list[Lines], sizes: AnyArray) -> AnyArray | None:
+    """Documents at every leaf; not every version counts those of a tree of one leaf."""
+    name = b"leaf_count"
+    counted = [tree if size > 1 else {name: tree.get(name) or b"0"} for tree, size in zip(trees, sizes, strict=True)]
+    return _fact(counted, name, sizes, np.float64)
 
 
 def _required(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray:

@@ -32,6 +32,21 @@ class Forest:
     splits: dict[int, Pieces] = field(default_factory=dict)  # by number of the node in the forest: what is no threshold
     split_gain: AnyArray | None = None
     node_count: AnyArray | None = None
+    leaf_cover: AnyArray | None = None
+
+    def note_covers(self, covers: Any) -> None:
+        """Note what the tool says of how much data each leaf holds: a number, or None where it says nothing. It counts
+        if it is said of every leaf; one that is all of its tree can do without."""
+        if isinstance(covers, list):
+            covers = [np.nan if cover is None else cover for cover in covers]
+        try:
+            column = as_column(covers, np.float64, "covers")
+        except ModelError:
+            return
+        if len(column) == len(self.leaf_value):
+            alone = np.repeat(self.n_nodes == 0, self.n_nodes + 1)
+            column = np.where(alone & np.isnan(column), 0.0, column)
+            self.leaf_cover = column if (np.isfinite(column) & (column >= 0)).all() else None
 
     def ensemble(
         self,
@@ -58,11 +73,12 @@ class Forest:
             metadata={"source": {**source, **counts}},
             split_gain=forest.split_gain,
             node_count=forest.node_count,
+            leaf_cover=forest.leaf_cover,
         )
 
     def unfolded(self, feature_names: Sequence[str] | None = None) -> Forest:
         """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts of nodes
-        mean nothing after that."""
+        mean nothing after that, and the copies of a leaf share its data."""
         self.check_links()
         names = dict(enumerate(feature_names or ()))
         offsets = offsets_of(self.n_nodes)
@@ -70,17 +86,25 @@ class Forest:
         for node, pieces in self.splits.items():
             tree = int(np.searchsorted(offsets, node, side="right")) - 1
             by_tree.setdefault(tree, {})[node - int(offsets[tree])] = pieces
-        trees = []
+        trees, covers = [], []
         for tree in range(len(self.n_nodes)):
             nodes = slice(offsets[tree], offsets[tree + 1])
             leaves = slice(offsets[tree] + tree, offsets[tree + 1] + tree + 1)
             parts: list[Any] = [getattr(self, name)[nodes] for name in COLUMNS]
-            parts.append(self.leaf_value[leaves])
+            n_leaves = int(self.n_nodes[tree]) + 1
+            copied = np.arange(n_leaves)  # which leaf each one is a copy of
             if tree in by_tree:
-                columns = unfold(Columns(*(part.tolist() for part in parts)), by_tree[tree], names)
-                parts = [getattr(columns, name) for name in (*COLUMNS, "leaf_value")]
-            trees.append(parts)
-        return _concatenate(trees)
+                columns = unfold(Columns(*(part.tolist() for part in (*parts, copied))), by_tree[tree], names)
+                parts = [getattr(columns, name) for name in COLUMNS]
+                copied = np.array(columns.leaf_value, dtype=np.int64)
+            trees.append([*parts, self.leaf_value[leaves][copied]])
+            if self.leaf_cover is not None:
+                covers.append(
+                    (self.leaf_cover[leaves] / np.maximum(1, np.bincount(copied, minlength=n_leaves)))[copied]
+                )
+        forest = _concatenate(trees)
+        forest.leaf_cover = np.concatenate(covers) if covers else None
+        return forest
 
     def check_links(self) -> None:
         """Refuse trees that are none, such as those with cycles, before anything walks along them."""
@@ -265,6 +289,7 @@ def renumbered(forest: Forest, node_number: AnyArray, leaf_number: AnyArray) -> 
         leaf_value=forest.leaf_value[leaf_order],
         n_nodes=forest.n_nodes,
         splits={int(nodes[node]): pieces for node, pieces in forest.splits.items()},
+        leaf_cover=None if forest.leaf_cover is None else forest.leaf_cover[leaf_order],
     )
 
 

@@ -17,7 +17,7 @@ def is_quickrank(start: bytes) -> bool:
 
 
 def parse_quickrank(content: bytes) -> Ensemble:
-    reader = SplitReader(missing_left=lambda threshold: False)
+    reader = SplitReader()
     ranker: list[str] = []
 
     def end(name: str, text: str) -> None:

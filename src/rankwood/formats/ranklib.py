@@ -30,11 +30,12 @@ def parse_ranklib(content: bytes) -> Ensemble:
     ranker = "" if header is None else header[0].decode(errors="replace").strip("# \r").lower()
     if ranker and ranker not in RANKERS:
         raise ModelError(f"this is RankLib's {one_line(ranker)}: only {', '.join(RANKERS)} are trees")
-    reader = SplitReader(missing_left=lambda threshold: threshold >= 0.0)
+    reader = SplitReader()
     read_xml(b"<bags>" + HEADER_LINE.sub(b"", content).strip() + b"</bags>", reader.start, reader.end)
     if not reader.ensembles:
         raise ModelError("the file is damaged: there is no ensemble in it")
     forest = reader.builder.forest(at_most_of_float32)
+    forest.missing_left = forest.threshold >= 0.0  # as RankLib holds it: -1e-50 is 0 there
     return forest.ensemble(
         source={"format": "ranklib", "ranker": ranker, "n_features": "at least"},
         n_features=reader.builder.n_features(),

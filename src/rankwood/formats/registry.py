@@ -12,7 +12,7 @@ from rankwood.errors import ModelError, RankwoodError
 from rankwood.formats.catboost_json import is_catboost_json, is_cbm
 from rankwood.formats.jforests import is_jforests
 from rankwood.formats.json_text import parse_json
-from rankwood.formats.lightgbm_json import is_lightgbm_json
+from rankwood.formats.lightgbm_json import is_lightgbm_json, is_vespa
 from rankwood.formats.lightgbm_text import is_lightgbm_text
 from rankwood.formats.node_tables import one_line
 from rankwood.formats.onnx_trees import is_onnx
@@ -30,6 +30,7 @@ FORMATS = {
     "rankwood": "rankwood's own model file",
     "lightgbm": "LightGBM model text",
     "lightgbm-json": "LightGBM JSON dump",
+    "vespa": "LightGBM JSON dump with thresholds for Vespa",
     "xgboost": "XGBoost model, JSON or UBJSON",
     "xgboost-dump": "XGBoost JSON dump",
     "catboost": "CatBoost model, JSON or .cbm",
@@ -54,6 +55,7 @@ PARSERS = {
 JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     "xgboost": (is_xgboost_json, "xgboost_json", "from_xgboost_json"),
     "lightgbm-json": (is_lightgbm_json, "lightgbm_json", "from_lightgbm_json"),
+    "vespa": (is_vespa, "lightgbm_json", "from_vespa"),
     "catboost": (is_catboost_json, "catboost_json", "from_catboost_json"),
     "xgboost-dump": (is_xgboost_dump, "xgboost_dump", "from_xgboost_dump"),
 }

@@ -97,7 +97,7 @@ def _forest(trees: Sequence[Any], votes: bool) -> Forest:
     n_nodes = np.array([tree.node_count for tree in trees], dtype=np.int64)
     has_missing = all(hasattr(tree, "missing_go_to_left") for tree in trees)
     missing_left = join("missing_go_to_left") if has_missing else np.zeros(len(left), dtype=bool)
-    forest, nodes, _ = mixed_forest(
+    forest, nodes, leaves = mixed_forest(
         left=left,
         right=join("children_right").astype(np.int64),
         is_leaf=left < 0,
@@ -111,6 +111,7 @@ def _forest(trees: Sequence[Any], votes: bool) -> Forest:
     )
     forest.threshold = at_most_float32(forest.threshold)
     forest.node_count = join("n_node_samples")[nodes].astype(np.int64)
+    forest.note_covers(join("weighted_n_node_samples")[leaves])
     return forest
 
 
@@ -131,7 +132,7 @@ def _from_histogram(model: Any, kind: str) -> Ensemble:
         whole = empty.astype(np.int64)
         forest = Forest(whole, empty, whole, whole, empty.astype(bool), empty, whole)
         return _ensemble(model, kind, forest, empty, base)
-    forest, nodes, _ = mixed_forest(
+    forest, nodes, leaves = mixed_forest(
         left=table["left"].astype(np.int64),
         right=table["right"].astype(np.int64),
         is_leaf=table["is_leaf"].astype(bool),
@@ -145,6 +146,7 @@ def _from_histogram(model: Any, kind: str) -> Ensemble:
     )
     forest.split_gain = _finite(table["gain"][nodes])
     forest.node_count = table["count"][nodes].astype(np.int64)
+    forest.note_covers(table["count"][leaves])
     return _ensemble(model, kind, forest, np.ones(len(tables)), base)
 
 

@@ -46,6 +46,7 @@ def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) ->
     reader.builder.columns["feature"] = [place[order[number]] for number in used]
     forest = reader.builder.forest(less_than_float32)
     never_left(forest)
+    forest.note_covers(reader.covers)
     with np.errstate(over="ignore"):
         forest.leaf_value = forest.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
     source: dict[str, Any] = {"format": "xgboost-dump"}
@@ -79,12 +80,14 @@ class _Reader:
     def __init__(self) -> None:
         self.builder = ForestBuilder()
         self.names: dict[str, int] = {}
+        self.covers: list[Any] = []  # of leaves, if the dump was made with statistics
         self.where = ""
 
     def read(self, node: Any) -> Any:
         if not isinstance(node, dict):
             raise ModelError(f"{self.where}: a node is {one_line(node)}")
         if "leaf" in node:
+            self.covers.append(node.get("cover"))
             return _float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
         name = str(entry(node, "split", kind=(str, int), where=self.where))
         if isinstance(node.get("split_condition"), list):

@@ -27,7 +27,6 @@ COLUMNS = {
     "split_conditions": np.float32,
     "default_left": np.bool_,
 }
-FACTS = {"loss_changes": np.float64, "sum_hessian": np.float64}
 # What base_score is before it becomes a margin.
 LOGIT = ("binary:logistic", "reg:logistic")
 LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
@@ -144,6 +143,7 @@ def _version(value: dict[str, Any]) -> list[int]:
 
 def _forest(trees: list[Any]) -> Forest:
     tables: dict[str, list[AnyArray]] = {name: [] for name in COLUMNS}
+    covers: list[Any] = []
     sizes = np.zeros(len(trees), dtype=np.int64)
     categories: list[tuple[int, dict[int, AnyArray]]] = []
     for number_, tree in enumerate(trees):
@@ -156,22 +156,37 @@ def _forest(trees: list[Any]) -> Forest:
             values = entry(tree, name, kind=(list, np.ndarray), where=where)
             tables[name].append(as_column(values, dtype, f"{name} of {where}"))
         sizes[number_] = len(tables["left_children"][-1])
+        covers.append(tree.get("sum_hessian"))
         if any(len(tables[name][-1]) != sizes[number_] for name in COLUMNS):
             raise ModelError(f"{where}: its arrays have different lengths")
         if len(as_column(tree.get("categories_nodes", []), np.int64, f"categories_nodes of {where}")):
             categories.append((number_, _categories(tree, where)))
     table = {name: np.concatenate([np.zeros(0, COLUMNS[name]), *parts]) for name, parts in tables.items()}
-    return _converted(table, sizes, categories)
+    forest, leaves = _converted(table, sizes, categories)
+    forest.note_covers(_leaf_covers(covers, sizes, leaves))
+    return forest
+
+
+def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArray | None:
+    """Sum of the hessians at every leaf, if the file has them: XGBoost's weight of documents."""
+    try:
+        columns = [as_column(column, np.float32, "sum_hessian") for column in covers]
+    except ModelError:
+        return None
+    if any(len(column) != size for column, size in zip(columns, sizes.tolist(), strict=True)):
+        return None
+    return np.concatenate([np.zeros(0, np.float32), *columns])[leaves]
 
 
 def _converted(
     table: dict[str, AnyArray], sizes: AnyArray, categories: list[tuple[int, dict[int, AnyArray]]]
-) -> Forest:
+) -> tuple[Forest, AnyArray]:
+    """The forest, and which entries of the table are its leaves."""
     left, is_leaf = table["left_children"], table["left_children"] == -1
     conditions = table["split_conditions"]
     if np.isnan(conditions[~is_leaf]).any():
         raise ModelError("a threshold is NaN")
-    forest, nodes, _ = mixed_forest(
+    forest, nodes, leaves = mixed_forest(
         left=left,
         right=table["right_children"],
         is_leaf=is_leaf,
@@ -192,7 +207,7 @@ def _converted(
             if place in entries:
                 forest.threshold[position] = 0.0
                 forest.splits[position] = _category_pieces(entries[place], bool(missing_left[place]))
-    return forest
+    return forest, leaves
 
 
 def _categories(tree: dict[str, Any], where: str) -> dict[int, AnyArray]:

@@ -63,13 +63,12 @@ class _Split:
 
 
 class SplitReader:
-    """Collects the trees; `missing_left(threshold)` tells where missing values go."""
+    """Collects the trees; missing values go right."""
 
-    def __init__(self, missing_left: Callable[[float], bool]) -> None:
+    def __init__(self) -> None:
         self.builder = ForestBuilder()
         self.weights: list[float] = []
         self.ensembles: list[int] = []  # number of trees in each
-        self.missing_left = missing_left
         self._open: list[_Split] = []
         self._root: _Split | None = None
         self._in_tree = False
@@ -129,8 +128,7 @@ class SplitReader:
             return split.output
         if split.feature is None or split.threshold is None or split.left is None or split.right is None:
             raise ModelError(f"{self.where}: a split lacks its feature, threshold, left or right split")
-        missing_left = self.missing_left(split.threshold)
-        return int(split.feature) - 1, split.threshold, split.left, split.right, missing_left
+        return int(split.feature) - 1, split.threshold, split.left, split.right, False
 
 
 def as_number(text: str, what: str) -> float:

@@ -78,6 +78,7 @@ def finish(
         missing_left=np.array([s[2] for s in splits], dtype=np.bool_),
         split_gain=np.array([growing.gain[node] for node in inner], dtype=np.float64),
         node_count=np.array([s[3] for s in splits], dtype=np.int64),
+        leaf_cover=np.array([grower.node(node)[3] for node in leaves], dtype=np.float64),
     )
     return GrownTree(tree, np.array([s[1] for s in splits], dtype=np.int32))
 
