@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -227,13 +227,18 @@ def _unknown(start: bytes) -> str:
     return f"{what}; it reads: {', '.join(name for name in FORMATS if name not in OBJECTS_ONLY)}"
 
 
+def package_of(model: Any, known: Container[str]) -> str | None:
+    """The package, among those known, that the class of an object is of, or the nearest class that it derives from."""
+    # An estimator of LightGBM or XGBoost is one of scikit-learn as well, but first of its own package.
+    packages = (base.__module__.split(".")[0] for base in type(model).__mro__)
+    return next((name for name in packages if name in known), None)
+
+
 def _from_object(model: Any) -> Ensemble:
     ensemble = getattr(model, "ensemble_", None)
     if isinstance(ensemble, Ensemble):  # one of rankwood's own learners
         return ensemble
-    packages = [base.__module__.split(".")[0] for base in type(model).__mro__]
-    # An estimator of LightGBM or XGBoost is one of scikit-learn as well, but first of its own package.
-    package = next((name for name in packages if name in OBJECTS), None)
+    package = package_of(model, OBJECTS)
     if package is None:
         known = ", ".join(OBJECTS)
         raise ModelError(
