@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.json_text import NUMBER, entry, whole
 from rankwood.formats.lightgbm_decisions import MAX_CATEGORY, decide, real_names
-from rankwood.formats.node_tables import ForestBuilder, as_column, one_line, renumbered
+from rankwood.formats.node_tables import ForestBuilder, as_column, renumbered
 
 MISSING_TYPES = {"None": 0, "Zero": 1, "NaN": 2}
 
@@ -19,7 +20,7 @@ def is_lightgbm_json(value: Any) -> bool:
     return isinstance(value, dict) and "tree_info" in value
 
 
-def from_lightgbm_json(dump: Any) -> Ensemble:
+def from_lightgbm_json(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
     """From the dictionary that `dump_model` returns, or that its JSON holds. Scores are raw."""
     names = entry(dump, "feature_names", kind=list)
     if not all(isinstance(name, str) for name in names):
@@ -44,6 +45,7 @@ def from_lightgbm_json(dump: Any) -> Ensemble:
         n_features=n_features,
         tree_weights=np.full(len(trees), 1.0 / len(trees)) if average else None,
         feature_names=real_names(names),
+        budget=budget,
     )
 
 

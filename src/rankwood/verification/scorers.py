@@ -11,8 +11,7 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import MissingPackageError, ModelError
-from rankwood.formats.node_tables import one_line
+from rankwood.errors import MissingPackageError, ModelError, one_line
 from rankwood.formats.registry import load_model, package_of
 
 
