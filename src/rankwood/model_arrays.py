@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rankwood.dtypes import LEAF_VALUE, NODE, OFFSET, THRESHOLD, AnyArray, IndexArray, OffsetArray
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
 
 MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
 
@@ -77,9 +78,9 @@ def join(parts: list[AnyArray | None], dtype: Any) -> AnyArray | None:
 def as_feature_count(n_features: Any) -> int:
     """A number of features that a model can have."""
     if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, (int, np.integer)):
-        raise ModelError(f"n_features must be a whole number, got {n_features!r}")
+        raise ModelError(f"n_features must be a whole number, got {one_line(repr(n_features))}")
     if not 0 <= n_features <= MAX_FEATURES:
-        raise ModelError(f"n_features must lie between 0 and {MAX_FEATURES}, got {n_features}")
+        raise ModelError(f"n_features must lie between 0 and {MAX_FEATURES}, got {one_line(n_features)}")
     return int(n_features)
 
 
@@ -90,7 +91,7 @@ def as_float(value: Any, name: str) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"{name} must be a finite number, got {value!r}") from None
+        raise ModelError(f"{name} must be a finite number, got {one_line(repr(value))}") from None
 
 
 def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
@@ -100,8 +101,8 @@ def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
     if len(names) != n_features:
         raise ModelError(f"feature_names must have one name per feature ({n_features}), got {len(names)}")
     if len(set(names)) != len(names):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise ModelError(f"two features have the name {twice!r}")
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise ModelError(f"two features have the name {one_line(twice)!r}")
     return tuple(str(name) for name in names)
 
 

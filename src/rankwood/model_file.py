@@ -19,7 +19,7 @@ import numpy as np
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import MissingPackageError, ModelError
+from rankwood.errors import MissingPackageError, ModelError, RankwoodError, one_line
 
 FORMAT_VERSION = 1
 ARRAYS = {
@@ -81,11 +81,31 @@ def with_path(path: PathLike, read: Callable[[], T]) -> T:
     try:
         return read()
     except ModelError as error:
-        raise ModelError(f"{os.fspath(path)}: {error}") from None
+        raise ModelError(f"{os.fspath(path)}: {error}") from error.__cause__
     except MissingPackageError:
         raise
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)}: the file cannot be read: {_reason(error)}") from None
+
+
+def guarded(format: str, read: Callable[[], T]) -> T:
+    """What `read` returns. What it raises without meaning to becomes a ModelError, with the exception as its cause:
+    whatever a file holds, that is what comes of it."""
+    try:
+        return read()
+    except ModelError as error:
+        if error.__cause__ is None:
+            raise
+        raise ModelError(f"the {format} model is damaged: {error}") from error.__cause__  # a place is known
+    except (RankwoodError, OSError, Warning):
+        raise
+    except MemoryError as error:
+        raise ModelError(f"the {format} model takes more memory than there is") from error
+    except RecursionError as error:
+        raise ModelError(f"the {format} model is nested too deeply to be read") from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise ModelError(f"the {format} model is damaged in a way that its reader does not know: {what}") from error
 
 
 def open_model(path: PathLike) -> BinaryIO:
@@ -97,7 +117,7 @@ def open_model(path: PathLike) -> BinaryIO:
 
 def _read_rankwood(path: PathLike) -> Ensemble:
     with open_model(path) as file:
-        return parse_rankwood(file)
+        return guarded("rankwood", lambda: parse_rankwood(file))
 
 
 def parse_rankwood(file: BinaryIO) -> Ensemble:
@@ -129,12 +149,12 @@ def _parse_facts(header: bytes) -> dict[str, Any]:
     facts = _parse_json(text, "the description of the model")
     version: Any = facts.get("format_version")
     if not _is_int(version) or version < 1:
-        raise ModelError(f"the file is damaged: its format version is {_short(version)}")
+        raise ModelError(f"the file is damaged: its format version is {one_line(version)}")
     if version > FORMAT_VERSION:
-        found = f"the file has format version {_short(version)}"
+        found = f"the file has format version {one_line(version)}"
         raise ModelError(f"{found}, this rankwood reads up to {FORMAT_VERSION}: upgrade rankwood")
     if set(facts) - {CHECKSUM} != set(FACTS):
-        odd = ", ".join(sorted(map(_short, (set(facts) - {CHECKSUM}) ^ set(FACTS))))
+        odd = ", ".join(sorted(map(one_line, (set(facts) - {CHECKSUM}) ^ set(FACTS))))
         raise ModelError(f"the file is damaged: missing or unknown in the description of the model: {odd}")
     names = facts["feature_names"]
     for fine, name in (
@@ -144,7 +164,7 @@ def _parse_facts(header: bytes) -> dict[str, Any]:
         (isinstance(facts["metadata"], dict), "metadata"),
     ):
         if not fine:
-            raise ModelError(f"the file is damaged: {name} is {_short(facts[name])}")
+            raise ModelError(f"the file is damaged: {name} is {one_line(facts[name])}")
     return {CHECKSUM: facts.get(CHECKSUM), **{name: facts[name] for name in FACTS if name != "format_version"}}
 
 
@@ -162,7 +182,7 @@ def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"the file is damaged: {what} is not readable JSON: {_short(error)}") from None
+        raise ModelError(f"the file is damaged: {what} is not readable JSON: {one_line(error)}") from None
     if not isinstance(value, dict):
         raise ModelError(f"the file is damaged: {what} is not a JSON object")
     return value
@@ -174,11 +194,11 @@ def _parse_arrays(content: bytes) -> dict[str, Any]:
     try:
         tensors = dict(deserialize(content))  # type: ignore[no-untyped-call]
     except SafetensorError as error:
-        raise ModelError(f"the file is damaged or cut off: {_short(error)}") from None
+        raise ModelError(f"the file is damaged or cut off: {one_line(error)}") from None
     missing = sorted(set(ARRAYS) - set(tensors))
     unknown = sorted(set(tensors) - set(ARRAYS) - set(OPTIONAL_ARRAYS))
     if missing or unknown:
-        problem = f"has no array {missing[0]}" if missing else f"has an unknown array {_short(unknown[0])}"
+        problem = f"has no array {missing[0]}" if missing else f"has an unknown array {one_line(unknown[0])}"
         raise ModelError(f"the file is damaged: it {problem}")
     return {name: _parse_array(name, tensor) for name, tensor in tensors.items()}
 
@@ -186,7 +206,7 @@ def _parse_arrays(content: bytes) -> dict[str, Any]:
 def _parse_array(name: str, tensor: dict[str, Any]) -> AnyArray:
     expected = (ARRAYS | OPTIONAL_ARRAYS)[name]
     if tensor["dtype"] != expected or len(tensor["shape"]) != 1:
-        found = f"{_short(tensor['dtype'])} of shape {_short(tensor['shape'])}"
+        found = f"{one_line(tensor['dtype'])} of shape {one_line(tensor['shape'])}"
         raise ModelError(f"the file is damaged: array {name} is {found}, not a list of {expected}")
     array = np.frombuffer(tensor["data"], dtype=NUMPY_TYPE[expected])
     if expected == "BOOL":
@@ -202,13 +222,6 @@ def _is_int(value: Any) -> bool:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _short(value: Any) -> str:
-    """Text of a value from a file that may hold anything: on one line, not too long."""
-    text = value if isinstance(value, str) else repr(value) if not isinstance(value, Exception) else str(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _reason(error: Exception) -> str:

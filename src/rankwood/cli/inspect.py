@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,8 @@ import typer
 from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import print_json, print_table
 from rankwood.cli.loading import growth, load_data, load_models
-from rankwood.topology import Topology
+from rankwood.ensemble import Ensemble
+from rankwood.topology import SUMMARY, Topology
 from rankwood.visits import Usage
 
 TOP_FEATURES = 10
@@ -42,7 +43,7 @@ def inspect(
     models = load_models([model])
     ((name, ensemble),) = models.items()
     topology = ensemble.topology()
-    facts = topology.as_dict() | {"file_bytes": model.stat().st_size}
+    size = {"file_bytes": model.stat().st_size}
     usage = None
     if data:
         dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)
@@ -50,9 +51,10 @@ def inspect(
         usage = find_usage(ensemble, aligned_features(ensemble, dataset), n_threads=threads)
     if as_json:
         seen = {} if usage is None else {"data": usage.as_dict()}
-        print_json({"model": name, **facts, "metadata": ensemble.metadata, **seen})
+        print_json({"model": name, **topology.as_dict(), **size, "metadata": ensemble.metadata, **seen})
         return
-    rows = [[_words(key), _show(value)] for key, value in facts.items() if isinstance(value, (int, float))]
+    shown = {key: getattr(topology, key) for key in SUMMARY} | size
+    rows = [[_words(key), _show(value)] for key, value in shown.items()]
     for key, value in ensemble.metadata.items():
         if key == "learning_curves":  # for `rankwood report`
             continue
@@ -60,7 +62,8 @@ def inspect(
         rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows, caption=growth(ensemble))
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
-    names = ensemble.feature_names or tuple(f"feature {f + 1}" for f in range(ensemble.n_features))
+    # Of features that splits use: there may be millions of others.
+    names = {f: _name(ensemble, f) for f in np.unique(ensemble.feature).tolist()}
     print_table(
         "Features most often split on (numbered as in data files, from 1)",
         ["feature", "splits", "share", "distinct thresholds"],
@@ -78,7 +81,11 @@ def inspect(
         _print_usage(usage, topology, names)
 
 
-def _print_usage(usage: Usage, topology: Topology, names: Sequence[str]) -> None:
+def _name(ensemble: Ensemble, feature: int) -> str:
+    return f"feature {feature + 1}" if ensemble.feature_names is None else ensemble.feature_names[feature]
+
+
+def _print_usage(usage: Usage, topology: Topology, names: Mapping[int, str]) -> None:
     touched, spread = float(usage.features_touched.mean()), usage.features_touched_std / max(1, topology.n_features)
     depths = f"{usage.splits_per_tree:.2f} per tree", f"{usage.splits_per_doc:,.1f} in all trees"
     longest = f"{topology.mean_depth:.2f} per tree", f"{topology.path_length:,} in all trees"

@@ -17,9 +17,10 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import MissingPackageError, ModelError
+from rankwood.errors import MissingPackageError, ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.json_text import NUMBER, entry, parse_json
-from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, one_line
+from rankwood.formats.node_tables import Forest, ForestBuilder, as_column
 from rankwood.formats.thresholds import at_most_of_float32
 
 TO_JSON = """import sys
@@ -47,10 +48,11 @@ def from_catboost_model(model: Any) -> Ensemble:
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
-        return from_catboost_json(parse_json(path.read_bytes()))
+        content = path.read_bytes()
+        return from_catboost_json(parse_json(content), Budget(len(content)))
 
 
-def parse_cbm(content: bytes) -> Ensemble:
+def parse_cbm(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     """From the bytes of a `.cbm` file. CatBoost reads it in a process of its own, because a damaged file can end it."""
     if find_spec("catboost") is None:
         raise MissingPackageError("catboost", "reading a .cbm model", "formats")
@@ -65,10 +67,10 @@ def parse_cbm(content: bytes) -> Ensemble:
         if done.returncode or not target.exists():
             reason = done.stderr.strip().splitlines()[-1:] or ["it crashed"]
             raise ModelError(f"CatBoost cannot read the file: {one_line(reason[0])}")
-        return from_catboost_json(parse_json(target.read_bytes()))
+        return from_catboost_json(parse_json(target.read_bytes()), budget)
 
 
-def from_catboost_json(value: Any) -> Ensemble:
+def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
     """From the value that the JSON holds."""
     features = _Features(value)
     scale, bias = _scale_and_bias(value)
@@ -83,6 +85,7 @@ def from_catboost_json(value: Any) -> Ensemble:
         tree_weights=np.full(len(forest.n_nodes), scale),
         base=bias,
         feature_names=features.names,
+        budget=budget,
     )
 
 
@@ -104,8 +107,9 @@ class _Features:
         self.n_features = 1 + max(names, default=-1)
         if min(names, default=0) < 0 or self.n_features > 2**24:
             raise ModelError("the file is damaged: a feature has an impossible number")
-        known = [names.get(column, "") for column in range(self.n_features)]
-        self.names = known if all(known) else None
+        # A number alone makes no list: it may be large and mean nothing.
+        known = [names[column] for column in sorted(names)] if len(names) == self.n_features else []
+        self.names = known if known and all(known) else None
 
     def _add(self, feature: dict[str, Any], column: int) -> None:
         number = entry(feature, "feature_index", kind=int, where="a feature")

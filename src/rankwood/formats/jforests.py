@@ -13,6 +13,7 @@ import numpy as np
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.lightgbm_text import numbers
 from rankwood.formats.node_tables import Forest
 from rankwood.formats.xml_trees import as_number, read_xml
@@ -52,7 +53,7 @@ class _Reader:
             self.trees[-1][name] = text
 
 
-def parse_jforests(content: bytes) -> Ensemble:
+def parse_jforests(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     reader = _Reader()
     read_xml(content.strip(), reader.start, reader.end)
     columns: dict[str, list[AnyArray]] = {name: [] for name, _ in ELEMENTS.values()}
@@ -71,6 +72,7 @@ def parse_jforests(content: bytes) -> Ensemble:
         source={"format": "jforests", "n_features": "at least"},
         n_features=int(forest.feature.max(initial=-1)) + 1,
         tree_weights=reader.weights,
+        budget=budget,
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rankwood.errors import ModelError
-from rankwood.formats.node_tables import one_line
+from rankwood.errors import ModelError, one_line
 
 
 def parse_json(content: bytes) -> Any:
@@ -17,7 +16,7 @@ def parse_json(content: bytes) -> Any:
         raise ModelError(
             "the JSON is nested too deeply to be read: the trees are too deep, or the file is no model"
         ) from None
-    except (ValueError, MemoryError) as error:
+    except ValueError as error:
         raise ModelError(f"the file is damaged or cut off: {one_line(error)}") from None
 
 

@@ -39,9 +39,12 @@ def decide(
     for node in np.flatnonzero((side != zero_left) & ~near_zero).tolist():
         if node not in categories:
             forest.splits[node] = _zero_window(float(threshold[node]), bool(side[node]))
+    known: dict[int, Pieces] = {}
     for node, members in categories.items():
         forest.threshold[node] = 0.0  # is the number of the set
-        forest.splits[node] = category_pieces(members)
+        if id(members) not in known:  # nodes may share a set
+            known[id(members)] = category_pieces(members)
+        forest.splits[node] = known[id(members)]
 
 
 def _zero_window(threshold: float, zero_left: bool) -> Pieces:

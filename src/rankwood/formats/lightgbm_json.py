@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.json_text import NUMBER, entry, whole
 from rankwood.formats.lightgbm_decisions import MAX_CATEGORY, decide, real_names
-from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, never_left, one_line, renumbered
+from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, never_left, renumbered
 from rankwood.formats.thresholds import less_than
 
 LARGEST = 1e300  # what a dump has where the model has infinity
@@ -31,19 +32,19 @@ def _has_mark(value: dict[str, Any]) -> bool:
     return VESPA_MARK.items() <= value.items()
 
 
-def from_lightgbm_json(dump: Any) -> Ensemble:
+def from_lightgbm_json(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
     """From the dictionary that `dump_model` returns, or that its JSON holds. Scores are raw."""
     if is_vespa(dump):
         raise ModelError("the file is for Vespa: its thresholds are not LightGBM's")
-    return _from_dump(dump, "lightgbm-json", _Reader())
+    return _from_dump(dump, "lightgbm-json", _Reader(), budget)
 
 
-def from_vespa(dump: Any) -> Ensemble:
+def from_vespa(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
     """From such a dictionary, with or without the mark, as Vespa reads it."""
-    return _from_dump(dump, "vespa", _VespaReader())
+    return _from_dump(dump, "vespa", _VespaReader(), budget)
 
 
-def _from_dump(dump: Any, format: str, reader: _Reader) -> Ensemble:
+def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensemble:
     names = entry(dump, "feature_names", kind=list)
     if not all(isinstance(name, str) for name in names):
         raise ModelError("feature_names must be texts")
@@ -65,6 +66,7 @@ def _from_dump(dump: Any, format: str, reader: _Reader) -> Ensemble:
         n_features=n_features,
         tree_weights=np.full(len(trees), 1.0 / len(trees)) if average else None,
         feature_names=real_names(names),
+        budget=budget,
     )
 
 

@@ -8,12 +8,14 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.lightgbm_decisions import decide, members_of_bitset, real_names
-from rankwood.formats.node_tables import Forest, one_line
+from rankwood.formats.node_tables import Forest
 from rankwood.model_arrays import offsets_of
 
 VERSIONS = ("v2", "v3", "v4")
+MAX_COUNT = 2**53  # of anything
 ENDS = (b"\nend of trees", b"\nfeature importances:", b"\nfeature_importances:")
 
 Lines = dict[bytes, bytes]
@@ -29,10 +31,11 @@ def from_booster(model: Any) -> Ensemble:
     booster = getattr(model, "booster_", model)
     if not hasattr(booster, "model_to_string"):
         raise ModelError(f"the {type(model).__name__} is not fitted")
-    return parse_lightgbm_text(booster.model_to_string().encode())
+    text = booster.model_to_string().encode()
+    return parse_lightgbm_text(text, Budget(len(text)))
 
 
-def parse_lightgbm_text(content: bytes) -> Ensemble:
+def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     """Scores are raw: no sigmoid, no exponential."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n")
@@ -59,6 +62,7 @@ def parse_lightgbm_text(content: bytes) -> Ensemble:
         n_features=n_features,
         tree_weights=np.full(len(trees), 1.0 / len(trees)) if is_average and trees else None,
         feature_names=real_names(names),
+        budget=budget,
     )
 
 
@@ -74,13 +78,18 @@ def _text(value: bytes) -> str:
         raise ModelError(f"{one_line(value)} is not UTF-8 text") from None
 
 
-def _count(header: Lines, name: bytes, default: bytes | None = None) -> int:
+def _count(header: Lines, name: bytes, default: bytes | None = None, where: str = "") -> int:
     value = header.get(name, default)
+    what = f"{where}LightGBM's {name.decode()} is"
+    if value is None:
+        raise ModelError(f"{what} missing, not a whole number")
     try:
-        return int(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        shown = "missing" if value is None else one_line(value)
-        raise ModelError(f"LightGBM's {name.decode()} is {shown}, not a whole number") from None
+        count = int(value)
+    except ValueError:
+        raise ModelError(f"{what} {one_line(value)}, not a whole number") from None
+    if abs(count) > MAX_COUNT:
+        raise ModelError(f"{what} {one_line(value.decode())}, more than it can be")
+    return count
 
 
 def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
@@ -103,7 +112,8 @@ def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
 
 
 def _forest(trees: list[Lines]) -> Forest:
-    n_nodes = np.array([_count(tree, b"num_leaves") - 1 for tree in trees], dtype=np.int64)
+    counts = [_count(tree, b"num_leaves", where=f"tree {number}: ") for number, tree in enumerate(trees)]
+    n_nodes = np.array(counts, dtype=np.int64) - 1
     if (n_nodes < 0).any():
         raise ModelError(f"tree {int(np.flatnonzero(n_nodes < 0)[0])} has no leaves")
     return Forest(
@@ -179,12 +189,15 @@ def _categories(trees: list[Lines], forest: Forest, is_category: AnyArray) -> di
         words = numbers(tree.get(b"cat_threshold", b""), np.int64, "cat_threshold")
         if (words < 0).any() or (words > 0xFFFFFFFF).any():
             raise ModelError(f"tree {number}: cat_threshold holds a number of more than 32 bits")
+        if len(bounds) and (bounds[0] < 0 or bounds[-1] > len(words) or (np.diff(bounds) < 0).any()):
+            raise ModelError(f"tree {number}: cat_boundaries are not in order, or lead outside of cat_threshold")
+        known: dict[int, AnyArray] = {}  # by number of the set: nodes may share one
         for node in nodes.tolist():
             place = forest.threshold[node]
             if not (place == int(place) if np.isfinite(place) else False) or not 0 <= place < len(bounds) - 1:
                 raise ModelError(f"tree {number}: a split on categories has no set of them")
-            first, last = bounds[int(place)], bounds[int(place) + 1]
-            if not 0 <= first <= last <= len(words):
-                raise ModelError(f"tree {number}: cat_boundaries lead outside of cat_threshold")
-            sets[node] = members_of_bitset(words[first:last].astype(np.uint32))
+            which = int(place)
+            if which not in known:
+                known[which] = members_of_bitset(words[bounds[which] : bounds[which + 1]].astype(np.uint32))
+            sets[node] = known[which]
     return sets

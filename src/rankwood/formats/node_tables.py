@@ -10,7 +10,8 @@ import numpy as np
 
 from rankwood.dtypes import NODE, AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, RankwoodError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.unfold import Columns, Pieces, unfold
 from rankwood.model_arrays import offsets_of
 
@@ -56,10 +57,13 @@ class Forest:
         tree_weights: Any = None,
         base: float = 0.0,
         feature_names: Sequence[str] | None = None,
+        budget: Budget = UNLIMITED,
     ) -> Ensemble:
         """The model; `source` is noted in its metadata, with the nodes and leaves it has there if they are not as many
         here."""
-        forest = self.unfolded(feature_names) if self.splits else self
+        budget.check_features(n_features)
+        budget.check_trees(len(self.n_nodes), len(self.feature))
+        forest = self.unfolded(feature_names, budget) if self.splits else self
         counts = {"n_nodes": len(self.feature), "n_leaves": len(self.leaf_value)} if self.splits else {}
         names = None if feature_names is None else [str(name) for name in feature_names]
         return Ensemble(
@@ -76,10 +80,10 @@ class Forest:
             leaf_cover=forest.leaf_cover,
         )
 
-    def unfolded(self, feature_names: Sequence[str] | None = None) -> Forest:
+    def unfolded(self, feature_names: Sequence[str] | None = None, budget: Budget = UNLIMITED) -> Forest:
         """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts of nodes
         mean nothing after that, and the copies of a leaf share its data."""
-        self.check_links()
+        self.check_trees()
         names = dict(enumerate(feature_names or ()))
         offsets = offsets_of(self.n_nodes)
         by_tree: dict[int, dict[int, Pieces]] = {}
@@ -94,8 +98,8 @@ class Forest:
             n_leaves = int(self.n_nodes[tree]) + 1
             copied = np.arange(n_leaves)  # which leaf each one is a copy of
             if tree in by_tree:
-                columns = unfold(Columns(*(part.tolist() for part in (*parts, copied))), by_tree[tree], names)
-                parts = [getattr(columns, name) for name in COLUMNS]
+                columns = unfold(Columns(*(part.tolist() for part in (*parts, copied))), by_tree[tree], names, budget)
+                parts = [np.asarray(getattr(columns, name), DTYPES[name]) for name in COLUMNS]
                 copied = np.array(columns.leaf_value, dtype=np.int64)
             trees.append([*parts, self.leaf_value[leaves][copied]])
             if self.leaf_cover is not None:
@@ -106,11 +110,12 @@ class Forest:
         forest.leaf_cover = np.concatenate(covers) if covers else None
         return forest
 
-    def check_links(self) -> None:
-        """Refuse trees that are none, such as those with cycles, before anything walks along them."""
+    def check_trees(self) -> None:
+        """Refuse trees that are none, such as those with cycles, and thresholds that are none, before anything walks
+        along them."""
         Ensemble(
             feature=np.zeros(len(self.feature), dtype=NODE),
-            threshold=np.zeros(len(self.feature)),
+            threshold=self.threshold,
             left=self.left,
             right=self.right,
             missing_left=self.missing_left,
@@ -125,7 +130,7 @@ def _concatenate(trees: list[list[Any]]) -> Forest:
     arrays: dict[str, Any] = {}
     for position, name in enumerate((*COLUMNS, "leaf_value")):
         dtype = DTYPES.get(name, np.float64)
-        arrays[name] = np.concatenate([np.zeros(0, dtype), *(np.asarray(tree[position], dtype) for tree in trees)])
+        arrays[name] = np.concatenate([np.zeros(0, dtype), *(tree[position] for tree in trees)]).astype(dtype)
     return Forest(**arrays, n_nodes=np.array([len(tree[0]) for tree in trees], dtype=np.int64))
 
 
@@ -145,7 +150,7 @@ class ForestBuilder:
         pending: list[tuple[Any, int, list[Any]]] = [(root, -1, left)]
         while pending:
             item, parent, place = pending.pop()
-            node = read(item)
+            node = self._read(item, read)
             is_leaf = not isinstance(node, tuple)
             if parent >= 0:
                 place[parent] = ~(len(leaf_value) - first_leaf) if is_leaf else len(feature) - start
@@ -164,6 +169,15 @@ class ForestBuilder:
             pending.append((node[3], number, right))
             pending.append((node[2], number, left))
         self.sizes.append(len(feature) - start)
+
+    def _read(self, item: Any, read: Callable[[Any], Any]) -> Any:
+        try:
+            return read(item)
+        except (RankwoodError, Warning, MemoryError, RecursionError):
+            raise
+        except Exception as error:  # what the reader did not foresee; the registry says in which format
+            what = f"{type(error).__name__}: {one_line(error)}"
+            raise ModelError(f"tree {len(self.sizes)}: a node cannot be read: {what}") from error
 
     def forest(self, threshold: Callable[[AnyArray], AnyArray] | None = None) -> Forest:
         """All trees; `threshold` converts the thresholds of plain splits, all at once."""
@@ -308,10 +322,3 @@ def never_left(forest: Forest) -> None:
     if where.any():
         swap_children(forest, where)
         forest.threshold = np.where(where, np.inf, forest.threshold)
-
-
-def one_line(value: Any, limit: int = 80) -> str:
-    """Text of something from a file that may hold anything: on one line, not too long."""
-    text = value if isinstance(value, str) else str(value) if isinstance(value, Exception) else repr(value)
-    text = " ".join(text[: 4 * limit].split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rankwood.dtypes import AnyArray
-from rankwood.errors import ModelError
-from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, never_left, one_line
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.node_tables import Forest, ForestBuilder, as_column, never_left
 from rankwood.formats.thresholds import at_most_float32, less_than, less_than_float32
 from rankwood.formats.unfold import Pieces
 
@@ -43,12 +43,28 @@ def attributes_of(node: Any) -> dict[str, Any]:
         raise ModelError(f"the ONNX file is damaged: {one_line(error)}") from None
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether an attribute is a tensor: a sparse one or a type has some fields of one, too."""
+    import onnx
+
+    return isinstance(value, onnx.TensorProto)
+
+
+def integer(attributes: dict[str, Any], name: str, default: int) -> int:
+    """An attribute that must be a whole number."""
+    value = attributes.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ModelError(f"the ONNX file is damaged: the attribute {name} is {one_line(value)}, not a whole number")
+    return value
+
+
 def tables_of(node: Any, as_array: ToArray, *, is_float32: bool) -> TreeNode:
     """The forest of a `TreeEnsembleRegressor` or `TreeEnsemble` node."""
     attributes = attributes_of(node)
     reader = _Version5(attributes, as_array) if node.op_type == "TreeEnsemble" else _Version3(attributes, as_array)
-    if int(attributes.get("n_targets", 1)) != 1:
-        raise ModelError(f"the trees have {attributes['n_targets']} targets: a ranker has one score per document")
+    n_targets = integer(attributes, "n_targets", 1)
+    if n_targets != 1:
+        raise ModelError(f"the trees have {n_targets} targets: a ranker has one score per document")
     if reader.aggregate not in ("SUM", "AVERAGE"):
         raise ModelError(f"the trees are joined by {reader.aggregate}: only sums and averages can be imported")
     if reader.post_transform not in ("NONE", "LOGISTIC"):
@@ -120,7 +136,7 @@ class _Columns:
             if length is None:
                 raise ModelError(f"the trees of the ONNX file have no {name}")
             return np.zeros(length, dtype=dtype)
-        if hasattr(value, "dims"):
+        if is_tensor(value):
             value = np.ravel(self.as_array(value))
         values = as_column(value, dtype, name)
         if length is not None and len(values) != length:
@@ -130,8 +146,20 @@ class _Columns:
         return values
 
     def text(self, name: str, default: str) -> str:
-        value = self.attributes.get(name, default)
-        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        value = self.attributes.get(name, default.encode())
+        if not isinstance(value, bytes):
+            raise ModelError(f"the ONNX file is damaged: the attribute {name} is {one_line(value)}, not a text")
+        return one_line(value.decode(errors="replace"))
+
+    def texts(self, name: str) -> list[str]:
+        values = self.attributes.get(name, [])
+        if not isinstance(values, (list, tuple)) or not all(isinstance(value, bytes) for value in values):
+            raise ModelError(f"the ONNX file is damaged: the attribute {name} is {one_line(values)}, not texts")
+        return [value.decode(errors="replace") for value in values]
+
+    def choice(self, name: str, names: tuple[str, ...], default: int) -> str:
+        number = integer(self.attributes, name, default)
+        return names[number] if 0 <= number < len(names) else f"number {number}"
 
 
 class _Version3(_Columns):
@@ -144,7 +172,7 @@ class _Version3(_Columns):
         trees = self.column("nodes_treeids", np.int64)
         n = self.n_entries = len(trees)
         numbers = self.column("nodes_nodeids", np.int64, n)
-        self.modes = [mode.decode(errors="replace") for mode in attributes.get("nodes_modes", [])]
+        self.modes = self.texts("nodes_modes")
         if len(self.modes) != n:
             raise ModelError(f"nodes_modes has {len(self.modes)} entries, not {n}")
         self.feature = self.column("nodes_featureids", np.int64, n).tolist()
@@ -220,8 +248,8 @@ class _Version5(_Columns):
 
     def __init__(self, attributes: dict[str, Any], as_array: ToArray) -> None:
         super().__init__(attributes, as_array)
-        self.aggregate = _choice(AGGREGATES, attributes.get("aggregate_function", 1))
-        self.post_transform = _choice(TRANSFORMS, attributes.get("post_transform", 0))
+        self.aggregate = self.choice("aggregate_function", AGGREGATES, 1)
+        self.post_transform = self.choice("post_transform", TRANSFORMS, 0)
         self.base = 0.0
         modes = self.column("nodes_modes", np.int64)
         n = self.n_entries = len(modes)
@@ -280,7 +308,3 @@ class _Version5(_Columns):
             bool(self.tracks[entry]),
             is_float32,
         )
-
-
-def _choice(names: tuple[str, ...], number: Any) -> str:
-    return names[number] if isinstance(number, int) and 0 <= number < len(names) else f"number {number}"

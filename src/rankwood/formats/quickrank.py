@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rankwood.ensemble import Ensemble
 from rankwood.errors import ModelError
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.thresholds import at_most_of_float32
 from rankwood.formats.xml_trees import SplitReader, read_xml
 
@@ -16,7 +17,7 @@ def is_quickrank(start: bytes) -> bool:
     return b"<ranker" in start[:4096]
 
 
-def parse_quickrank(content: bytes) -> Ensemble:
+def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     reader = SplitReader()
     ranker: list[str] = []
 
@@ -34,4 +35,5 @@ def parse_quickrank(content: bytes) -> Ensemble:
         source={"format": "quickrank", "ranker": ranker[0] if ranker else "", "n_features": "at least"},
         n_features=reader.builder.n_features(),
         tree_weights=reader.weights,
+        budget=budget,
     )

@@ -12,8 +12,8 @@ import re
 import numpy as np
 
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
-from rankwood.formats.node_tables import one_line
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.thresholds import at_most_of_float32
 from rankwood.formats.xml_trees import SplitReader, read_xml
 
@@ -25,7 +25,7 @@ def is_ranklib(start: bytes) -> bool:
     return start.lstrip().startswith((b"##", b"<ensemble"))
 
 
-def parse_ranklib(content: bytes) -> Ensemble:
+def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     header = HEADER_LINE.search(content)
     ranker = "" if header is None else header[0].decode(errors="replace").strip("# \r").lower()
     if ranker and ranker not in RANKERS:
@@ -40,4 +40,5 @@ def parse_ranklib(content: bytes) -> Ensemble:
         source={"format": "ranklib", "ranker": ranker, "n_features": "at least"},
         n_features=reader.builder.n_features(),
         tree_weights=np.array(reader.weights) / len(reader.ensembles),
+        budget=budget,
     )

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError, RankwoodError
+from rankwood.errors import ModelError, RankwoodError, one_line
+from rankwood.formats.budget import Budget
 from rankwood.formats.catboost_json import is_catboost_json, is_cbm
 from rankwood.formats.jforests import is_jforests
 from rankwood.formats.json_text import parse_json
 from rankwood.formats.lightgbm_json import is_lightgbm_json, is_vespa
 from rankwood.formats.lightgbm_text import is_lightgbm_text
-from rankwood.formats.node_tables import one_line
 from rankwood.formats.onnx_trees import is_onnx
 from rankwood.formats.quickrank import is_quickrank
 from rankwood.formats.ranklib import is_ranklib
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.xgboost_dump import from_xgboost_dump, is_xgboost_dump
 from rankwood.formats.xgboost_json import is_xgboost_json
-from rankwood.model_file import is_safetensors, open_model, read_rankwood, with_path
+from rankwood.model_file import guarded, is_safetensors, open_model, read_rankwood, with_path
 
 Source: TypeAlias = str | os.PathLike[str]
 
@@ -99,7 +99,7 @@ def load_model(
         if format in OBJECTS_ONLY:
             raise ModelError(f"{format} models are taken from the library's objects, not from files: {FORMATS[format]}")
         names = list(feature_names) if feature_names is not None else None
-        model = with_path(source, lambda: _read(source, format, names))
+        model = with_path(source, lambda: _read(source, format, names, n_features))
     else:
         model = _from_object(source)
     return _fitted(model, n_features, feature_names)
@@ -170,7 +170,7 @@ def recognise(start: bytes) -> str | None:
     return "onnx" if is_onnx(start) else None
 
 
-def _read(path: Source, format: str | None, names: list[str] | None) -> Ensemble:
+def _read(path: Source, format: str | None, names: list[str] | None, n_features: int | None) -> Ensemble:
     with open_model(path) as file:
         start = file.read(START)
         kind = recognise(start)
@@ -182,17 +182,15 @@ def _read(path: Source, format: str | None, names: list[str] | None) -> Ensemble
     try:
         if format == "rankwood":
             return read_rankwood(path, say_path=False)
-        return _parse(content, kind, format, names)
-    except RecursionError:
-        raise ModelError("the file is nested too deeply for a model") from None
-    except ModelError as error:
+        return _parse(content, kind, format, names, n_features)
+    except ModelError:
         other = None if format is None else _format_of(content, kind)
         if other in (None, format):
             raise
         raise ModelError(
             f"this is no {format} model but looks like {other} ({FORMATS[str(other)]}): leave the format out, and it "
             "is told by the content"
-        ) from error
+        ) from None
 
 
 def _format_of(content: bytes, kind: str | None) -> str | None:
@@ -202,30 +200,40 @@ def _format_of(content: bytes, kind: str | None) -> str | None:
     if kind not in ("json", "ubjson"):
         return kind
     try:
-        value = parse_ubjson(content) if kind == "ubjson" else parse_json(content)
+        return _format_of_value(_parse_value(content, kind))
     except ModelError:
         return None
+
+
+def _format_of_value(value: Any) -> str | None:
     return next((name for name, (tells, *_) in JSON_FORMATS.items() if tells(value)), None)
 
 
-def _parse(content: bytes, kind: str | None, format: str | None, names: list[str] | None) -> Ensemble:
+def _parse_value(content: bytes, kind: str | None) -> Any:
+    return guarded(kind or "JSON", lambda: parse_ubjson(content) if kind == "ubjson" else parse_json(content))
+
+
+def _parse(
+    content: bytes, kind: str | None, format: str | None, names: list[str] | None, n_features: int | None = None
+) -> Ensemble:
+    budget = Budget(len(content), n_features)
     if format in PARSERS or (format is None and kind in PARSERS):
-        return _call(PARSERS[str(format or kind)], content)
+        known = str(format or kind)
+        return guarded(known, lambda: _call(PARSERS[known], content, budget))
     if kind == "cbm":
-        return _call(("catboost_json", "parse_cbm"), content)
-    value = parse_ubjson(content) if kind == "ubjson" else parse_json(content)
-    if format is None:
-        format = next((name for name, (tells, *_) in JSON_FORMATS.items() if tells(value)), None)
-    if format is None:
+        return guarded("catboost", lambda: _call(("catboost_json", "parse_cbm"), content, budget))
+    value = _parse_value(content, kind)
+    told = format or _format_of_value(value)
+    if told is None:
         raise ModelError("the JSON is of no model that rankwood knows; it reads: " + ", ".join(JSON_FORMATS))
-    if format == "xgboost-dump":
-        return from_xgboost_dump(value, names)
-    return _call(JSON_FORMATS[format][1:], value)
+    if told == "xgboost-dump":
+        return guarded(told, lambda: from_xgboost_dump(value, names, budget=budget))
+    return guarded(told, lambda: _call(JSON_FORMATS[told][1:], value, budget))
 
 
-def _call(reader: tuple[str, str], source: Any) -> Ensemble:
+def _call(reader: tuple[str, str], source: Any, *budget: Budget) -> Ensemble:
     module, name = reader
-    model: Ensemble = getattr(import_module(f"rankwood.formats.{module}"), name)(source)
+    model: Ensemble = getattr(import_module(f"rankwood.formats.{module}"), name)(source, *budget)
     return model
 
 
@@ -239,13 +247,18 @@ def _unknown(start: bytes) -> str:
     return f"{what}; it reads: {', '.join(name for name in FORMATS if name not in OBJECTS_ONLY)}"
 
 
+def package_of(model: Any, known: Container[str]) -> str | None:
+    """The package, among those known, that the class of an object is of, or the nearest class that it derives from."""
+    # An estimator of LightGBM or XGBoost is one of scikit-learn as well, but first of its own package.
+    packages = (base.__module__.split(".")[0] for base in type(model).__mro__)
+    return next((name for name in packages if name in known), None)
+
+
 def _from_object(model: Any) -> Ensemble:
     ensemble = getattr(model, "ensemble_", None)
     if isinstance(ensemble, Ensemble):  # one of rankwood's own learners
         return ensemble
-    packages = [base.__module__.split(".")[0] for base in type(model).__mro__]
-    # An estimator of LightGBM or XGBoost is one of scikit-learn as well, but first of its own package.
-    package = next((name for name in packages if name in OBJECTS), None)
+    package = package_of(model, OBJECTS)
     if package is None:
         known = ", ".join(OBJECTS)
         raise ModelError(

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.errors import ModelError
-from rankwood.formats.node_tables import one_line
+from rankwood.errors import ModelError, one_line
 
 # Big-endian, as the format has it.
 TYPES = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
@@ -95,6 +94,8 @@ class _Parser:
             # Every entry takes at least a byte, except constants, of which no model has any.
             if count < 0 or count > len(self.content) - self.place:
                 raise ModelError("the UBJSON is damaged or cut off")
+            if kind in CONSTANTS:
+                raise ModelError("the UBJSON holds arrays of nothing, which no model needs")
         if kind is not None and count is None:
             raise ModelError("the UBJSON is damaged: an array has a type but no length")
         return kind, count

@@ -9,15 +9,18 @@ remembered, so a copy keeps only what can still be reached.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 
 # Copies of copies grow exponentially with depth in the worst case.
 MAX_GROWTH = 64
 MIN_ALLOWANCE = 20_000  # nodes that any tree may have, however small it was
+STEPS_PER_NODE = 8  # nodes of copies that may be met, most of them decided already, for one that is kept
 
 Side: TypeAlias = bool  # True: left
 
@@ -50,7 +53,12 @@ Domains: TypeAlias = dict[int, Domain]
 ANY: Domain = (None, math.inf, True)
 
 
-def unfold(tree: Columns, splits: Mapping[int, Pieces], name_of: Mapping[int, str] | None = None) -> Columns:
+def unfold(
+    tree: Columns,
+    splits: Mapping[int, Pieces],
+    name_of: Mapping[int, str] | None = None,
+    budget: Budget = UNLIMITED,
+) -> Columns:
     """The tree with the nodes in `splits` written as thresholds. Numbers nodes and leaves anew, in preorder.
 
     >>> tree = Columns([0], [0.0], [-1], [-2], [False], [1.0, 2.0])
@@ -59,40 +67,50 @@ def unfold(tree: Columns, splits: Mapping[int, Pieces], name_of: Mapping[int, st
     ([1.0, -1.0], [2.0, 1.0, 2.0])
     """
     new = Columns([], [], [], [], [], [])
-    allowance = max(MIN_ALLOWANCE, MAX_GROWTH * len(tree.feature))
+    allowance = min(max(MIN_ALLOWANCE, MAX_GROWTH * len(tree.feature)), budget.unfolded)
+    simple = _simplified(splits)
     watched = {tree.feature[node] for node in splits}  # other features decide the same in every copy
-    pending: list[tuple[int, Domains, int, list[int]]] = [(0 if tree.feature else -1, {}, -1, new.left)]
+    domains: Domains = {}
+    n_steps = 0
+    # What is to be done, the next thing last: a node with its parent and place there, or a domain to be set on the way.
+    pending: list[tuple[int, int, list[int]] | tuple[int, Domain]] = [(0 if tree.feature else -1, -1, new.left)]
     while pending:
-        node, domains, parent, place = pending.pop()
+        task = pending.pop()
+        if len(task) == 2:
+            domains[task[0]] = task[1]
+            continue
+        node, parent, place = task
         if node < 0:
             if parent >= 0:
                 place[parent] = ~len(new.leaf_value)
             new.leaf_value.append(tree.leaf_value[~node])
             continue
-        feature, split = tree.feature[node], splits.get(node)
+        feature, number = tree.feature[node], len(new.feature)
         left, right = tree.left[node], tree.right[node]
-        inside = outside = domains
-        if feature not in watched:
-            cut, missing = tree.threshold[node], tree.missing_left[node]
-        else:
-            domain = domains.get(feature, ANY)
-            if split is None:
-                split = Pieces((tree.threshold[node],), (True, False), tree.missing_left[node])
-            decision = _decide(split, domain)
-            if isinstance(decision, bool):  # by what was decided above
-                pending.append((left if decision else right, domains, parent, place))
-                continue
-            cut, missing = decision
-            left = right = node  # the same node again, with less to decide
-            inside = {**domains, feature: _up_to(domain, cut, missing)}
-            outside = {**domains, feature: _above(domain, cut, not missing)}
-        number = len(new.feature)
-        if number >= allowance:
+        n_steps += 1
+        if number >= allowance or n_steps > STEPS_PER_NODE * allowance:
             name = (name_of or {}).get(feature, str(feature))
             raise ModelError(
-                f"the splits of feature {name} on zero-as-missing or categories would need more than "
-                f"{allowance} nodes as thresholds: train the model without them"
+                f"the splits of feature {one_line(name)} on zero-as-missing or categories would need more than "
+                f"{allowance:.0f} nodes as thresholds: train the model without them"
             )
+        if feature not in watched:
+            cut, missing = tree.threshold[node], tree.missing_left[node]
+            pending += [(right, number, new.right), (left, number, new.left)]
+        else:
+            domain = domains.get(feature, ANY)
+            split = simple.get(node)
+            if split is None:
+                decision = _decide((tree.threshold[node],), (True, False), tree.missing_left[node], domain)
+            else:
+                decision = _decide(split.cuts, split.left, split.missing_left, domain)
+            if isinstance(decision, bool):  # by what was decided above
+                pending.append((left if decision else right, parent, place))
+                continue
+            cut, missing = decision
+            # The same node again on both sides, with less to decide; and then the domain is what it was.
+            pending += [(feature, domain), (node, number, new.right), (feature, _above(domain, cut, not missing))]
+            pending += [(node, number, new.left), (feature, _up_to(domain, cut, missing))]
         if parent >= 0:
             place[parent] = number
         new.feature.append(feature)
@@ -100,21 +118,51 @@ def unfold(tree: Columns, splits: Mapping[int, Pieces], name_of: Mapping[int, st
         new.missing_left.append(missing)
         new.left.append(0)
         new.right.append(0)
-        pending.append((right, outside, number, new.right))
-        pending.append((left, inside, number, new.left))
+    budget.take_unfolded(max(len(new.feature), n_steps // STEPS_PER_NODE))
     return new
 
 
-def _decide(split: Pieces, domain: Domain) -> bool | tuple[float, bool]:
+def _simplified(splits: Mapping[int, Pieces]) -> dict[int, Pieces]:
+    """The splits without pieces that hold no value, and with neighbours on the same side as one. Then every cut parts
+    left from right, and needs a node. A split that many nodes share is looked at once."""
+    known: dict[int, Pieces] = {}
+    for split in splits.values():
+        if id(split) not in known:
+            known[id(split)] = _simplify(split)
+    return {node: known[id(split)] for node, split in splits.items()}
+
+
+def _simplify(split: Pieces) -> Pieces:
+    cuts: list[float] = []
+    left: list[Side] = []
+    low: float | None = None
+    for cut, side in zip((*split.cuts, math.inf), split.left, strict=True):
+        if low is not None and low >= cut:  # holds no value
+            continue
+        if not left:
+            left.append(side)
+        elif left[-1] != side and low is not None:
+            cuts.append(low)
+            left.append(side)
+        low = cut
+    return Pieces(cuts, left, split.missing_left)
+
+
+def _decide(
+    cuts: Sequence[float], left: Sequence[Side], missing_left: Side, domain: Domain
+) -> bool | tuple[float, bool]:
     """Which side all of the domain goes to; or a cut inside it, and whether missing values go below the cut."""
-    cuts, left = _reachable(split, domain)
-    high, can_miss = domain[1:]
-    if left and can_miss and split.missing_left not in left:
-        return high, False  # missing values apart, everything else is looked at again
-    if len(left) <= 1:
-        return left[0] if left else split.missing_left
-    middle = len(cuts) // 2
-    return cuts[middle], can_miss and split.missing_left in left[: middle + 1]
+    low, high, can_miss = domain
+    if low is not None and low >= high:  # missing values alone
+        return missing_left
+    first = 0 if low is None else bisect_right(cuts, low)
+    n_cuts = bisect_left(cuts, high) - first
+    if n_cuts == 0:
+        if can_miss and missing_left != left[first]:
+            return high, False  # missing values apart, everything else is looked at again
+        return left[first]
+    middle = n_cuts // 2
+    return cuts[first + middle], can_miss and (middle > 0 or missing_left == left[first])
 
 
 def _up_to(domain: Domain, cut: float, missing: bool) -> Domain:
@@ -125,23 +173,3 @@ def _up_to(domain: Domain, cut: float, missing: bool) -> Domain:
 def _above(domain: Domain, cut: float, missing: bool) -> Domain:
     low, high, can_miss = domain
     return cut if low is None else max(low, cut), high, can_miss and missing
-
-
-def _reachable(split: Pieces, domain: Domain) -> tuple[list[float], list[Side]]:
-    """The cuts and sides that matter inside the domain; neighbours on the same side become one piece."""
-    cuts: list[float] = []
-    left: list[Side] = []
-    low, end, _ = domain
-    if low is not None and low >= end:
-        return cuts, left
-    for cut, side in zip((*split.cuts, math.inf), split.left, strict=True):
-        high = min(cut, end)
-        if low is not None and low >= high:
-            continue
-        if not left:
-            left.append(side)
-        elif left[-1] != side and low is not None:
-            cuts.append(low)
-            left.append(side)
-        low = high
-    return cuts, left

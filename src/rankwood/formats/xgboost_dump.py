@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.json_text import NUMBER, entry
-from rankwood.formats.node_tables import ForestBuilder, never_left, one_line
+from rankwood.formats.node_tables import ForestBuilder, never_left
 from rankwood.formats.thresholds import less_than_float32
 
 NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
@@ -29,7 +30,9 @@ def is_xgboost_dump(value: Any) -> bool:
     return isinstance(first, dict) and ("nodeid" in first or "leaf" in first or "split_condition" in first)
 
 
-def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) -> Ensemble:
+def from_xgboost_dump(
+    value: Any, feature_names: Sequence[str] | None = None, *, budget: Budget = UNLIMITED
+) -> Ensemble:
     """From the list of trees, or the object with `splits` and `objective` that search engines take."""
     objective = value.get("objective") if isinstance(value, dict) else None
     trees = value.get("splits", [value]) if isinstance(value, dict) else value
@@ -39,11 +42,11 @@ def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) ->
     for number, tree in enumerate(trees):
         reader.where = f"tree {number}"
         reader.builder.add(tree, reader.read)
-    names, is_numbered = _feature_names(reader.names, feature_names)
-    place = {name: number for number, name in enumerate(names)}
+    place, names = _columns_of(reader.names, feature_names)
     used = reader.builder.columns["feature"]  # numbers in order of appearance, so far
-    order = list(reader.names)
-    reader.builder.columns["feature"] = [place[order[number]] for number in used]
+    order = [place[name] for name in reader.names]
+    reader.builder.columns["feature"] = [order[number] for number in used]
+    n_features = len(names) if names is not None else 1 + max(order, default=-1)
     forest = reader.builder.forest(less_than_float32)
     never_left(forest)
     forest.note_covers(reader.covers)
@@ -52,28 +55,29 @@ def from_xgboost_dump(value: Any, feature_names: Sequence[str] | None = None) ->
     source: dict[str, Any] = {"format": "xgboost-dump"}
     if objective is not None:
         source["objective"] = one_line(objective)
-    if is_numbered:
+    if names is None:
         source["n_features"] = "at least"
-    return forest.ensemble(source=source, n_features=len(names), feature_names=None if is_numbered else names)
+    return forest.ensemble(source=source, n_features=n_features, feature_names=names, budget=budget)
 
 
-def _feature_names(used: dict[str, int], given: Sequence[str] | None) -> tuple[list[str], bool]:
-    """Names by column, and whether they are just numbers."""
+def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[str, int], list[str] | None]:
+    """The column of every feature that is used, and the names by column; None when they are just numbers."""
     if given is not None:
-        unknown = next((name for name in used if name not in set(given)), None)
+        place = {name: number for number, name in enumerate(given)}
+        unknown = next((name for name in used if name not in place), None)
         if unknown is not None:
             raise ModelError(f"the model uses feature {one_line(unknown)!r}, which is not among the names given")
-        return list(given), False
-    numbers = [NUMBERED.fullmatch(name) for name in used]
-    if all(numbers):
-        n_features = 1 + max((int(match[1]) for match in numbers if match), default=-1)
-        return [f"f{number}" for number in range(n_features)], True
+        return place, list(given)
+    numbers = {name: NUMBERED.fullmatch(name) for name in used}
+    if all(numbers.values()):
+        return {name: int(match[1]) for name, match in numbers.items() if match}, None
     warnings.warn(
         "the dump names its features but does not tell their order: columns are taken in the order of the alphabet; "
         "give feature_names, or data with names",
         stacklevel=2,
     )
-    return sorted(used), False
+    names = sorted(used)
+    return {name: number for number, name in enumerate(names)}, names
 
 
 class _Reader:

@@ -13,9 +13,10 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.ensemble import Ensemble
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.budget import UNLIMITED, Budget
 from rankwood.formats.json_text import entry, number, whole
-from rankwood.formats.node_tables import Forest, as_column, mixed_forest, never_left, one_line
+from rankwood.formats.node_tables import Forest, as_column, mixed_forest, never_left
 from rankwood.formats.thresholds import less_than_float32
 from rankwood.formats.ubjson import parse_ubjson
 from rankwood.formats.unfold import Pieces
@@ -41,7 +42,8 @@ def from_booster(model: Any) -> Ensemble:
     """From an `xgboost.Booster`, or an estimator such as `XGBRanker`; of one that stopped early the trees that it
     predicts with."""
     if not hasattr(model, "get_booster"):
-        return from_xgboost_json(parse_ubjson(bytes(model.save_raw("ubj"))))
+        content = bytes(model.save_raw("ubj"))
+        return from_xgboost_json(parse_ubjson(content), Budget(len(content)))
     missing = model.missing
     if missing is not None and not np.isnan(missing):
         raise ModelError(f"the model takes {missing} for a missing value: replace it by NaN and train with missing=nan")
@@ -53,7 +55,7 @@ def from_booster(model: Any) -> Ensemble:
     return from_booster(booster[:n_rounds])
 
 
-def from_xgboost_json(value: Any) -> Ensemble:
+def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
     """From the value that the JSON or UBJSON holds."""
     learner = entry(value, "learner", kind=dict)
     parameters = entry(learner, "learner_model_param", kind=dict)
@@ -82,6 +84,7 @@ def from_xgboost_json(value: Any) -> Ensemble:
         tree_weights=weights,
         base=base_margin(parameters.get("base_score"), objective),
         feature_names=names,
+        budget=budget,
     )
 
 
@@ -217,9 +220,11 @@ def _categories(tree: dict[str, Any], where: str) -> dict[int, AnyArray]:
     members, nodes, segments, sizes = parts
     if not len(nodes) == len(segments) == len(sizes):
         raise ModelError(f"{where}: its sets of categories have different lengths")
+    if (sizes < 0).any() or sizes.sum(dtype=np.float64) > len(members):
+        raise ModelError(f"{where}: a set of categories is cut off, or shared by two nodes")
     sets: dict[int, AnyArray] = {}
     for node, first, size in zip(nodes.tolist(), segments.tolist(), sizes.tolist(), strict=True):
-        if first < 0 or size < 0 or first + size > len(members):
+        if first < 0 or first + size > len(members):
             raise ModelError(f"{where}: a set of categories is cut off")
         sets[node] = members[first : first + size]
     return sets

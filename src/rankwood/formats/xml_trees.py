@@ -11,8 +11,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from rankwood.errors import ModelError
-from rankwood.formats.node_tables import ForestBuilder, one_line
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.node_tables import ForestBuilder
 
 Start = Callable[[str, dict[str, str]], None]
 End = Callable[[str, str], None]

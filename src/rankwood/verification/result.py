@@ -25,11 +25,12 @@ class Verification:
     rows               number of rows by source: data, float32 and float64 (rows at thresholds, by step)
     max_absolute       largest difference of two scores
     max_relative       the same, relative to the larger score of the row or, when that is larger, to a typical score
-    n_disagree         rows whose relative difference is above the tolerance, by source
+    n_disagree         rows whose relative difference, but for the rounding, is above the tolerance, by source
     same_structure     whether their trees have the same shapes, so that routing was compared; None: not both are models
     n_routing          rows and trees that they send to different leaves, by source
     routing            the first of these
     notes              what was left out, and why
+    rounding           what sums in float32 alone change a score by, at most, where one of the models sums so
     """
 
     a: str
@@ -44,6 +45,7 @@ class Verification:
     n_routing: dict[str, int]
     routing: tuple[RoutingDifference, ...]
     notes: tuple[str, ...] = ()
+    rounding: float = 0.0
 
     @property
     def agree(self) -> bool:

@@ -15,6 +15,7 @@ from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.matrix import as_array, feature_names_of
 from rankwood.rows import column_order
 from rankwood.verification.result import Verification, WorstRow
+from rankwood.verification.rounding import SingleSums, single_sums, way_of
 from rankwood.verification.routing import SHOWN, Routes, RoutingDifference
 from rankwood.verification.scorers import Scorer, as_scorer
 
@@ -44,7 +45,8 @@ def verify(
     refuses are left out, with a note.
 
     Models agree when no two scores differ by more than `tolerance`, relative to the larger or, when that is larger, to
-    the median size of a score; and, when their trees have the same shapes, when every row reaches the same leaves.
+    the median size of a score; and, when their trees have the same shapes, when every row reaches the same leaves. Of
+    scores in float32, what comes of summing in float32 is no difference.
 
     >>> import rankwood as rw
     >>> one = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
@@ -77,6 +79,9 @@ class _Found:
     def __init__(self, a: Scorer, b: Scorer, routes: Routes | None, n_threads: int | None, notes: list[str]) -> None:
         self.a, self.b, self.routes, self.n_threads, self.notes = a, b, routes, n_threads, notes
         self.scores: dict[str, tuple[AnyArray, FloatArray, FloatArray]] = {}  # rows and their scores by A and by B
+        self.sums: dict[
+            str, SingleSums
+        ] = {}  # where one of them has scores in float32 and the other's leaves are known
         self.n_routing: dict[str, int] = {}
         self.routing: list[RoutingDifference] = []
 
@@ -85,7 +90,11 @@ class _Found:
         kept, scores_b = _score(self.b, X, rows, self.notes)
         if len(X) and not len(kept):
             raise ModelError(f"{self.a.name} and {self.b.name} have no row in common that both can score")
-        self.scores[source] = kept, scores_a[np.isin(rows, kept)], scores_b
+        scores_a = scores_a[np.isin(rows, kept)]
+        for ours, theirs, model in ((scores_a, scores_b, self.a.ensemble), (scores_b, scores_a, self.b.ensemble)):
+            if model is not None and theirs.dtype == np.float32:
+                self.sums[source] = single_sums(model, X[kept], ours, n_threads=self.n_threads)
+        self.scores[source] = kept, scores_a.astype(np.float64), scores_b.astype(np.float64)
         if self.routes is not None:
             self.n_routing[source], differences = self.routes.differences(X, source, n_threads=self.n_threads)
             self.routing += differences[: SHOWN - len(self.routing)]
@@ -94,11 +103,14 @@ class _Found:
         typical = np.concatenate([np.zeros(0), *(np.abs(scores) for _, scores, _ in self.scores.values())])
         scale = float(np.median(typical)) if len(typical) else 0.0
         worst: WorstRow | None = None
-        max_absolute = max_relative = 0.0
+        max_absolute = max_relative = rounding = 0.0
         n_disagree: dict[str, int] = {}
+        way = self._way()
         for source, (rows, scores_a, scores_b) in self.scores.items():
             absolute, relative = _differences(scores_a, scores_b, scale)
-            n_disagree[source] = int(np.count_nonzero(~(relative <= tolerance)))
+            unexplained, allowed = self._unexplained(source, way, scale)
+            n_disagree[source] = int(np.count_nonzero(~(unexplained <= tolerance)))
+            rounding = max(rounding, float(allowed.max(initial=0.0)))
             max_relative = max(max_relative, float(relative.max(initial=0.0)))
             if len(rows) and (worst is None or absolute.max() > max_absolute):
                 at = int(absolute.argmax())
@@ -116,8 +128,39 @@ class _Found:
             same_structure=self.routes is not None if both_models else None,
             n_routing=self.n_routing,
             routing=tuple(self.routing),
-            notes=tuple(dict.fromkeys(self.notes)),
+            notes=tuple(dict.fromkeys([*self.notes, *self._rounding_note(way, rounding)])),
+            rounding=rounding,
         )
+
+    @property
+    def _given(self) -> int:
+        """Which of the two, 0 or 1, may have scores in float32: the one whose leaves are not known."""
+        return 1 if self.a.ensemble is not None else 0
+
+    def _way(self) -> int | None:
+        return way_of(list(self.sums.values()), [self.scores[source][1 + self._given] for source in self.sums])
+
+    def _unexplained(self, source: str, way: int | None, scale: float) -> tuple[FloatArray, FloatArray]:
+        """Of each row, the relative difference that sums in float32 do not explain, and the absolute one that they do.
+
+        With the way of summing known, scores are held against that very sum; else against the worst of all."""
+        scores = self.scores[source][1:]
+        ours, theirs = scores[1 - self._given], scores[self._given]
+        sums = self.sums.get(source)
+        if sums is None:
+            return _differences(ours, theirs, scale)[1], np.zeros(0)
+        if way is not None:
+            single = sums.ways[way]
+            return _differences(single, theirs, scale)[1], _differences(ours, single, scale)[0]
+        absolute, relative = _differences(ours, theirs, scale)
+        return np.where(absolute <= sums.bound, 0.0, relative), sums.bound
+
+    def _rounding_note(self, way: int | None, rounding: float) -> list[str]:
+        if not rounding:
+            return []
+        name = (self.a, self.b)[self._given].name
+        how = "they are compared with such a sum" if way is not None else "as much is let pass, its order is not known"
+        return [f"{name} sums in float32, which alone changes scores by up to {rounding:.2g}: {how}"]
 
 
 def _differences(a: FloatArray, b: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -132,7 +175,7 @@ def _differences(a: FloatArray, b: FloatArray, scale: float) -> tuple[FloatArray
     return absolute, relative
 
 
-def _score(scorer: Scorer, X: AnyArray, rows: AnyArray, notes: list[str]) -> tuple[AnyArray, FloatArray]:
+def _score(scorer: Scorer, X: AnyArray, rows: AnyArray, notes: list[str]) -> tuple[AnyArray, AnyArray]:
     """Scores, and of which rows: those with infinities, then NaN are left out if the scorer fails on them."""
     reason = ""
     for kind, keep in (
