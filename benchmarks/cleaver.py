@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 
 import rankwood as rw
-from rankwood.isa import active_isa, available_isas
-from rankwood.machine import cpu_name
 from rankwood.pruning.line_search import LineSearch, Point, promising_weights
-from rankwood.pruning.outputs import unsigned_weights
-from rankwood.pruning.queries import Part
+from rankwood.pruning.outputs import Part, unsigned_weights
+from rankwood.system import active_isa, available_isas, cpu_name
 
 DOCS = 122
 

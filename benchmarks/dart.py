@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import rankwood as rw
-from rankwood.isa import active_isa
-from rankwood.machine import cpu_name
+from rankwood.system import active_isa, cpu_name
 
 LEAVES, RATE, DROP, BINS, MIN_DOCS, TRUNCATION = 50, 0.1, 0.015, 255, 20, 30
 

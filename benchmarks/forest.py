@@ -198,7 +198,7 @@ def measure(
 
 def growth(rows: int, threads: int) -> dict[str, Any]:
     """Forests on 1 % of the queries: time of coding apart, as it is proportional to the data and not to the sample."""
-    from rankwood.data.coding import CodedDataset
+    from rankwood.data.bins import CodedDataset
 
     data = rw.make_ranking(n_queries=round(rows / 120), docs_per_query=120, seed=0)
     start = time.perf_counter()
@@ -219,7 +219,7 @@ def in_fresh_process(kind: str, *arguments: Any) -> dict[str, Any]:
 
 
 def environment_lines() -> list[str]:
-    from rankwood.isa import active_isa
+    from rankwood.system import active_isa
 
     versions = []
     for package in ("numpy", "scikit-learn", "lightgbm", "ydf"):

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwood.isa import active_isa
-from rankwood.losses import LambdaLoss, label_gains
+from rankwood.system import active_isa
+from rankwood.training.losses import LambdaLoss, label_gains
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles.losses import lambdas

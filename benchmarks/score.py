@@ -43,7 +43,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scoring import peers as peer_module
 from scoring.compare import Plan, Row, run_shape
 from scoring.lleaves import Lleaves, LleavesFloat32
 from scoring.machine import describe_machine, versions
@@ -54,8 +53,9 @@ from scoring.report import BASE, heading, table
 from scoring.timing import Budget
 
 import rankwood as rw
-from rankwood.engines.registry import ENGINES
-from rankwood.isa import active_isa, available_isas
+from rankwood.scoring.auto import ENGINES
+from rankwood.system import active_isa, available_isas
+from scoring import peers as peer_module
 
 PEERS: list[type[Peer]] = [
     peer_module.LightGBM,

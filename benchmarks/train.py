@@ -183,7 +183,7 @@ def in_fresh_process(*arguments: Any) -> dict[str, Any]:
 
 
 def environment_lines() -> list[str]:
-    from rankwood.isa import active_isa
+    from rankwood.system import active_isa
 
     packages = ["numpy", "lightgbm", "xgboost-cpu", "xgboost", "catboost"]
     versions = []

@@ -1,75 +1,90 @@
-"""Imports point one way: ARCHITECTURE.md shows the layers, this test keeps them."""
+"""Imports point one way: ARCHITECTURE.md shows the floors, this test keeps them."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
 import rankwood
 
-ROOT = Path(rankwood.__file__).parent
+TOOL = Path(__file__).resolve().parents[1] / "tools" / "floors.py"
 
-# Each layer may import itself and the layers before it.
+
+def _load_tool():
+    specification = importlib.util.spec_from_file_location("floors", TOOL)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["floors"] = module  # dataclasses look their module up
+    specification.loader.exec_module(module)
+    return module
+
+
+floors = _load_tool()
+HOUSE = floors.House()
+
+# Each room may import itself and the rooms before it. A model scores itself, and what scores it takes a model: they
+# share a layer, in which single modules still point one way.
 LAYERS: list[set[str]] = [
-    {"_version", "errors", "dtypes", "_native", "startup"},
-    {
-        "threads",
-        "isa",
-        "machine",
-        "matrix",
-        "atomic",
-        "rows",
-        "model_arrays",
-        "tree",
-        "drawing",
-        "environment",
-        "pareto",
-        "printable",
-    },
-    {"data", "ensemble", "engines", "model_file", "topology", "visits", "losses", "adversarial"},
-    {"evaluation", "trees", "formats", "verification"},
-    {"learners", "pruning"},
-    {"experiments"},
-    {"studies", "tuning"},
-    {"reporting"},
+    {"_version", "errors", "dtypes", "_native", "startup", "printable"},
+    {"system", "matrix", "atomic"},
+    {"data", "model", "scoring"},
+    {"evaluation", "formats"},
+    {"training", "verification"},
+    {"pruning"},
+    {"lab"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
-def imported(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            if node.module == "rankwood":
-                names |= {alias.name for alias in node.names}
-            elif node.module and node.module.startswith("rankwood."):
-                names.add(node.module.split(".")[1])
-        elif isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("rankwood.")}
-    return names
+@pytest.mark.parametrize("module", sorted(HOUSE.files))
+def test_imports_point_one_way(module):
+    own = LEVEL[module.split(".")[0]]
+    for one in HOUSE.imports[module]:
+        assert LEVEL[one.module.split(".")[0]] <= own, f"{module} must not import {one.module}"
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_one_way(path):
-    own = path.relative_to(ROOT).with_suffix("").parts[0]
-    if own == "__init__":
-        return  # the public face names them all
-    for name in imported(path):
-        assert LEVEL[name] <= LEVEL[own], f"{own} must not import {name}"
+def test_no_circles_and_few_floors():
+    assert len(floors.longest_chain(HOUSE.graph())) - 1 <= LONGEST
+    assert len(floors.longest_chain(HOUSE.graph(lazy=False))) - 1 <= LONGEST_AT_TOP
+
+
+LONGEST, LONGEST_AT_TOP = 12, 10
+
+
+@pytest.mark.parametrize("module", sorted(HOUSE.files))
+def test_private_names_stay_at_home(module):
+    private = [one for one in HOUSE.imports[module] if one.name.startswith("_") and not one.name.startswith("__")]
+    assert not private, f"{module} imports private names: {private}"
+
+
+@pytest.mark.parametrize("module", sorted(HOUSE.files))
+def test_no_relative_imports(module):
+    tree = ast.parse(HOUSE.files[module].read_text(encoding="utf-8"))
+    assert not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+
+
+def test_the_drawing_is_of_these_floors():
+    page = floors.PAGE.read_text(encoding="utf-8")
+    assert floors.written(page, floors.drawing(HOUSE)) == page, "run: python tools/floors.py --write"
+
+
+def test_circles_are_found():
+    with pytest.raises(ValueError, match="a > b > a"):
+        floors.longest_chain({"a": {"b"}, "b": {"a"}})
 
 
 def test_measures_know_arrays_only():
     for name in ("measures", "conventions", "per_query", "significance"):
-        assert not imported(ROOT / "evaluation" / f"{name}.py") & {"data", "ensemble"}
+        rooms = {one.module.split(".")[0] for one in HOUSE.imports[f"evaluation.{name}"]}
+        assert not rooms & {"data", "model"}
 
 
 @pytest.mark.parametrize(
-    "path", sorted(set((ROOT / "cli").glob("*.py")) - {ROOT / "cli" / "console.py"}), ids=lambda p: p.name
+    "path", [path for name, path in HOUSE.files.items() if name.startswith("cli") and name != "cli.console"], ids=lambda path: path.name
 )
 def test_commands_print_through_the_console(path):
     """Which takes nothing for markup and shows what is not printable as escapes."""

@@ -12,8 +12,9 @@ import sys
 import pytest
 
 import rankwood
-from rankwood import _native, isa
-from rankwood.threads import resolve_threads
+from rankwood import _native
+from rankwood import system as isa
+from rankwood.system import resolve_threads
 
 HEAVY = {
     *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm", "optuna"),
@@ -85,7 +86,7 @@ def test_the_forced_instruction_set_is_the_one_in_use():
 
 @pytest.mark.parametrize("name", ["avx512", "avx2", "neon", "AVX2"])
 def test_an_instruction_set_that_cannot_run_is_an_error(name):
-    result = run_python("from rankwood.isa import active_isa; print(active_isa())", RANKWOOD_ISA=name)
+    result = run_python("from rankwood.system import active_isa; print(active_isa())", RANKWOOD_ISA=name)
     if name in isa.available_isas():
         assert result.stdout.strip() == name
     else:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rankwood import DataError, Dataset, Ensemble
-from rankwood.rows import is_plain, row_blocks
+from rankwood.matrix import is_plain, row_blocks
 from strategies.ensembles import big_ensemble
 
 pytestmark = pytest.mark.native

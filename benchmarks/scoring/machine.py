@@ -33,7 +33,7 @@ def versions(packages: list[str]) -> dict[str, str]:
 
 
 def describe_machine() -> dict[str, Any]:
-    from rankwood.isa import active_isa, available_isas
+    from rankwood.system import active_isa, available_isas
 
     facts = cpu_facts()
     present = (facts.get("flags") or facts.get("Features") or "").split()

@@ -13,12 +13,12 @@ TYPE_CHECKING = False  # typing's own costs as much as all else here
 if TYPE_CHECKING:
     from typing import Any
 
-    from rankwood.data.binning import BinnedDataset as BinnedDataset
+    from rankwood.data.bins import BinnedDataset as BinnedDataset
     from rankwood.data.dataset import Dataset as Dataset
     from rankwood.data.files import read_data as read_data
     from rankwood.data.svmlight import iter_svmlight as iter_svmlight
     from rankwood.data.svmlight import read_svmlight as read_svmlight
-    from rankwood.data.svmlight_write import write_svmlight as write_svmlight
+    from rankwood.data.svmlight import write_svmlight as write_svmlight
     from rankwood.data.synthetic import make_ranking as make_ranking
     from rankwood.data.tables import read_csv as read_csv
     from rankwood.data.tables import read_parquet as read_parquet
@@ -26,25 +26,20 @@ if TYPE_CHECKING:
     from rankwood.data.tables import write_parquet as write_parquet
     from rankwood.data.trec import write_qrels as write_qrels
     from rankwood.data.trec import write_run as write_run
-    from rankwood.engines.base import Engine as Engine
-    from rankwood.engines.base import PreparedModel as PreparedModel
-    from rankwood.engines.registry import available_engines as available_engines
-    from rankwood.engines.registry import get_engine as get_engine
-    from rankwood.ensemble import Ensemble as Ensemble
     from rankwood.errors import DataError as DataError
     from rankwood.errors import MeasureError as MeasureError
     from rankwood.errors import ModelError as ModelError
     from rankwood.errors import RankwoodError as RankwoodError
     from rankwood.evaluation.conventions import Convention as Convention
-    from rankwood.evaluation.evaluate import Comparison as Comparison
-    from rankwood.evaluation.evaluate import Evaluation as Evaluation
-    from rankwood.evaluation.evaluate import compare as compare
-    from rankwood.evaluation.evaluate import evaluate as evaluate
-    from rankwood.evaluation.forest_diagnostics import measure_curve as measure_curve
-    from rankwood.evaluation.forest_diagnostics import tree_correlation as tree_correlation
-    from rankwood.evaluation.forest_diagnostics import tree_strength as tree_strength
-    from rankwood.evaluation.importance import impurity_importance as impurity_importance
-    from rankwood.evaluation.importance import permutation_importance as permutation_importance
+    from rankwood.evaluation.diagnostics import impurity_importance as impurity_importance
+    from rankwood.evaluation.diagnostics import measure_curve as measure_curve
+    from rankwood.evaluation.diagnostics import permutation_importance as permutation_importance
+    from rankwood.evaluation.diagnostics import tree_correlation as tree_correlation
+    from rankwood.evaluation.diagnostics import tree_strength as tree_strength
+    from rankwood.evaluation.evaluator import Comparison as Comparison
+    from rankwood.evaluation.evaluator import Evaluation as Evaluation
+    from rankwood.evaluation.evaluator import compare as compare
+    from rankwood.evaluation.evaluator import evaluate as evaluate
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import parse_measure as parse_measure
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
@@ -54,81 +49,86 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
-    from rankwood.formats.export import ConversionWarning as ConversionWarning
-    from rankwood.formats.export import save_as as save_as
+    from rankwood.formats.registry import ConversionWarning as ConversionWarning
     from rankwood.formats.registry import load_model as load_model
-    from rankwood.learners.callbacks import early_stopping as early_stopping
-    from rankwood.learners.callbacks import log_evaluation as log_evaluation
-    from rankwood.learners.callbacks import record_evaluation as record_evaluation
-    from rankwood.learners.callbacks import reset_parameter as reset_parameter
-    from rankwood.learners.checkpoint import Checkpoint as Checkpoint
-    from rankwood.learners.dart import DART as DART
-    from rankwood.learners.dart import XDART as XDART
-    from rankwood.learners.initialized import InitializedMART as InitializedMART
-    from rankwood.learners.ordinal import grade_probabilities as grade_probabilities
-    from rankwood.learners.out_of_bag import out_of_bag_curve as out_of_bag_curve
-    from rankwood.learners.presets import MART as MART
-    from rankwood.learners.presets import LambdaMART as LambdaMART
-    from rankwood.learners.random_forest import RandomForest as RandomForest
+    from rankwood.formats.registry import save_as as save_as
+    from rankwood.lab.report.write import write_report as write_report
+    from rankwood.lab.search import SearchSpace as SearchSpace
+    from rankwood.lab.tune import TuneResult as TuneResult
+    from rankwood.lab.tune import tune as tune
+    from rankwood.model.ensemble import Ensemble as Ensemble
+    from rankwood.model.trees import Tree as Tree
+    from rankwood.model.visits import Usage as Usage
+    from rankwood.model.visits import usage as usage
+    from rankwood.pruning.cleaver import CleaverResult as CleaverResult
     from rankwood.pruning.cleaver import cleaver as cleaver
-    from rankwood.pruning.distil import Distil as Distil
-    from rankwood.pruning.growing import grow_and_prune as grow_and_prune
+    from rankwood.pruning.cleaver import grow_and_prune as grow_and_prune
+    from rankwood.pruning.leaves import Distil as Distil
+    from rankwood.pruning.leaves import Refit as Refit
     from rankwood.pruning.line_search import LineSearch as LineSearch
-    from rankwood.pruning.refit import Refit as Refit
-    from rankwood.pruning.result import CleaverResult as CleaverResult
-    from rankwood.reporting.write import write_report as write_report
-    from rankwood.tree import Tree as Tree
-    from rankwood.tuning.result import TuneResult as TuneResult
-    from rankwood.tuning.space import SearchSpace as SearchSpace
-    from rankwood.tuning.tune import tune as tune
-    from rankwood.verification.result import Verification as Verification
-    from rankwood.verification.verify import verify as verify
-    from rankwood.visits import Usage as Usage
-    from rankwood.visits import usage as usage
+    from rankwood.scoring.auto import available_engines as available_engines
+    from rankwood.scoring.auto import get_engine as get_engine
+    from rankwood.scoring.engines import Engine as Engine
+    from rankwood.scoring.engines import PreparedModel as PreparedModel
+    from rankwood.training.callbacks import early_stopping as early_stopping
+    from rankwood.training.callbacks import log_evaluation as log_evaluation
+    from rankwood.training.callbacks import record_evaluation as record_evaluation
+    from rankwood.training.callbacks import reset_parameter as reset_parameter
+    from rankwood.training.checkpoint import Checkpoint as Checkpoint
+    from rankwood.training.estimators import DART as DART
+    from rankwood.training.estimators import MART as MART
+    from rankwood.training.estimators import XDART as XDART
+    from rankwood.training.estimators import InitializedMART as InitializedMART
+    from rankwood.training.estimators import LambdaMART as LambdaMART
+    from rankwood.training.estimators import RandomForest as RandomForest
+    from rankwood.training.estimators import out_of_bag_curve as out_of_bag_curve
+    from rankwood.training.tasks import grade_probabilities as grade_probabilities
+    from rankwood.verification import Verification as Verification
+    from rankwood.verification import verify as verify
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
-    "Ensemble": "rankwood.ensemble",
-    "Tree": "rankwood.tree",
-    "Engine": "rankwood.engines.base",
-    "PreparedModel": "rankwood.engines.base",
-    "available_engines": "rankwood.engines.registry",
-    "get_engine": "rankwood.engines.registry",
+    "Ensemble": "rankwood.model.ensemble",
+    "Tree": "rankwood.model.trees",
+    "Engine": "rankwood.scoring.engines",
+    "PreparedModel": "rankwood.scoring.engines",
+    "available_engines": "rankwood.scoring.auto",
+    "get_engine": "rankwood.scoring.auto",
     "load_model": "rankwood.formats.registry",
-    "save_as": "rankwood.formats.export",
-    "ConversionWarning": "rankwood.formats.export",
-    "verify": "rankwood.verification.verify",
-    "Verification": "rankwood.verification.result",
+    "save_as": "rankwood.formats.registry",
+    "ConversionWarning": "rankwood.formats.registry",
+    "verify": "rankwood.verification",
+    "Verification": "rankwood.verification",
     "cleaver": "rankwood.pruning.cleaver",
-    "CleaverResult": "rankwood.pruning.result",
+    "CleaverResult": "rankwood.pruning.cleaver",
     "LineSearch": "rankwood.pruning.line_search",
-    "Refit": "rankwood.pruning.refit",
-    "Distil": "rankwood.pruning.distil",
-    "grow_and_prune": "rankwood.pruning.growing",
-    "tune": "rankwood.tuning.tune",
-    "TuneResult": "rankwood.tuning.result",
-    "SearchSpace": "rankwood.tuning.space",
-    "write_report": "rankwood.reporting.write",
-    "Usage": "rankwood.visits",
-    "usage": "rankwood.visits",
-    "BinnedDataset": "rankwood.data.binning",
-    "MART": "rankwood.learners.presets",
-    "LambdaMART": "rankwood.learners.presets",
-    "DART": "rankwood.learners.dart",
-    "XDART": "rankwood.learners.dart",
-    "InitializedMART": "rankwood.learners.initialized",
-    "grade_probabilities": "rankwood.learners.ordinal",
-    "out_of_bag_curve": "rankwood.learners.out_of_bag",
-    "RandomForest": "rankwood.learners.random_forest",
-    "Checkpoint": "rankwood.learners.checkpoint",
-    "early_stopping": "rankwood.learners.callbacks",
-    "log_evaluation": "rankwood.learners.callbacks",
-    "record_evaluation": "rankwood.learners.callbacks",
-    "reset_parameter": "rankwood.learners.callbacks",
+    "Refit": "rankwood.pruning.leaves",
+    "Distil": "rankwood.pruning.leaves",
+    "grow_and_prune": "rankwood.pruning.cleaver",
+    "tune": "rankwood.lab.tune",
+    "TuneResult": "rankwood.lab.tune",
+    "SearchSpace": "rankwood.lab.search",
+    "write_report": "rankwood.lab.report.write",
+    "Usage": "rankwood.model.visits",
+    "usage": "rankwood.model.visits",
+    "BinnedDataset": "rankwood.data.bins",
+    "MART": "rankwood.training.estimators",
+    "LambdaMART": "rankwood.training.estimators",
+    "DART": "rankwood.training.estimators",
+    "XDART": "rankwood.training.estimators",
+    "InitializedMART": "rankwood.training.estimators",
+    "grade_probabilities": "rankwood.training.tasks",
+    "out_of_bag_curve": "rankwood.training.estimators",
+    "RandomForest": "rankwood.training.estimators",
+    "Checkpoint": "rankwood.training.checkpoint",
+    "early_stopping": "rankwood.training.callbacks",
+    "log_evaluation": "rankwood.training.callbacks",
+    "record_evaluation": "rankwood.training.callbacks",
+    "reset_parameter": "rankwood.training.callbacks",
     "read_data": "rankwood.data.files",
     "iter_svmlight": "rankwood.data.svmlight",
     "read_svmlight": "rankwood.data.svmlight",
-    "write_svmlight": "rankwood.data.svmlight_write",
+    "write_svmlight": "rankwood.data.svmlight",
     "read_csv": "rankwood.data.tables",
     "read_parquet": "rankwood.data.tables",
     "write_csv": "rankwood.data.tables",
@@ -140,15 +140,15 @@ _HOME_OF = {
     "ModelError": "rankwood.errors",
     "MeasureError": "rankwood.errors",
     "Convention": "rankwood.evaluation.conventions",
-    "Comparison": "rankwood.evaluation.evaluate",
-    "Evaluation": "rankwood.evaluation.evaluate",
-    "compare": "rankwood.evaluation.evaluate",
-    "evaluate": "rankwood.evaluation.evaluate",
-    "measure_curve": "rankwood.evaluation.forest_diagnostics",
-    "tree_correlation": "rankwood.evaluation.forest_diagnostics",
-    "tree_strength": "rankwood.evaluation.forest_diagnostics",
-    "impurity_importance": "rankwood.evaluation.importance",
-    "permutation_importance": "rankwood.evaluation.importance",
+    "Comparison": "rankwood.evaluation.evaluator",
+    "Evaluation": "rankwood.evaluation.evaluator",
+    "compare": "rankwood.evaluation.evaluator",
+    "evaluate": "rankwood.evaluation.evaluator",
+    "measure_curve": "rankwood.evaluation.diagnostics",
+    "tree_correlation": "rankwood.evaluation.diagnostics",
+    "tree_strength": "rankwood.evaluation.diagnostics",
+    "impurity_importance": "rankwood.evaluation.diagnostics",
+    "permutation_importance": "rankwood.evaluation.diagnostics",
     "Measure": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
     "make_ranking": "rankwood.data.synthetic",

@@ -1,13 +1,18 @@
-"""Feature matrices from whatever the caller has: arrays, DataFrames, Arrow tables, sparse matrices."""
+"""Any matrix a user may hand over, as one array or as blocks of rows."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError
+
+# Feature matrices from whatever the caller has: arrays, DataFrames, Arrow tables, sparse matrices.
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -94,3 +99,126 @@ def _refuse_text(names: list[str], arrays: list[AnyArray]) -> None:
     for name, array in zip(names, arrays, strict=True):
         if array.dtype.kind in "USTM" or (array.dtype.kind == "O" and any(isinstance(v, str) for v in array)):
             raise DataError(f"column {name!r} holds {array.dtype}: features must be numbers; leave it out or encode it")
+
+
+# Feature rows for scoring, from whatever the caller has, without converting or copying it whole.
+
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+BLOCK_BYTES = 16 << 20  # what must be converted is converted in pieces of about this size
+
+
+def row_blocks(
+    X: Any, n_features: int, feature_names: Sequence[str] | None = None, *, block_bytes: int = BLOCK_BYTES
+) -> tuple[int, Iterator[tuple[slice, AnyArray]]]:
+    """The number of rows of `X`, and its rows in blocks: where they stand, and their values as float32 or float64.
+
+    A float32 or float64 array is one block, itself, in whatever memory order. Everything else is converted block by
+    block, exactly (64-bit integers: to the nearest float64). What a sparse matrix does not store is 0; what a
+    DataFrame or masked array marks as missing is NaN. Columns count by position, except that those of a DataFrame with
+    names (texts, not numbers) are found by name when there are `feature_names`, and must be just these.
+
+    >>> n_rows, blocks = row_blocks([[1, 2], [3, 4]], 2)
+    >>> n_rows, [block.tolist() for _, block in blocks]
+    (2, [[[1.0, 2.0], [3.0, 4.0]]])
+    """
+    n_rows, n_columns, take = _open(X, feature_names)
+    if n_columns != n_features:
+        raise DataError(f"X has {n_columns} features but the model was built on {n_features}")
+    if isinstance(X, np.ndarray) and _fits_kernels(X):
+        return n_rows, iter([(slice(0, n_rows), X)] if n_rows else [])
+    step = max(1, block_bytes // (8 * max(1, n_features)))
+    slices = (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
+    return n_rows, ((rows, _as_floats(take(rows))) for rows in slices)
+
+
+def is_plain(X: Any, n_features: int) -> bool:
+    """Whether it shows at a glance that `X` needs no `row_blocks`: rows to score as they are, nothing to convert and
+    nothing to complain about. A call for one document must not look at it for longer than it scores it.
+
+    >>> is_plain(np.zeros((1, 2)), 2), is_plain(np.zeros((2, 2), order="F"), 2), is_plain([[0.0, 0.0]], 2)
+    (True, False, False)
+    """
+    if type(X) is not np.ndarray or (X.dtype is not FLOAT32 and X.dtype is not FLOAT64):
+        return False
+    shape, flags = X.shape, X.flags
+    return len(shape) == 2 and shape[1] == n_features and shape[0] > 0 and flags.c_contiguous and flags.aligned
+
+
+def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callable[[slice], AnyArray]]:
+    """Rows, columns, and a function that gives some rows as an array of numbers."""
+    if hasattr(X, "queries") and hasattr(X, "X"):
+        raise DataError("X is a Dataset: give its features, data.X")
+    columns = None if isinstance(X, np.ndarray) else column_names(X)
+    if columns is not None:
+        return len(X), len(columns), _frame_reader(X, column_order(feature_names_of(X), feature_names))
+    if hasattr(X, "tocsr") and len(X.shape) == 2:
+        csr = X.tocsr()
+        if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
+            raise DataError(f"X is a damaged sparse matrix: an index lies outside its {csr.shape[1]} columns")
+        return int(csr.shape[0]), int(csr.shape[1]), lambda rows: as_array(csr[rows])
+    array = as_array(X)
+    if isinstance(X, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(X)
+        return *array.shape, lambda rows: np.where(mask[rows], np.nan, array[rows])
+    return *array.shape, lambda rows: array[rows]
+
+
+def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None) -> list[int] | None:
+    """Where the columns `names` hold the model's `feature_names`; None when columns count by position.
+
+    They do when either has no names, and when the names are the same in the same order.
+
+    >>> column_order(["clicks", "bm25"], ["bm25", "clicks"])
+    [1, 0]
+    """
+    if names is None or feature_names is None or list(names) == list(feature_names):
+        return None
+    missing, unknown = Counter(feature_names) - Counter(names), Counter(names) - Counter(feature_names)
+    if missing or unknown:
+        differ = [
+            f"{what} {_shown(odd)}"
+            for what, odd in (("there is no", missing), ("the model does not know", unknown))
+            if odd
+        ]
+        raise DataError(
+            f"X has {len(names)} features but the model was built on {len(feature_names)}: {' and '.join(differ)}"
+            if len(names) != len(feature_names)
+            else f"X names its features differently than the model: {' and '.join(differ)}"
+        )
+    place = {name: number for number, name in enumerate(names)}
+    return [place[name] for name in feature_names]
+
+
+def _shown(names: Iterable[str]) -> str:
+    few = list(islice(names, 4))
+    return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
+
+
+def _frame_reader(X: Any, order: list[int] | None) -> Callable[[slice], AnyArray]:
+    if order is not None:
+        if hasattr(X, "iloc"):
+            X = X.iloc[:, order]
+        elif hasattr(X, "column_names"):  # pyarrow
+            X = X.select(order)
+        else:
+            X = X[:, order]
+    if hasattr(X, "iloc"):
+        return lambda rows: as_array(X.iloc[rows])
+    return lambda rows: as_array(X.slice(rows.start, rows.stop - rows.start))
+
+
+def _fits_kernels(array: AnyArray) -> bool:
+    return (
+        array.dtype in (np.float32, np.float64)  # in this machine's byte order
+        and not isinstance(array, np.ma.MaskedArray)
+        and array.flags.aligned
+        and all(stride % array.itemsize == 0 for stride in array.strides)
+    )
+
+
+def _as_floats(array: AnyArray) -> AnyArray:
+    if _fits_kernels(array):
+        return array
+    dtype = np.float32 if array.dtype.kind == "f" and array.itemsize < 8 else np.float64
+    return np.require(array, dtype, ["C", "ALIGNED"])

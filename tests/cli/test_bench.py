@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.engines import bench as bench_module
-from rankwood.engines.base import Engine, Limits
-from rankwood.engines.registry import ENGINES
+from rankwood.scoring import timing as bench_module
+from rankwood.scoring.auto import ENGINES
+from rankwood.scoring.engines import Engine, Limits
 
 QUICK = ("--repeats", 6)
 
@@ -68,7 +68,7 @@ def test_table(rankwood, models, data_file, monkeypatch):
         "95 %",
         "fastest",
         "2 threads, not pinned; sums in double precision",
-        f"instruction set {rw.isa.active_isa()}",
+        f"instruction set {rw.system.active_isa()}",
         "agree with the reference in every bit",
         "flat cannot score this model: a tree is 2 deep and engine 'flat' takes 0",
     ):

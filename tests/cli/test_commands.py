@@ -13,8 +13,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.cli.arguments import spread_values
-from rankwood.data.catalogue import catalogue
+from rankwood.cli.models import spread_values
+from rankwood.lab.datasets.catalogue import catalogue
 
 
 def test_version_names_the_instruction_set(rankwood):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.engines.c_compiler import find_compiler
+from rankwood.scoring.c_library import find_compiler
 from strategies.ensembles import big_ensemble, values_near
 
 needs_compiler = pytest.mark.skipif(

@@ -177,7 +177,7 @@ def test_sweep(rankwood, tmp_path):
 
 
 def test_reproduce(rankwood, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
     folds = tmp_path / FILE
     folds.mkdir()
     made = rw.make_ranking(n_queries=20, docs_per_query=6, n_features=4, seed=2)

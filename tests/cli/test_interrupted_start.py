@@ -20,7 +20,7 @@ def test_a_command_that_has_nothing_to_say(rankwood, models, data_file, monkeypa
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankwood.evaluation.evaluate.evaluate", interrupted)
+    monkeypatch.setattr("rankwood.evaluation.evaluator.evaluate", interrupted)
     outcome = rankwood("evaluate", *models, "--data", data_file)
     assert (outcome.status, outcome.err) == (130, "rankwood: interrupted\n")
 

@@ -36,7 +36,7 @@ def test_models_of_the_same_name_get_different_ones(rankwood, models, data_file,
 
 def test_figures_are_written(rankwood, models, data_file, tmp_path, monkeypatch):
     drawn = lambda figure, folder: [folder / f"{figure.name}.png"]  # noqa: E731  drawing takes a while
-    monkeypatch.setattr("rankwood.reporting.write.write_figure", drawn)
+    monkeypatch.setattr("rankwood.lab.report.write.write_figure", drawn)
     arguments = ["report", *models, "--data", data_file, "-o", tmp_path / "r.html", "-m", "AP"]
     outcome = rankwood(*arguments, "--figures", tmp_path / "figures", "--engine", "reference", "--threads", 1)
     assert outcome.status == 0

@@ -11,9 +11,9 @@ import typer
 
 import rankwood as rw
 from rankwood.cli.reproduce import app
-from rankwood.engines.bench import bench
-from rankwood.experiments.table import RunTable
-from rankwood.studies.subsampling import SubsamplingStudy
+from rankwood.lab.papers.subsampling import SubsamplingStudy
+from rankwood.lab.runs import RunTable
+from rankwood.scoring.timing import bench
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 
 def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", "1,2", "--seeds", 2, "--trees", 5)
     outcome = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
     assert outcome.status == 0
@@ -85,8 +85,8 @@ def test_cleaver_as_json(rankwood, tmp_path):
 
 
 def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
-    monkeypatch.setattr("rankwood.studies.asadi_lin.bench", partial(bench, repeats=6))
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.lab.papers.asadi_lin.bench", partial(bench, repeats=6))
     monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
     command = ("reproduce", "asadi-lin", "--quick", "--folds", 1, "--trees", 5, "--patience", 3, "--leaves", 4)
     outcome = rankwood(*command, "--out", tmp_path, "--json")
@@ -107,7 +107,7 @@ def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monke
 
 
 def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     rankwood(*command, "--out", tmp_path)
     rankwood(*command, "--out", tmp_path, "--no-resume")
@@ -151,7 +151,7 @@ def test_all_studies_have_the_same_options(study):
 
 
 def test_runs_of_an_older_file_are_taken_over(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     first = rankwood(*command, "--out", tmp_path / "new")
     (tmp_path / "old").mkdir()

@@ -15,8 +15,8 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.data import files
-from rankwood.engines import registry
-from rankwood.engines.base import Engine, Limits
+from rankwood.scoring import auto as registry
+from rankwood.scoring.engines import Engine, Limits
 from strategies.ensembles import big_ensemble
 
 N_FEATURES = 7

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankwood.experiments.table import RunTable
+from rankwood.lab.runs import RunTable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.toml"
 
@@ -32,7 +32,7 @@ def test_the_example_and_going_on(rankwood, tmp_path, monkeypatch):
 
 
 def test_workers_change_nothing(rankwood, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.experiments.report.write_figure", lambda figure, folder: [])  # which takes a while
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
     (tmp_path / "c.toml").write_text(
         "learner = 'lambdamart'\nspeed = false\nfolds = [1, 2]\nseeds = 2\nparameters = {n_trees = 4, n_leaves = 4, "
         "query_fraction = 0.5}\ngrid.balance = [0.0, 0.5]\n"

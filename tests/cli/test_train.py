@@ -16,9 +16,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.cli import training
-from rankwood.cli.training import Watcher
-from rankwood.learners.callbacks import CallbackEnv, Result
+from rankwood.cli import console as training
+from rankwood.cli.console import Watcher
+from rankwood.training.callbacks import CallbackEnv, Result
 
 SMALL = ("-p", "n_trees=6", "-p", "n_leaves=4", "-p", "min_docs_per_leaf=5")
 
@@ -153,7 +153,7 @@ def test_boosting_from_a_forest(rankwood, parts, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
-    from rankwood.learners.initialized import paper_forest
+    from rankwood.training.estimators import paper_forest
 
     sets, files = parts
     outcome = rankwood("train", "igbrt", "--task", task, "--initial-trees", 10, "--train", files["train"], *SMALL,
@@ -387,7 +387,7 @@ def test_wrong_use_is_status_2(rankwood, arguments):
 def test_progress_as_lines(monkeypatch):
     """Elsewhere than on a terminal: now and then, and at the end. Time left counts only what is grown now."""
     clock = iter(np.arange(0.0, 100.0, 2.0))  # two seconds per tree
-    monkeypatch.setattr("rankwood.cli.training.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("rankwood.cli.console.time.monotonic", lambda: float(next(clock)))
     shown = []
     watcher = Watcher(lambda *given: shown.append(given), every=5.0)
     env = CallbackEnv(None, {}, 0, 0, 10, train_name="train")

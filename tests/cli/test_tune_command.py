@@ -9,9 +9,8 @@ import pytest
 
 import rankwood as rw
 from rankwood.cli.tune import describe
-from rankwood.tuning.lock import only_search_in
-from rankwood.tuning.points import Point
-from rankwood.tuning.trial import Bench, MeasuredLatency
+from rankwood.lab.search import Point, only_search_in
+from rankwood.lab.tune import Bench, MeasuredLatency
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.data.binning import BinEdges, BinnedDataset
+from rankwood.data.bins import BinEdges, BinnedDataset
 
 pytestmark = pytest.mark.native
 

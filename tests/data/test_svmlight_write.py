@@ -64,7 +64,7 @@ def test_the_text_that_is_written(folder):
 
 
 def test_writing_in_several_blocks(folder, monkeypatch):
-    from rankwood.data import svmlight_write
+    from rankwood.data import svmlight as svmlight_write
 
     monkeypatch.setattr(svmlight_write, "_BLOCK", 100)
     rng = np.random.default_rng(0)

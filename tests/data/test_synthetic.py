@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwood as rw
-from rankwood.data.synthetic_relevance import SIGNALS, THRESHOLDS
-from rankwood.data.synthetic_world import COLUMN, DOCUMENT_FEATURES, FEATURE_NAMES
+from rankwood.data.synthetic import COLUMN, DOCUMENT_FEATURES, FEATURE_NAMES, SIGNALS, THRESHOLDS
 from rankwood.errors import DataError, RankwoodError
 
 MAY_MISS = [feature.name for feature in DOCUMENT_FEATURES if feature.source]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rankwood as rw
-from rankwood.learners.estimator import BoostedRanker
+from rankwood.training.estimators import BoostedRanker
 
 FEW_TREES = 20  # that learners grow at most when snippets ask for hundreds
 

@@ -12,7 +12,7 @@ import typer.main
 from blocks import Block, blocks, page_id, pages
 
 from rankwood.cli import app
-from rankwood.cli.arguments import spread_values
+from rankwood.cli.models import spread_values
 
 SHELLS = ("", "sh", "bash", "shell", "console")
 INLINE = re.compile(r"`(rankwood [a-z][^`]*)`")

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from rankwood.evaluation.evaluate import aligned_features, scores_of
+from rankwood.evaluation.evaluator import aligned_features, scores_of
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_wrong_scores_are_refused(data):
 
 
 def test_values_of_two_conventions_are_not_compared(data):
-    from rankwood.evaluation.evaluate import compare_values
+    from rankwood.evaluation.evaluator import compare_values
 
     first, second = (rw.evaluate(data.y, data, convention=name) for name in ("rankwood", "lightgbm"))
     with pytest.raises(rw.RankwoodError, match="cannot compare rankwood values with lightgbm values"):
@@ -136,7 +136,7 @@ def test_a_comparison_weighs_queries_as_an_evaluation_does(data):
 
 
 def test_comparisons_that_weights_forbid(data):
-    from rankwood.evaluation.evaluate import compare_values
+    from rankwood.evaluation.evaluator import compare_values
 
     n = data.n_queries
     weighted, unweighted, zero = (

@@ -10,9 +10,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from rankwood.evaluation import forest_diagnostics as diagnostics
-from rankwood.evaluation.forest_diagnostics import measure_curve, tree_correlation, tree_outputs, tree_strength
-from rankwood.evaluation.importance import impurity_importance, permutation_importance
+from rankwood.evaluation import diagnostics
+from rankwood.evaluation.diagnostics import (
+    impurity_importance,
+    measure_curve,
+    permutation_importance,
+    tree_correlation,
+    tree_outputs,
+    tree_strength,
+)
 
 pytestmark = pytest.mark.native
 
@@ -114,7 +120,7 @@ def test_gains_are_summed_by_feature(data):
 
 
 def test_shuffling_within_queries_keeps_the_values_of_each_query(data):
-    from rankwood.evaluation.importance import _shuffled
+    from rankwood.evaluation.diagnostics import _shuffled
 
     column = np.arange(data.n_docs, dtype=np.float32)
     shuffled = _shuffled(column, data, "query", np.random.default_rng(0))

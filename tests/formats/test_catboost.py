@@ -9,7 +9,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.errors import ModelError
-from rankwood.formats.catboost_json import from_catboost_json
+from rankwood.formats.catboost import from_catboost_json
 from strategies.adversarial_rows import adversarial_rows, assert_close, same_partition, training_data
 
 catboost = pytest.importorskip("catboost", reason="CATBOOST ABSENT: pip install 'rankwood[formats]'")

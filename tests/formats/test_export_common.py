@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.formats import export_thresholds as thresholds
-from rankwood.formats.export import EXPORTERS, find_exporter
-from rankwood.formats.export_parts import plain
+from rankwood.formats import writing as thresholds
+from rankwood.formats.registry import EXPORTERS, find_exporter
+from rankwood.formats.writing import plain
 from strategies.adversarial_rows import TINY
 from strategies.ensembles import AWKWARD_THRESHOLDS, big_ensemble, ensembles, rows_near_thresholds, values_near
 from strategies.exports import exported

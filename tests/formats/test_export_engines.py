@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from oracles import elasticsearch, es_ltr, lightgbm_json, quickrank, ranklib, solr
-from rankwood.formats.export_parts import plain
+from rankwood.formats.writing import plain
 from strategies.exports import exported, models_and_rows, outputs, single_bound, telling
 
 few = settings(max_examples=30)

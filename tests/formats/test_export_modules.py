@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.engines.c_compiler import find_compiler
+from rankwood.scoring.c_library import find_compiler
 from strategies.ensembles import big_ensemble
 from strategies.exports import exported, models_and_rows
 

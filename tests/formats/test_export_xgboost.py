@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from rankwood.formats.export_xgboost_order import xgboost_order
+from rankwood.formats.xgboost import xgboost_order
 from strategies.ensembles import big_ensemble
 from strategies.exports import exported, models_and_rows, single_bound
 

@@ -15,8 +15,8 @@ from test_xml_formats import JFORESTS, quickrank_text, ranklib_text
 import rankwood as rw
 from rankwood.errors import ModelError
 from rankwood.formats import registry
-from rankwood.formats.budget import MIN_FEATURES
-from rankwood.formats.lightgbm_text import parse_lightgbm_text
+from rankwood.formats.lightgbm import parse_lightgbm_text
+from rankwood.formats.reading import MIN_FEATURES
 from strategies.limited import read_limited
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited as Linux does")
@@ -357,13 +357,13 @@ def test_whatever_an_importer_raises(tmp_path, monkeypatch, name, error):
     path = tmp_path / "model"
     if name == "jforests":
         path.write_bytes(JFORESTS)
-        monkeypatch.setattr("rankwood.formats.jforests._column", fail)
+        monkeypatch.setattr("rankwood.formats.ranklib_quickrank._column", fail)
     elif name == "xgboost-dump":
         path.write_bytes(dump("f0"))
-        monkeypatch.setattr("rankwood.formats.xgboost_dump._float", fail)
+        monkeypatch.setattr("rankwood.formats.xgboost._float", fail)
     else:
         rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
-        monkeypatch.setattr("rankwood.model_file._parse_array", fail)
+        monkeypatch.setattr("rankwood.model.file._parse_array", fail)
     with pytest.raises(ModelError, match=f"model: .*{name}") as caught:
         rw.load_model(path)
     assert caught.value.__cause__ is error
@@ -382,7 +382,7 @@ def test_what_is_raised_on_purpose_stays(tmp_path, monkeypatch):
         def fail(*_, error=error):
             raise error
 
-        monkeypatch.setattr("rankwood.formats.jforests._column", fail)
+        monkeypatch.setattr("rankwood.formats.ranklib_quickrank._column", fail)
         with pytest.raises(type(error)):
             rw.load_model(path)
     assert registry.load_model is rw.load_model

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.errors import ModelError
-from rankwood.formats.lightgbm_decisions import BELOW_ZERO, ZERO
-from rankwood.formats.lightgbm_json import from_lightgbm_json
-from rankwood.formats.lightgbm_text import parse_lightgbm_text
+from rankwood.formats.lightgbm import BELOW_ZERO, ZERO, from_lightgbm_json, parse_lightgbm_text
 from strategies.adversarial_rows import adversarial_rows, assert_close, training_data
 
 lightgbm = pytest.importorskip("lightgbm", reason="LIGHTGBM ABSENT: pip install 'rankwood[formats]'")

@@ -7,7 +7,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.errors import ModelError
-from rankwood.formats.onnx_trees import from_onnx_model, parse_onnx
+from rankwood.formats.onnx import from_onnx_model, parse_onnx
 from strategies.adversarial_rows import adversarial_rows
 
 onnx = pytest.importorskip("onnx", reason="ONNX ABSENT: pip install 'rankwood[formats]'")

@@ -138,7 +138,7 @@ def test_packages_that_are_absent(tmp_path, monkeypatch):
     ):
         load_model(path)
     path.write_bytes(b"CBM1 and so on")
-    monkeypatch.setattr("rankwood.formats.catboost_json.find_spec", lambda name: None)
+    monkeypatch.setattr("rankwood.formats.catboost.find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match=r"reading a \.cbm model needs the package catboost"):
         load_model(path)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankwood.formats.thresholds import at_most_float32, at_most_of_float32, less_than, less_than_float32
+from rankwood.formats.reading import at_most_float32, at_most_of_float32, less_than, less_than_float32
 
 SINGLE = st.floats(width=32, allow_nan=False)
 DOUBLE = st.floats(allow_nan=False)

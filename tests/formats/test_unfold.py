@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.errors import ModelError
-from rankwood.formats import unfold as module
-from rankwood.formats.node_tables import Forest
-from rankwood.formats.unfold import Columns, Pieces, unfold
+from rankwood.formats import reading as module
+from rankwood.formats.reading import Columns, Forest, Pieces, unfold
 
 CUTS = st.sampled_from([-np.inf, -2.0, -1.0, -1e-35, 0.0, 1e-35, 0.5, 1.0, 2.0, np.inf])
 VALUES = np.array(

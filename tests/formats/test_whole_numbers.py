@@ -16,9 +16,9 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from oracles import elasticsearch, es_ltr, lightgbm_json, quickrank, ranklib, solr
-from rankwood.engines.c_compiler import find_compiler
-from rankwood.formats.export import EXPORTERS
-from rankwood.formats.ranklib import parse_ranklib
+from rankwood.formats.ranklib_quickrank import parse_ranklib
+from rankwood.formats.registry import EXPORTERS
+from rankwood.scoring.c_library import find_compiler
 from strategies.adversarial_rows import TINY, adversarial_rows, assert_close, whole_number_data, whole_numbers
 from strategies.exports import exported, telling
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import rankwood as rw
 from rankwood.errors import ModelError
 from rankwood.formats.ubjson import parse_ubjson
-from rankwood.formats.xgboost_dump import from_xgboost_dump
-from rankwood.formats.xgboost_json import base_margin, from_xgboost_json
+from rankwood.formats.xgboost import base_margin, from_xgboost_dump, from_xgboost_json
 from strategies.adversarial_rows import adversarial_rows, assert_close, same_partition, training_data
 
 xgboost = pytest.importorskip("xgboost", reason="XGBOOST ABSENT: pip install 'rankwood[formats]'")

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.errors import ModelError
-from rankwood.formats.jforests import parse_jforests
-from rankwood.formats.quickrank import parse_quickrank
-from rankwood.formats.ranklib import parse_ranklib
+from rankwood.formats.ranklib_quickrank import parse_jforests, parse_quickrank, parse_ranklib
 from strategies.adversarial_rows import adversarial_rows
 
 LEAF = st.floats(-10, 10, width=32)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 import rankwood as rw
-from rankwood.data.binning import BinnedDataset
-from rankwood.trees.build import TreeBuilder, TreeRules
-from rankwood.trees.leafwise import GrowthRules
+from rankwood.data.bins import BinnedDataset
+from rankwood.training.grow import GrowthRules, TreeBuilder, TreeRules
 
 DROPS = 0xDA27
 

@@ -1,4 +1,4 @@
-"""Slow, obvious twin of `rankwood.visits`: walk every document through every tree and write down what it meets."""
+"""Slow twin of `rankwood.model.visits`: walk every document through every tree and write down what it meets."""
 
 from __future__ import annotations
 

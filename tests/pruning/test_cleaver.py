@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.pruning.accept import Acceptance
+from rankwood.pruning.cleaver import Pruner
 from rankwood.pruning.outputs import TreeOutputs, needed_bytes, unsigned_weights
-from rankwood.pruning.pruner import Pruner
 from rankwood.pruning.strategies import STRATEGIES, Chooser
 from strategies.ensembles import ensembles
 from strategies.pruning import rankings

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from rankwood.pruning.distil import Distil, distil_leaves
+from rankwood.pruning.leaves import Distil, distil_leaves
 from rankwood.pruning.outputs import TreeOutputs, unsigned_weights
 
 pytestmark = pytest.mark.native

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from oracles import cleaver as oracle
-from rankwood.pruning.outputs import unsigned_weights
-from rankwood.pruning.queries import Part
+from rankwood.pruning.outputs import Part, unsigned_weights
 from rankwood.pruning.strategies import STRATEGIES, Chooser, score_shares, skip, without_each
 from strategies.pruning import models_and_data, tied_models_and_data
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from rankwood.formats.export import find_exporter
-from rankwood.formats.export_parts import ConversionWarning, check_missing
+from rankwood.formats.registry import find_exporter
+from rankwood.formats.writing import ConversionWarning, check_missing
 from strategies.ensembles import ensembles, rows_near_thresholds
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.adversarial import adversarial_rows
+from rankwood.scoring.agreement import adversarial_rows
 from strategies.ensembles import big_ensemble
 
 N_ROWS = 3000

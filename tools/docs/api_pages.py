@@ -33,7 +33,7 @@ GROUPS = (
         "scikit-learn estimators that return an [`Ensemble`][rankwood.Ensemble] as `ensemble_`, and what goes with "
         "training. [Training](../training.md) has the parameters in one table. All learners have the methods that are "
         "shown with the first.",
-        ("rankwood.learners",),
+        ("rankwood.training",),
         ("LambdaMART", "MART", "DART", "XDART", "RandomForest"),
         ("fit", "predict", "score", "feature_importances_", "n_trees_"),
     ),
@@ -41,7 +41,13 @@ GROUPS = (
         "models",
         "Models and scoring",
         "The model object, and the engines that score it. See [scoring](../scoring.md).",
-        ("rankwood.ensemble", "rankwood.tree", "rankwood.engines", "rankwood.visits", "rankwood.topology"),
+        (
+            "rankwood.model.ensemble",
+            "rankwood.model.trees",
+            "rankwood.scoring",
+            "rankwood.model.visits",
+            "rankwood.model.topology",
+        ),
     ),
     Group(
         "evaluation",
@@ -68,7 +74,7 @@ GROUPS = (
         "studies",
         "Studies and reports",
         "Experiments, searches and reports. The studies of papers are commands: [`rankwood reproduce`](../studies.md).",
-        ("rankwood.studies", "rankwood.experiments", "rankwood.reporting", "rankwood.tuning"),
+        ("rankwood.lab",),
     ),
     Group("errors", "Errors", "What goes wrong is one of these, with one sentence.", ("rankwood.errors",)),
 )

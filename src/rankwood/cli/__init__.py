@@ -13,14 +13,13 @@ import typer.core
 
 from rankwood import startup
 from rankwood.cli import datasets, reproduce
-from rankwood.cli.arguments import spread_values
 from rankwood.cli.bench import bench
-from rankwood.cli.compile import compile
 from rankwood.cli.console import escape_what_cannot_be_encoded, fail, print_line, tell_warning
-from rankwood.cli.convert import convert
+from rankwood.cli.convert import compile, convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
 from rankwood.cli.inspect import inspect
+from rankwood.cli.models import spread_values
 from rankwood.cli.prune import prune
 from rankwood.cli.report import report
 from rankwood.cli.score import score
@@ -29,8 +28,8 @@ from rankwood.cli.train import train
 from rankwood.cli.tune import tune
 from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
-from rankwood.isa import active_isa, available_isas
 from rankwood.printable import printable
+from rankwood.system import active_isa, available_isas
 
 
 class Commands(typer.core.TyperGroup):

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwood.cli.arguments import AsJson, DataFiles, PrecisionName, ZeroBased
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.loading import load_data, load_models
-from rankwood.engines.bench_result import FEWEST_CALLS, Bench
+from rankwood.cli.models import AsJson, DataFiles, PrecisionName, ZeroBased, load_data, load_models
 from rankwood.errors import RankwoodError
-from rankwood.isa import active_isa, available_isas
-from rankwood.reporting.summary import number
+from rankwood.lab.report.page import number
+from rankwood.scoring.timing import FEWEST_CALLS, Bench
+from rankwood.system import active_isa, available_isas
 
 
 def bench(
@@ -49,10 +48,10 @@ def bench(
 
     Nothing is pinned to a CPU; other work on the machine shows in the figures. Exit status 1: an engine disagrees with the reference, in leaves or in any bit of a score.
     """  # noqa: E501  typer keeps line ends
-    from rankwood.engines.bench import BATCHES
-    from rankwood.engines.bench import bench as time_engines
-    from rankwood.engines.registry import get_engine
-    from rankwood.evaluation.evaluate import aligned_features
+    from rankwood.evaluation.evaluator import aligned_features
+    from rankwood.scoring.auto import get_engine
+    from rankwood.scoring.timing import BATCHES
+    from rankwood.scoring.timing import bench as time_engines
 
     for name in engine or ():
         if name != "auto":
@@ -101,7 +100,7 @@ def _machine() -> dict[str, Any]:
     import numpy as np
 
     from rankwood._version import __version__
-    from rankwood.machine import cpu_name
+    from rankwood.system import cpu_name
 
     return {
         "cpu": cpu_name(),

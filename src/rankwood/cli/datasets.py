@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli.arguments import AsJson
 from rankwood.cli.console import print_json, print_table, progress, tell
+from rankwood.cli.models import AsJson
 
 app = typer.Typer(help="List public learning-to-rank data sets, or fetch one.")
 
@@ -23,7 +23,7 @@ def default(context: typer.Context) -> None:
 @app.command("list")
 def list_datasets(as_json: AsJson = False) -> None:
     """Public learning-to-rank data sets and their size; --json also has their terms and pages."""
-    from rankwood.data.catalogue import catalogue
+    from rankwood.lab.datasets.catalogue import catalogue
 
     entries = catalogue()
     if as_json:
@@ -56,7 +56,7 @@ def fetch_dataset(
     sha256: Annotated[str | None, typer.Option(help="Checksum that the file must have.")] = None,
 ) -> None:
     """Download, verify and unpack a data set. An interrupted download resumes when run again."""
-    from rankwood.data.fetch import fetch
+    from rankwood.lab.datasets.fetch import fetch
 
     if hasattr(signal, "SIGPIPE"):  # a connection that breaks is an error to tell of, not the end of the process
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.arguments import Threads
 from rankwood.cli.console import print_line, print_table, print_text, progress, tell
+from rankwood.cli.models import Threads
 from rankwood.data.dataset import Dataset
-from rankwood.ensemble import Ensemble
 from rankwood.errors import RankwoodError
+from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
-    from rankwood.reporting.facts import ModelFacts, ReportFacts
+    from rankwood.lab.report.facts import ModelFacts, ReportFacts
 
 MEASURES = ("nDCG@10", "ERR", "AP")
 RATES = (0.4, 0.6, 0.7, 0.8)  # shares of the trees that pruning tries to take out
@@ -84,8 +84,7 @@ def _take_folder(out: Path) -> None:
 
 def _make_data(size: Size, out: Path, seed: int, threads: int | None) -> tuple[Dataset, Dataset, Dataset]:
     """Synthetic data, written as LETOR files and read back as a user would read theirs."""
-    from rankwood.data.svmlight import read_svmlight
-    from rankwood.data.svmlight_write import write_svmlight
+    from rankwood.data.svmlight import read_svmlight, write_svmlight
     from rankwood.data.synthetic import make_ranking
 
     data = make_ranking(size.n_queries, size.docs_per_query, size.n_features, seed=seed, n_threads=threads)
@@ -101,10 +100,9 @@ def _make_data(size: Size, out: Path, seed: int, threads: int | None) -> tuple[D
 
 
 def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int | None) -> dict[str, Ensemble]:
-    from rankwood.cli.training import training_progress
-    from rankwood.data.binning import BinnedDataset
-    from rankwood.learners.dart import XDART
-    from rankwood.learners.presets import LambdaMART
+    from rankwood.cli.console import training_progress
+    from rankwood.data.bins import BinnedDataset
+    from rankwood.training.estimators import XDART, LambdaMART
 
     shape: dict[str, Any] = {"n_leaves": size.n_leaves, "early_stopping_rounds": 50, "random_state": seed}
     plain = {**shape, "n_trees": size.n_trees, "learning_rate": size.learning_rate, "n_jobs": threads}
@@ -156,8 +154,8 @@ def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: in
 def _look(models: dict[str, Ensemble], test: Dataset, out: Path, threads: int | None) -> ReportFacts:
     """Measure, compare and time the models; the report and the table say the same."""
     from rankwood.atomic import atomic_write
-    from rankwood.reporting.gather import gather
-    from rankwood.reporting.page import render_page
+    from rankwood.lab.report.page import render_page
+    from rankwood.lab.report.write import gather
 
     with progress("comparing and timing", unit="steps") as advance:
         facts = gather(
@@ -175,7 +173,7 @@ def _look(models: dict[str, Ensemble], test: Dataset, out: Path, threads: int | 
 
 def print_result(facts: ReportFacts) -> None:
     """The table, and what it means in a sentence or two."""
-    from rankwood.reporting.summary import summarise
+    from rankwood.lab.report.page import summarise
 
     timing = facts.base.timing
     print_table(
@@ -192,7 +190,7 @@ def print_result(facts: ReportFacts) -> None:
 
 
 def _row(facts: ReportFacts, model: ModelFacts) -> list[str]:
-    from rankwood.reporting.summary import number, p_or_dash
+    from rankwood.lab.report.page import number, p_or_dash
 
     measure = facts.measures[0]
     quality, difference = model.quality[measure], model.difference.get(measure)

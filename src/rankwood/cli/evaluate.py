@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwood.cli.arguments import AsJson, DataFiles, Threads, ZeroBased
 from rankwood.cli.console import print_json, print_table
-from rankwood.cli.loading import load_data, load_models
+from rankwood.cli.models import AsJson, DataFiles, Threads, ZeroBased, load_data, load_models
 
 
 def evaluate(
@@ -30,8 +29,8 @@ def evaluate(
 ) -> None:
     """Evaluate models on data. Two or more models are also compared with the first, query by query."""
     from rankwood.evaluation.conventions import Convention
-    from rankwood.evaluation.evaluate import compare_values
-    from rankwood.evaluation.evaluate import evaluate as evaluate_model
+    from rankwood.evaluation.evaluator import compare_values
+    from rankwood.evaluation.evaluator import evaluate as evaluate_model
     from rankwood.evaluation.measures import parse_measure
     from rankwood.evaluation.significance import holm
 

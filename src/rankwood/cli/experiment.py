@@ -14,9 +14,8 @@ from rankwood.cli.console import fail, print_json, print_table, print_text, prog
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
-    from rankwood.experiments.sources import Source
-    from rankwood.experiments.study import Study
-    from rankwood.experiments.table import RunTable
+    from rankwood.lab.runs import RunTable
+    from rankwood.lab.study import Source, Study
 
 TABLE, LINES = "runs.sqlite", "runs.jsonl"
 
@@ -40,7 +39,7 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Runs at the same
 
 def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
     """The data, and the numbers of the folds to use."""
-    from rankwood.experiments.sources import open_source, parse_folds
+    from rankwood.lab.study import open_source, parse_folds
 
     source = open_source(data, quick=quick, n_threads=threads)
     if data is None:
@@ -51,10 +50,9 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
 
 def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
     """Do the runs, with progress; write the report; print the main table."""
-    from rankwood.drawing import NO_FIGURES, can_draw
-    from rankwood.environment import environment
-    from rankwood.experiments.execute import share_threads
-    from rankwood.experiments.table import run_key
+    from rankwood.lab.drawing import NO_FIGURES, can_draw
+    from rankwood.lab.runs import run_key, share_threads
+    from rankwood.system import environment
 
     if not can_draw():
         tell(f"{NO_FIGURES}; tables are written without them")
@@ -82,7 +80,7 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
 
 def _open_table(study: str, out: Path, resume: bool) -> RunTable:
     """The table of runs in a folder, which is for one study."""
-    from rankwood.experiments.table import RunTable
+    from rankwood.lab.runs import RunTable
 
     out.mkdir(parents=True, exist_ok=True)
     table, lines = RunTable(out / TABLE), out / LINES

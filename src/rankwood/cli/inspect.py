@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import print_json, print_table
-from rankwood.cli.loading import growth, load_data, load_models
-from rankwood.ensemble import Ensemble
-from rankwood.topology import SUMMARY, Topology
-from rankwood.visits import Usage
+from rankwood.cli.models import AsJson, Threads, ZeroBased, growth, load_data, load_models
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.topology import SUMMARY, Topology
+from rankwood.model.visits import Usage
 
 TOP_FEATURES = 10
 LONGEST_NOTE = 60  # characters of a metadata entry; --json has them whole
@@ -37,8 +36,8 @@ def inspect(
 
     With --data also what scoring looks at: the share of features per document, path lengths, and hot nodes.
     """
-    from rankwood.evaluation.evaluate import aligned_features
-    from rankwood.visits import usage as find_usage
+    from rankwood.evaluation.evaluator import aligned_features
+    from rankwood.model.visits import usage as find_usage
 
     models = load_models([model])
     ((name, ensemble),) = models.items()

@@ -8,15 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.loading import growth, load_data, load_models, source_leaves
-from rankwood.cli.writing import IfMissing, Missing, ToFormat, check_output, content_to_keep, write_model
-from rankwood.ensemble import Ensemble
+from rankwood.cli.models import (
+    AsJson,
+    IfMissing,
+    Missing,
+    Threads,
+    ToFormat,
+    ZeroBased,
+    check_output,
+    content_to_keep,
+    growth,
+    load_data,
+    load_models,
+    source_leaves,
+    write_model,
+)
 from rankwood.errors import RankwoodError
+from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
-    from rankwood.pruning.result import CleaverResult
+    from rankwood.pruning.cleaver import CleaverResult
 
 
 class AcceptRule(str, Enum):
@@ -97,7 +109,7 @@ def prune(
     With --test the last sentence says what the smaller model gains or loses there, and a significant loss is warned of. When no smaller model is accepted the file written is the input itself, byte for byte, or converted if another format is asked for.
     """  # noqa: E501  typer keeps line ends
     from rankwood.atomic import atomic_write
-    from rankwood.formats.export import EXPORTERS, find_exporter
+    from rankwood.formats.registry import EXPORTERS, find_exporter
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
     from rankwood.pruning.line_search import LineSearch

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli.arguments import DataFiles, Threads, ZeroBased
 from rankwood.cli.console import progress, tell
-from rankwood.cli.loading import load_data, load_models
-from rankwood.cli.writing import check_output
+from rankwood.cli.models import DataFiles, Threads, ZeroBased, check_output, load_data, load_models
 
 
 def report(
@@ -40,11 +38,10 @@ def report(
     The page is one file that needs no network. For instance:
     rankwood report full.rw pruned.rw lightgbm.txt --data test.txt -o report.html
     """
-    from rankwood.drawing import check_figures
     from rankwood.evaluation.conventions import Convention
     from rankwood.evaluation.measures import parse_measure
-    from rankwood.reporting.gather import MEASURES, TITLE
-    from rankwood.reporting.write import write_report
+    from rankwood.lab.drawing import check_figures
+    from rankwood.lab.report.write import MEASURES, TITLE, write_report
 
     check_output(output, models, data)  # what is wrong is said before files are read
     if figures is not None:

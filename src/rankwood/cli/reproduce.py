@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli.arguments import AsJson
 from rankwood.cli.experiment import (
     Data,
     Folds,
@@ -22,6 +21,7 @@ from rankwood.cli.experiment import (
     numbers,
     open_folds,
 )
+from rankwood.cli.models import AsJson
 
 app = typer.Typer(help="Repeat the experiments of a paper and put its tables beside ours.", no_args_is_help=True)
 
@@ -53,7 +53,7 @@ def subsampling(
     as_json: AsJson = False,
 ) -> None:
     """Forests on small samples of queries (Ibrahim & Carman 2014, tables 2 to 4)."""
-    from rankwood.studies.subsampling import BASELINE, SubsamplingStudy, default_sweep
+    from rankwood.lab.papers.subsampling import BASELINE, SubsamplingStudy, default_sweep
 
     source, chosen = open_folds(data, folds, quick, threads)
     if sweep is None:
@@ -94,7 +94,7 @@ def igbrt(
     as_json: AsJson = False,
 ) -> None:
     """GBRT, forests, and boosting from a forest, by regression and by grades (Mohan et al. 2011, tables 1, 3, 4)."""
-    from rankwood.studies.igbrt import IgbrtStudy
+    from rankwood.lab.papers.igbrt import IgbrtStudy
 
     source, chosen = open_folds(data, folds, quick, threads)
     study = IgbrtStudy(
@@ -132,7 +132,7 @@ def xdart(
     as_json: AsJson = False,
 ) -> None:
     """LambdaMART, DART and X-DART by the number of trees (Lucchese et al. 2017, table 1 and figure 1)."""
-    from rankwood.studies.xdart import METHODS, REFERENCE, XdartStudy
+    from rankwood.lab.papers.xdart import METHODS, REFERENCE, XdartStudy
 
     source, chosen = open_folds(data, folds, quick, threads)
     names = list(METHODS) if methods is None else [REFERENCE, *(name.strip() for name in methods.split(","))]
@@ -171,8 +171,8 @@ def cleaver(
     as_json: AsJson = False,
 ) -> None:
     """Pruning of trained ensembles, strategies by sizes (Lucchese et al. 2016, table 1 and the closing comparison)."""
+    from rankwood.lab.papers.cleaver import CleaverStudy
     from rankwood.pruning.cleaver import RATES
-    from rankwood.studies.cleaver import CleaverStudy
 
     source, chosen = open_folds(data, folds, quick, threads)
     small = numbers(sizes or ("10,20" if quick else "100,500"), int)
@@ -214,7 +214,7 @@ def asadi_lin(
     as_json: AsJson = False,
 ) -> None:
     """Cost-sensitive growth and pruning while boosting, by topology, nDCG and latency (Asadi & Lin 2013, table 1)."""
-    from rankwood.studies.asadi_lin import ALPHAS, LAMBDAS, AsadiLinStudy
+    from rankwood.lab.papers.asadi_lin import ALPHAS, LAMBDAS, AsadiLinStudy
 
     source, chosen = open_folds(data, folds, quick, threads)
     study = AsadiLinStudy(

@@ -10,10 +10,17 @@ from typing import IO, Annotated
 
 import typer
 
-from rankwood.cli.arguments import DataFiles, PrecisionName, Threads, ZeroBased
 from rankwood.cli.console import progress, tell
-from rankwood.cli.loading import last_feature, load_models, tell_absent_features
-from rankwood.cli.writing import check_output
+from rankwood.cli.models import (
+    DataFiles,
+    PrecisionName,
+    Threads,
+    ZeroBased,
+    check_output,
+    last_feature,
+    load_models,
+    tell_absent_features,
+)
 
 
 def score(
@@ -37,9 +44,9 @@ def score(
     """
     from rankwood.data.files import iter_features
     from rankwood.data.text import as_paths
-    from rankwood.engines.registry import choose_engine, get_engine
     from rankwood.formats.registry import width_is_open
-    from rankwood.threads import resolve_threads
+    from rankwood.scoring.auto import choose_engine, get_engine
+    from rankwood.system import resolve_threads
 
     if engine != "auto":
         get_engine(engine)  # what is wrong with the command is said before any work

@@ -10,13 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_table, tell
-from rankwood.cli.loading import load_data
-from rankwood.cli.writing import check_output
+from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
 from rankwood.data.dataset import Dataset
-from rankwood.ensemble import Ensemble
 from rankwood.errors import DataError, RankwoodError
+from rankwood.model.ensemble import Ensemble
 
 
 class Learner(str, Enum):
@@ -97,8 +95,8 @@ def train(
     For instance: rankwood train lambdamart --train S1.txt S2.txt --valid S3.txt -p early_stopping_rounds=50 -o model.rw
     """
     from rankwood.atomic import check_writable
-    from rankwood.cli.training import in_words, training_progress
-    from rankwood.learners.checkpoint import Checkpoint
+    from rankwood.cli.console import in_words, training_progress
+    from rankwood.training.checkpoint import Checkpoint
 
     check_output(output, train, valid, test)
     if checkpoint is not None:
@@ -169,7 +167,7 @@ def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any
 def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | None) -> Any:
     """What igbrt starts from: a model, or a random forest to be grown."""
     from rankwood.formats.registry import load_model
-    from rankwood.learners.initialized import paper_forest
+    from rankwood.training.estimators import paper_forest
 
     if path is None:
         size = {} if n_trees is None else {"n_trees": n_trees}
@@ -183,8 +181,8 @@ def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | 
 
 def _grow_forest(ranker: Any, data: Dataset, checkpoint: Path | None, every: int | None, *, quiet: bool) -> None:
     """Fit the forest that igbrt starts from; its checkpoint is kept beside that of the boosting."""
-    from rankwood.cli.training import training_progress
-    from rankwood.learners.checkpoint import Checkpoint
+    from rankwood.cli.console import training_progress
+    from rankwood.training.checkpoint import Checkpoint
 
     ranker.forest.set_params(task=ranker.task, missing=ranker.missing)
     if not quiet:
@@ -196,8 +194,8 @@ def _grow_forest(ranker: Any, data: Dataset, checkpoint: Path | None, every: int
 
 def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:
     """The estimator, with the parameters that were given as text."""
-    from rankwood.learners.names import learner_class
-    from rankwood.learners.parameters import read_parameter
+    from rankwood.training.names import learner_class
+    from rankwood.training.params import read_parameter
 
     kind, given = learner_class(learner.value), dict[str, Any]()
     if task is not None:
@@ -252,7 +250,7 @@ def _out_of_bag(ranker: Any) -> dict[str, Any]:
 
 def _report(ranker: Any, model: Ensemble, output: Path, held_out: Dataset | None, as_json: bool) -> None:
     """Measures on held-out data: a table, or everything as JSON."""
-    from rankwood.evaluation.evaluate import evaluate
+    from rankwood.evaluation.evaluator import evaluate
 
     result = None
     if held_out is not None:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.loading import load_data
-from rankwood.cli.writing import check_output
-from rankwood.reporting.summary import number
+from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
+from rankwood.lab.report.page import number
 
 if TYPE_CHECKING:
-    from rankwood.evaluation.evaluate import Comparison
-    from rankwood.tuning.points import Point
-    from rankwood.tuning.result import TuneResult
+    from rankwood.evaluation.evaluator import Comparison
+    from rankwood.lab.search import Point
+    from rankwood.lab.tune import TuneResult
 
 
 def tune(
@@ -50,9 +48,8 @@ def tune(
     Ctrl-C ends the search and keeps the best model so far; the exit status is 130. Exit status 1: no model is within the budget, and none is written.
     """  # noqa: E501  typer keeps line ends
     from rankwood.atomic import check_writable
-    from rankwood.tuning.space import SearchSpace
-    from rankwood.tuning.study import import_optuna
-    from rankwood.tuning.tune import tune as search
+    from rankwood.lab.search import SearchSpace, import_optuna
+    from rankwood.lab.tune import tune as search
 
     import_optuna()  # said before files are read
     check_output(output, train, valid, test)
@@ -121,7 +118,7 @@ def _print(result: TuneResult) -> None:
 def describe(point: Point) -> str:
     """Where a model comes from, shortly.
 
-    >>> from rankwood.tuning.points import Point
+    >>> from rankwood.lab.search import Point
     >>> parameters = {"learner": "xdart", "shape": "balanced", "n_leaves": 31}
     >>> describe(Point(3, parameters, 0.5, "refit", 20, 600, 0.4, 1.0))
     'xdart balanced 31 leaves -50 %'

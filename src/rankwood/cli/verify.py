@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli.arguments import AsJson, Threads, ZeroBased
 from rankwood.cli.console import print_json, print_line
-from rankwood.cli.loading import load_data, load_models
+from rankwood.cli.models import AsJson, Threads, ZeroBased, load_data, load_models
 
 
 def verify(
@@ -32,7 +31,7 @@ def verify(
 ) -> None:
     """Score two models on rows at every threshold of both, and on data: status 0 when they agree, 1 when not."""
     from rankwood.formats.registry import widen
-    from rankwood.verification.verify import verify as compare
+    from rankwood.verification import verify as compare
 
     models = load_models([a, b])
     widest = max(model.n_features for model in models.values())

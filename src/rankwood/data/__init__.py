@@ -1,1 +1,1 @@
-"""Ranking data: the data set object, readers and writers, synthetic data."""
+"""Ranking data: the data set, readers and writers, bins, folds, synthetic data."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.svmlight_stream import Progress
+from rankwood.data.svmlight import Progress
 from rankwood.data.text import PathLike, as_paths
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
@@ -110,7 +110,7 @@ def iter_features(
         if n_rows == 0:
             raise DataError(f"{files[0]}: there is no document, only blank lines and comments")
         return
-    from rankwood.data.table_stream import iter_table_features
+    from rankwood.data.tables import iter_table_features
 
     yield from iter_table_features(
         files,

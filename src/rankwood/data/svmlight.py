@@ -1,24 +1,230 @@
-"""Ranking data as SVMlight text: `label qid:ID feature:value feature:value ... # comment`."""
+"""Ranking data as SVMlight text, with the side files of LightGBM and XGBoost: read whole, in blocks, written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gzip
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.atomic import atomic_write
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import Queries
-from rankwood.data.side_files import read_sizes, read_weights, side_file
-from rankwood.data.svmlight_stream import Options, Progress, SvmlightStream
-from rankwood.data.text import PathLike, as_paths
-from rankwood.dtypes import OFFSET, AnyArray, FeatureMatrix, FloatArray, OffsetArray
+from rankwood.data.text import PathLike, TextFile, as_paths, existing_file
+from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, OffsetArray
 from rankwood.errors import DataError
-from rankwood.isa import active_isa
-from rankwood.threads import resolve_threads
+from rankwood.system import active_isa, resolve_threads
+
+# The files that LightGBM and XGBoost keep beside a data file: sizes of queries, and weights.
+#
+# `FILE.query` (LightGBM) or `FILE.group` (XGBoost) has the number of documents of each query, one per line.
+# `FILE.weight` has one weight per document (LightGBM) or per query (XGBoost). For `FILE.gz` they are looked for
+# as `FILE.gz.query` and `FILE.query`.
+
+
+Number = TypeVar("Number", int, float)
+
+
+def side_file(path: Path, *suffixes: str) -> Path | None:
+    """The first file beside `path` with one of the suffixes."""
+    stems = [path.name] + ([path.name[: -len(".gz")]] if path.name.endswith(".gz") else [])
+    for stem in stems:
+        for suffix in suffixes:
+            beside = path.with_name(stem + suffix)
+            if beside.is_file():
+                return beside
+    return None
+
+
+def read_sizes(path: Path) -> OffsetArray:
+    """Numbers of documents, one per line."""
+    return np.array(_numbers(path, _size, "the number of documents of a query"), dtype=OFFSET)
+
+
+def read_weights(path: Path) -> FloatArray:
+    """Weights, one per line."""
+    return np.array(_numbers(path, _weight, "a weight, a number that is not negative"), dtype=WEIGHT)
+
+
+def _size(text: str) -> int:
+    value = int(text) if text.isdecimal() else -1
+    if not 0 <= value < 2**62:
+        raise ValueError
+    return value
+
+
+def _weight(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError
+    return value
+
+
+def _numbers(path: Path, convert: Callable[[str], Number], expected: str) -> list[Number]:
+    numbers = []
+    with open(existing_file(path), encoding="utf-8-sig", errors="backslashreplace") as lines:
+        for number, line in enumerate(lines, start=1):
+            text = line.strip()
+            if not text:
+                continue
+            try:
+                numbers.append(convert(text))
+            except ValueError:
+                raise DataError(f"{path}, line {number}: expected {expected}, got {text[:40]!r}") from None
+    return numbers
+
+
+# Feeding SVMlight text to its native parser: windows of whole lines, read from files one after another.
+
+
+Progress: TypeAlias = Callable[[int, int], None]  # bytes of the files read so far, and of all files
+
+_FIRST_WINDOW = 1 << 20  # enough to learn the shape of the data
+_LONGEST_LINE = 256 << 20
+_MOST_FEATURES = 10_000_000
+_MATRIX_PER_TEXT = 256  # a matrix this much larger than its text comes from a wrong feature id ...
+_SMALL_MATRIX = 256 << 20  # ... unless it is small all the same
+
+
+@dataclass(frozen=True)
+class Options:
+    """How lines are read. `window` and `chunk` are bytes of text: parsed at a time, and worth a thread.
+
+    With `max_lines`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
+    expected to be taken as they come.
+    """
+
+    n_features: int | None
+    absent: float
+    zero_based: bool
+    beyond: Literal["error", "ignore"]
+    doc_ids: bool
+    n_threads: int
+    window: int = 8 << 20
+    chunk: int = 1 << 18
+    careful: bool = False  # without the fast parser
+    max_lines: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_features is not None and not _is_whole(self.n_features):
+            raise DataError(f"n_features must be a whole number, got {self.n_features!r}")
+        if isinstance(self.absent, (str, bytes, bool)) or not hasattr(self.absent, "__float__"):
+            raise DataError(f"absent must be a number, 0.0 or NaN, got {self.absent!r}")
+        if self.n_features is not None and not 1 <= self.n_features <= _MOST_FEATURES:
+            raise DataError(f"n_features must lie between 1 and {_MOST_FEATURES}, got {self.n_features}")
+        if self.beyond not in ("error", "ignore"):
+            raise DataError(f"beyond must be 'error' or 'ignore', got {self.beyond!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+class SvmlightStream:
+    """Parses files; the rows pile up in `reader` until they are taken."""
+
+    def __init__(self, files: list[Path], options: Options, progress: Progress | None) -> None:
+        self._options = options
+        self._progress = progress
+        self._total = sum(os.stat(file).st_size for file in files)
+        self._done = 0  # bytes of the files before this one
+        max_bytes, max_text = _largest_matrix(files, options.n_features)
+        self.reader = _native.SvmlightReader(
+            None if options.n_features is None else int(options.n_features),
+            ignore_beyond=options.beyond == "ignore",
+            absent=float(options.absent),
+            zero_based=options.zero_based,
+            document_ids=options.doc_ids,
+            max_bytes=max_bytes,
+            max_text=max_text,
+            max_lines=options.max_lines,
+            chunk_bytes=options.chunk,
+            careful_only=options.careful,
+        )
+
+    def parse(self, file: Path) -> Iterator[None]:
+        """Parse one file, a window at a time; yield after each, so that the caller (and Ctrl-C) gets a turn."""
+        pad = _native.TEXT_PADDING
+        buffer = _padded(self._options.window)
+        size = min(self._options.window, _FIRST_WINDOW)
+        kept = 0  # bytes of the line that the last window cut off
+        self.reader.start_file()
+        text = TextFile(file, self._options.n_threads)
+        try:
+            while True:
+                size_now = kept + text.read_into(buffer[pad + kept : pad + size])
+                last = size_now < size
+                done = 0  # bytes of the window
+                while used := self._parse_window(text, buffer[done:], size_now - done, last):
+                    done += used
+                    yield
+                    if done >= size_now:
+                        break
+                if last:
+                    break
+                kept = size_now - done
+                buffer[pad : pad + kept] = buffer[pad + done : pad + size_now]
+                if done == 0:  # the window is less than a line
+                    buffer = _grown(buffer, 2 * size, file)
+                size = len(buffer) - 2 * pad
+        finally:
+            text.close()
+        self._done += text.size
+
+    def _parse_window(self, text: TextFile, buffer: NDArray[np.uint8], size: int, last: bool) -> int:
+        # Room for all the rest, unless rows are taken as they come.
+        is_kept = self._options.max_lines is None and not text.is_gzip
+        text_left = max(self._total - self._done - text.position, 0) if is_kept else 0
+        try:
+            used = self.reader.parse(buffer, size, last, text_left, self._options.n_threads)
+        except ValueError as error:
+            separator = ", " if str(error).startswith("line ") else ": "
+            raise DataError(f"{text.path}{separator}{error}") from None
+        except MemoryError:
+            raise DataError(f"{text.path}: the matrix does not fit into memory") from None
+        if self._progress is not None:
+            self._progress(self._done + text.position, self._total)
+        return used
+
+
+def _padded(size: int) -> NDArray[np.uint8]:
+    pad = _native.TEXT_PADDING
+    buffer = np.empty(size + 2 * pad, dtype=np.uint8)
+    buffer[:pad] = buffer[-pad:] = ord("\n")
+    return buffer
+
+
+def _grown(buffer: NDArray[np.uint8], size: int, file: Path) -> NDArray[np.uint8]:
+    if size > _LONGEST_LINE:
+        raise DataError(f"{file}: a line is longer than {_LONGEST_LINE >> 20} MB: this is no SVMlight text")
+    larger = _padded(max(size, len(buffer)))
+    larger[: len(buffer)] = buffer
+    return larger
+
+
+def _largest_matrix(files: list[Path], n_features: int | None) -> tuple[int, str]:
+    """How many bytes the matrix may have, and the words for it: one wrong id must not ask for terabytes."""
+    memory = 1 << 46
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    is_known = n_features is None and all(file.is_file() for file in files)  # a pipe has no size
+    text = sum(os.stat(file).st_size * (20 if file.suffix == ".gz" else 1) for file in files)
+    proportion = max(_SMALL_MATRIX, _MATRIX_PER_TEXT * text)
+    if is_known and proportion < memory:
+        return proportion, f"{_MATRIX_PER_TEXT} times its text; if that is right, pass n_features"
+    return memory, f"the memory of this machine ({memory / 1e9:.1f} GB)"
+
+
+# Ranking data as SVMlight text: `label qid:ID feature:value feature:value ... # comment`.
+
 
 _PARSED_AT_ONCE = 4 << 20  # bytes of matrix, if blocks are smaller than that
 
@@ -220,3 +426,108 @@ def _add_weights(data: Dataset, files: list[Path], ends: list[int]) -> None:
     else:
         sizes = f"the {data.n_docs} documents nor the {data.n_queries} queries"
         raise DataError(f"{found[0]}: {len(weights)} weights fit neither {sizes}")
+
+
+# Writing SVMlight text.
+
+
+_BLOCK = 16 << 20  # about as many bytes of text are made at a time
+
+
+def write_svmlight(
+    data: Dataset,
+    path: PathLike,
+    *,
+    absent: float | None = None,
+    zero_based: bool = False,
+    doc_ids: bool = True,
+    n_threads: int | None = None,
+) -> None:
+    """Write `data` as SVMlight text, packed when the name ends in `.gz`. `read_svmlight` gives back the same data.
+
+    absent      leave out features with this value, 0.0 or NaN, as `read_svmlight(absent=...)` expects; None: none
+    zero_based  the first feature is 0, not 1
+    doc_ids     write document ids as comments
+
+    Every value has as many digits as it takes to read back the same float32. Data without labels get label 0.
+    Weights go to a file of their own beside it, with `.weight` added to the name.
+
+    >>> import tempfile, pathlib, rankwood as rw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> rw.write_svmlight(rw.Dataset([[0.1, 0.0]], [1], qid=[7], doc_ids=["a"]), path)
+    >>> path.read_text()
+    '1 qid:7 1:0.1 2:0 # a\\n'
+    """
+    threads = resolve_threads(n_threads)
+    _check_weights(data, path)
+    id_text, id_ends = _joined([_query_id(value) for value in data.queries.ids.tolist()])
+    labels = data.y if data.has_labels else np.zeros(data.n_docs, dtype=LABEL)
+    query = data.queries.index
+    names = data.doc_ids if doc_ids else None
+    block = max(1, _BLOCK // (16 + 12 * data.n_features))
+    with text_writer(path) as file:
+        for start in range(0, data.n_docs, block):
+            rows = slice(start, start + block)
+            comment_text, comment_ends = _comments(names, start, rows)
+            for piece in _native.format_svmlight(
+                np.ascontiguousarray(data.X[rows]),
+                np.ascontiguousarray(labels[rows]),
+                np.ascontiguousarray(query[rows]),
+                id_text,
+                id_ends,
+                comment_text,
+                comment_ends,
+                zero_based=zero_based,
+                absent=None if absent is None else float(absent),
+                n_threads=threads,
+            ):
+                file.write(piece)
+    weights = data.weights if data.weights is not None else data.query_weights
+    if weights is not None:
+        _write_weights(os.fspath(path) + ".weight", weights)
+
+
+@contextmanager
+def text_writer(path: PathLike) -> Iterator[BinaryIO]:
+    """Open `path` for bytes, packed when its name ends in `.gz`; it appears when all is written."""
+    with atomic_write(path) as file:
+        if not os.fspath(path).endswith(".gz"):
+            yield cast(BinaryIO, file)
+            return
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
+
+
+def _query_id(value: object) -> bytes:
+    text = str(value)
+    if not text or "#" in text or any(character <= " " for character in text):
+        raise DataError(f"query id {text!r} cannot be written: it must have no blanks and no '#'")
+    return text.encode("utf-8", errors="surrogatepass")
+
+
+def _comments(names: AnyArray | None, start: int, rows: slice) -> tuple[bytes, OffsetArray | None]:
+    if names is None:
+        return b"", None
+    texts = [str(name) for name in names[rows]]
+    for row, text in enumerate(texts, start):
+        if "\n" in text:
+            raise DataError(f"document id {text!r} of row {row} cannot be written: it has a line feed")
+    return _joined([text.encode("utf-8", errors="surrogatepass") for text in texts])
+
+
+def _joined(texts: list[bytes]) -> tuple[bytes, OffsetArray]:
+    return b"".join(texts), np.cumsum([len(text) for text in texts], dtype=OFFSET)
+
+
+def _check_weights(data: Dataset, path: PathLike) -> None:
+    """There is room for one kind of weights; and a file left from other data would be read with these."""
+    if data.weights is not None and data.query_weights is not None:
+        raise DataError("weights of documents and weights of queries cannot both be written: set one of them to None")
+    stale = side_file(Path(path), ".weight")
+    if stale is not None and data.weights is None and data.query_weights is None:
+        raise DataError(f"{stale} would be read as the weights of {os.fspath(path)}, which has none: remove it first")
+
+
+def _write_weights(path: str, weights: FloatArray) -> None:
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{weight!r}\n" for weight in weights.tolist())

@@ -13,7 +13,7 @@ from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FloatArray
 from rankwood.errors import DataError, MeasureError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import DCG_FORMS, NORMALISED, Measure
-from rankwood.threads import resolve_threads
+from rankwood.system import resolve_threads
 
 
 def per_query(

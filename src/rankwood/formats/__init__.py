@@ -1,1 +1,1 @@
-"""Models of other tools: one file per format that is read or written; `registry.py` and `export.py` list them."""
+"""Models of other tools: one file per tool, reading and writing; `registry.py` lists them."""

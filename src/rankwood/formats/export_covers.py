@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood.dtypes import FloatArray, IndexArray
-from rankwood.ensemble import Ensemble
+from rankwood.model.ensemble import Ensemble
 
 LEAST = 1e-6  # of the mean of a tree's leaves: what a leaf is given that holds nothing
 PARTS = 10**9  # of a tree's data, when it is not counted in documents

@@ -1,27 +1,43 @@
-"""Which formats there are, how to tell them by their content, and `load_model`, which reads any of them."""
+"""Which formats there are: `load_model` reads any of them, `save_as` writes any of them."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from rankwood.ensemble import Ensemble
+from rankwood.atomic import atomic_write
 from rankwood.errors import ModelError, RankwoodError, one_line
-from rankwood.formats.budget import Budget
-from rankwood.formats.catboost_json import is_catboost_json, is_cbm
-from rankwood.formats.jforests import is_jforests
-from rankwood.formats.json_text import parse_json
-from rankwood.formats.lightgbm_json import is_lightgbm_json, is_vespa
-from rankwood.formats.lightgbm_text import is_lightgbm_text
-from rankwood.formats.onnx_trees import is_onnx
-from rankwood.formats.quickrank import is_quickrank
-from rankwood.formats.ranklib import is_ranklib
+from rankwood.formats.catboost import is_catboost_json, is_cbm
+from rankwood.formats.lightgbm import is_lightgbm_json, is_lightgbm_text, is_vespa
+from rankwood.formats.onnx import is_onnx
+from rankwood.formats.ranklib_quickrank import is_jforests, is_quickrank, is_ranklib
+from rankwood.formats.reading import Budget, parse_json
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
-from rankwood.formats.xgboost_dump import from_xgboost_dump, is_xgboost_dump
-from rankwood.formats.xgboost_json import is_xgboost_json
-from rankwood.model_file import guarded, is_safetensors, open_model, read_rankwood, with_path
+from rankwood.formats.writing import ConversionWarning as ConversionWarning
+from rankwood.formats.writing import MissingRule, check_missing
+from rankwood.formats.xgboost import from_xgboost_dump, is_xgboost_dump, is_xgboost_json
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, read_rankwood, with_path
+
+# rankwood's own model file.
+
+
+RANKWOOD_LIMITS = "Everything: trees, weights, base, names, metadata, gains and counts."
+
+
+def export_rankwood(model: Ensemble, path: Path) -> bytes:
+    """What `Ensemble.save` writes."""
+    return model_bytes(model)
+
+
+# Which formats there are, how to tell them by their content, and `load_model`, which reads any of them.
+
 
 Source: TypeAlias = str | os.PathLike[str]
 
@@ -45,28 +61,28 @@ OBJECTS_ONLY = ("sklearn", "ydf")
 
 # Reader of the whole content, by format: module and function.
 PARSERS = {
-    "lightgbm": ("lightgbm_text", "parse_lightgbm_text"),
-    "ranklib": ("ranklib", "parse_ranklib"),
-    "quickrank": ("quickrank", "parse_quickrank"),
-    "jforests": ("jforests", "parse_jforests"),
-    "onnx": ("onnx_trees", "parse_onnx"),
+    "lightgbm": ("lightgbm", "parse_lightgbm_text"),
+    "ranklib": ("ranklib_quickrank", "parse_ranklib"),
+    "quickrank": ("ranklib_quickrank", "parse_quickrank"),
+    "jforests": ("ranklib_quickrank", "parse_jforests"),
+    "onnx": ("onnx", "parse_onnx"),
 }
 # Of what JSON or UBJSON holds: how to tell, and the reader.
 JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
-    "xgboost": (is_xgboost_json, "xgboost_json", "from_xgboost_json"),
-    "lightgbm-json": (is_lightgbm_json, "lightgbm_json", "from_lightgbm_json"),
-    "vespa": (is_vespa, "lightgbm_json", "from_vespa"),
-    "catboost": (is_catboost_json, "catboost_json", "from_catboost_json"),
-    "xgboost-dump": (is_xgboost_dump, "xgboost_dump", "from_xgboost_dump"),
+    "xgboost": (is_xgboost_json, "xgboost", "from_xgboost_json"),
+    "lightgbm-json": (is_lightgbm_json, "lightgbm", "from_lightgbm_json"),
+    "vespa": (is_vespa, "lightgbm", "from_vespa"),
+    "catboost": (is_catboost_json, "catboost", "from_catboost_json"),
+    "xgboost-dump": (is_xgboost_dump, "xgboost", "from_xgboost_dump"),
 }
 # Objects by the package that their class, or one that it derives from, is of.
 OBJECTS = {
-    "lightgbm": ("lightgbm_text", "from_booster"),
-    "xgboost": ("xgboost_json", "from_booster"),
-    "catboost": ("catboost_json", "from_catboost_model"),
-    "sklearn": ("sklearn_trees", "from_estimator"),
-    "ydf": ("ydf_trees", "from_ydf_model"),
-    "onnx": ("onnx_trees", "from_onnx_model"),
+    "lightgbm": ("lightgbm", "from_booster"),
+    "xgboost": ("xgboost", "from_booster"),
+    "catboost": ("catboost", "from_catboost_model"),
+    "sklearn": ("sklearn", "from_estimator"),
+    "ydf": ("ydf", "from_ydf_model"),
+    "onnx": ("onnx", "from_onnx_model"),
 }
 START = 4096  # bytes that tell the format
 
@@ -221,7 +237,7 @@ def _parse(
         known = str(format or kind)
         return guarded(known, lambda: _call(PARSERS[known], content, budget))
     if kind == "cbm":
-        return guarded("catboost", lambda: _call(("catboost_json", "parse_cbm"), content, budget))
+        return guarded("catboost", lambda: _call(("catboost", "parse_cbm"), content, budget))
     value = _parse_value(content, kind)
     told = format or _format_of_value(value)
     if told is None:
@@ -270,3 +286,138 @@ def _from_object(model: Any) -> Ensemble:
         raise
     except Exception as error:  # whatever the library raises, for instance because the model is not fitted
         raise ModelError(f"the {type(model).__name__} cannot be imported: {one_line(error)}") from error
+
+
+# Models written in the formats of other tools: `save_as`, and the table of what can be written.
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """A format that models can be written in.
+
+    name     what `save_as(format=...)` and `rankwood convert --to` call it
+    suffix   how its files end; the first is usual
+    title    what reads it
+    missing  what becomes of missing values there: "any" direction, always "right", or read as "zero"
+    home     module and function that write it
+    """
+
+    name: str
+    suffix: tuple[str, ...]
+    title: str
+    missing: MissingRule
+    home: str
+
+    @property
+    def function(self) -> Callable[..., str | bytes | dict[Path, bytes]]:
+        """Takes a model, a path and options: what to write to the path, or files by path."""
+        module, name = self.home.split(":")
+        function: Callable[..., str | bytes | dict[Path, bytes]] = getattr(
+            importlib.import_module(f"rankwood.formats.{module}"), name
+        )
+        return function
+
+    @property
+    def limits(self) -> str:
+        """In a sentence or two: what is exact and what is not."""
+        module = self.home.split(":")[0]
+        constant = f"{self.name.upper().replace('-', '_')}_LIMITS"
+        limits: str = getattr(importlib.import_module(f"rankwood.formats.{module}"), constant)
+        return limits
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options that the format has besides `missing` and `feature_names`."""
+        return tuple(
+            name for name, p in inspect.signature(self.function).parameters.items() if p.kind is p.KEYWORD_ONLY
+        )
+
+
+_TABLE = (
+    Exporter("rankwood", (".rw",), "rankwood", "any", "registry:export_rankwood"),
+    Exporter("lightgbm", (".txt",), "LightGBM", "any", "lightgbm:export_lightgbm"),
+    Exporter("lightgbm-json", (".json",), "LightGBM's dump", "any", "lightgbm:export_lightgbm_json"),
+    Exporter("vespa", (".json",), "Vespa", "any", "lightgbm:export_vespa"),
+    Exporter("xgboost", (".ubj", ".json"), "XGBoost", "any", "xgboost:export_xgboost"),
+    Exporter("xgboost-dump", (".json",), "Elasticsearch-LTR", "any", "xgboost:export_xgboost_dump"),
+    Exporter("elasticsearch", (".json",), "Elasticsearch", "any", "search_engines:export_elasticsearch"),
+    Exporter("ranklib", (".txt",), "RankLib", "zero", "ranklib_quickrank:export_ranklib"),
+    Exporter("quickrank", (".xml",), "QuickRank", "zero", "ranklib_quickrank:export_quickrank"),
+    Exporter("solr", (".json",), "Solr", "zero", "search_engines:export_solr"),
+    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", "onnx:export_onnx"),
+    Exporter("c", (".c",), "C compilers", "any", "source_code:export_c"),
+    Exporter("so", (".so",), "C programs", "any", "source_code:export_so"),
+    Exporter("python", (".py",), "Python", "any", "source_code:export_python"),
+    Exporter("numpy", (".py",), "Python with numpy", "any", "source_code:export_numpy"),
+)  # fmt: skip
+EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _TABLE}
+
+_WITHOUT_FEATURES = ("rankwood", "c", "so", "python", "numpy")  # the only ones that take a constant over nothing
+
+# What a suffix means when no format is named. Those that end in .json are too many to guess.
+_BY_SUFFIX = {".rw": "rankwood", ".txt": "lightgbm", ".ubj": "xgboost", ".xml": "quickrank", ".onnx": "onnx",
+              ".c": "c", ".so": "so", ".py": "python"}  # fmt: skip
+
+
+def save_as(
+    model: Any,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    missing: str = "refuse",
+    feature_names: Sequence[str] | None = None,
+    **options: Any,
+) -> None:
+    """Write a model in the format of another tool, so that it scores there as it does here.
+
+    `EXPORTERS` lists the formats, with the limits of each; without `format` the path's suffix decides. Thresholds are
+    converted to how the tool compares, weights and base go where it has a place for them. What a tool cannot do
+    exactly is refused (`ModelError`) or, where it only rounds, said in a `ConversionWarning` with the measured
+    deviation. `missing="ignore"` says that no value will be missing, for tools that cannot send missing values where
+    the model does. `feature_names` replaces the model's names. The file is written whole or not at all.
+
+    >>> import rankwood as rw, tempfile, os
+    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], base=10.0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.txt")
+    >>> rw.save_as(model, path, "lightgbm")
+    >>> "leaf_value=11.0 12.0" in open(path).read()
+    True
+    """
+    ensemble = getattr(model, "ensemble_", model)
+    if not isinstance(ensemble, Ensemble):
+        raise ModelError(f"a model to write must be an Ensemble or a fitted learner, got {type(model).__name__}")
+    target = Path(path)
+    exporter = find_exporter(format, target)
+    unknown = sorted(set(options) - set(exporter.options))
+    if unknown:
+        known = ", ".join((*exporter.options, "missing", "feature_names"))
+        raise ModelError(f"format {exporter.name!r} has no option {unknown[0]!r}; it has: {known}")
+    if feature_names is not None:
+        ensemble = ensemble.replace(feature_names=feature_names)
+    if ensemble.n_features == 0 and exporter.name not in _WITHOUT_FEATURES:
+        raise ModelError(f"{exporter.title} cannot hold a model without features")
+    check_missing(ensemble, exporter.title, exporter.missing, missing)
+    content = exporter.function(ensemble, target, **options)
+    files = content if isinstance(content, dict) else {target: content}
+    for file_path, written in files.items():
+        try:
+            with atomic_write(file_path) as file:
+                file.write(written.encode() if isinstance(written, str) else written)
+        except OSError as error:
+            raise ModelError(f"{file_path}: the model cannot be written: {error.strerror or error}") from None
+
+
+def find_exporter(format: str | None, path: Path) -> Exporter:
+    """The exporter by name or, without one, by the suffix of a path.
+
+    >>> find_exporter(None, Path("model.onnx")).name
+    'onnx'
+    """
+    if format is None:
+        format = _BY_SUFFIX.get(path.suffix)
+        if format is None:
+            several = [e.name for e in _TABLE if path.suffix in e.suffix] or list(EXPORTERS)
+            raise ModelError(f"{path}: the name does not tell the format; choose one of: {', '.join(several)}")
+    if format not in EXPORTERS:
+        raise ModelError(f"there is no format {format!r} to write; there are: {', '.join(EXPORTERS)}")
+    return EXPORTERS[format]

@@ -1,12 +1,15 @@
-"""UBJSON, the binary JSON in which XGBoost saves its models."""
+"""Universal Binary JSON (draft 12), in which XGBoost saves its models: read and written."""
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
 
 from rankwood.errors import ModelError, one_line
+
+# UBJSON, the binary JSON in which XGBoost saves its models.
 
 # Big-endian, as the format has it.
 TYPES = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
@@ -124,3 +127,32 @@ class _Parser:
             return False
         self.place += 1
         return True
+
+
+# Universal Binary JSON (draft 12), as far as XGBoost's model files use it.
+
+
+MARKERS = {"float32": b"d", "int32": b"l", "int64": b"L", "uint8": b"U"}
+
+
+def to_ubjson(value: Any) -> bytes:
+    """Objects, lists, texts, whole numbers, and numpy arrays, which become arrays of one type.
+
+    >>> to_ubjson({"a": [1]})
+    b'{L\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01a[L\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01]}'
+    """
+    if isinstance(value, dict):
+        return b"{" + b"".join(_text(key) + to_ubjson(entry) for key, entry in value.items()) + b"}"
+    if isinstance(value, np.ndarray):
+        big_endian = value.astype(value.dtype.newbyteorder(">")).tobytes()
+        return b"[$" + MARKERS[value.dtype.name] + b"#L" + struct.pack(">q", len(value)) + big_endian
+    if isinstance(value, list):
+        return b"[" + b"".join(map(to_ubjson, value)) + b"]"
+    if isinstance(value, str):
+        return b"S" + _text(value)
+    return b"L" + struct.pack(">q", value)
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return b"L" + struct.pack(">q", len(encoded)) + encoded

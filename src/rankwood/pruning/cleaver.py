@@ -2,30 +2,323 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from rankwood._version import __version__
+from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
-from rankwood.ensemble import Ensemble
-from rankwood.errors import DataError, RankwoodError
+from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluate import Comparison, aligned_features, compare, evaluate
-from rankwood.evaluation.evaluate import _weighted as weighted
+from rankwood.evaluation.evaluator import Comparison, aligned_features, compare, evaluate
+from rankwood.evaluation.evaluator import _weighted as weighted
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.significance import holm
+from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
-from rankwood.pruning.distil import Distil
-from rankwood.pruning.line_search import LineSearch
-from rankwood.pruning.outputs import needed_bytes, sample_queries
-from rankwood.pruning.pruner import Pruned, Pruner, Variant, Victims, checked_variants
-from rankwood.pruning.refit import Refit
-from rankwood.pruning.result import CleaverResult, Row
-from rankwood.pruning.speed import seconds_in_turn
-from rankwood.pruning.strategies import Chooser, Strategy
+from rankwood.pruning.leaves import Distil, Refit, distil_leaves, gradient_weights, refit_leaves
+from rankwood.pruning.line_search import LineSearch, Searched, line_search
+from rankwood.pruning.outputs import Part, check_fits, needed_bytes, sample_queries, signed_weights, unsigned_weights
+from rankwood.pruning.strategies import Chooser, Strategy, score_shares, smallest
+from rankwood.scoring.timing import seconds_in_turn
+from rankwood.training.estimators import BoostedRanker
+from rankwood.training.tasks import NOTE
+
+# One model, its outputs on training and validation data, and what becomes of them when trees go.
+
+
+Victims = Literal["train", "valid"]
+Variant = Literal["line-search", "gradient", "refit", "distil"]
+VARIANTS: tuple[str, ...] = get_args(Variant)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Weights of trees, 0 for those that are gone, and values of leaves, both as `TreeOutputs` has them."""
+
+    variant: str
+    weights: FloatArray
+    values: FloatArray
+    train: float
+    valid: float
+
+
+@dataclass
+class Pruner:
+    """Prunes one model to any number of trees.
+
+    Victims of strategies that go by weights are chosen by the weights of a line search over all trees; then the
+    survivors start from their original weights again.
+    """
+
+    model: Ensemble
+    train: Part
+    valid: Part
+    chooser: Chooser
+    search: LineSearch
+    refit: Refit = field(default_factory=Refit)
+    distil: Distil = field(default_factory=Distil)
+    victims: Victims = "valid"  # the data that the strategy looks at
+    _searched: FloatArray | None = None  # weights that victims are chosen by
+
+    @classmethod
+    def of(
+        cls,
+        model: Ensemble,
+        train: Dataset,
+        valid: Dataset,
+        measure: str | Measure,
+        convention: str | Convention,
+        chooser: Chooser,
+        search: LineSearch,
+        refit: Refit,
+        *,
+        distil: Distil | None = None,
+        victims: Victims = "valid",
+        max_memory: int | None = None,
+        n_threads: int | None = None,
+    ) -> Pruner:
+        check_model(model, search)
+        if victims not in get_args(Victims):
+            raise RankwoodError(f"victims must be 'train' or 'valid', the data they are chosen by, got {victims!r}")
+        check_fits(model, [train, valid], max_memory)
+        parts = []
+        for name, data in (("training", train), ("validation", valid)):
+            try:
+                parts.append(Part.of(model, data, measure, convention, max_memory=max_memory, n_threads=n_threads))
+            except DataError as error:
+                raise DataError(f"{name} data: {error}") from None
+        return cls(model, parts[0], parts[1], chooser, search, refit, distil or Distil(), victims)
+
+    @property
+    def original(self) -> FloatArray:
+        return unsigned_weights(self.model)
+
+    def victims_by(self, on_iteration: Callable[[int, int], None] | None = None) -> FloatArray:
+        """The weights that victims are chosen by; the first call may search for them."""
+        if self._searched is None:
+            self._searched = self.original
+            if self.chooser.goes_by_weights:
+                found = line_search(
+                    self.train, self.valid, self.original, settings=self.search, on_iteration=on_iteration
+                )
+                self._searched = found.weights
+        return self._searched
+
+    def prune(
+        self,
+        k: int,
+        variants: tuple[str, ...] = ("line-search",),
+        on_iteration: Callable[[int, int], None] | None = None,
+    ) -> list[Pruned]:
+        """Take k trees out and re-weigh the rest, once for each variant; trees driven to weight 0 go as well."""
+        weights = self.victims_by() if k else self.original
+        part = self.train if self.victims == "train" else self.valid
+        stay = self.chooser.stay(part.outputs, weights, part.queries, k) if k else np.arange(len(weights))
+        start = np.zeros_like(self.original)
+        start[stay] = self.original[stay]
+        values = self.train.outputs.values
+        searched: Searched | None = None
+        if {"line-search", "refit"} & set(variants):
+            searched = line_search(self.train, self.valid, start, stay, settings=self.search, on_iteration=on_iteration)
+        found = []
+        for variant in variants:
+            if variant == "distil":
+                found.append(self._distilled(k))
+            elif variant == "gradient":
+                begin = gradient_weights(self.train, start, stay, samples=self.search.samples)
+                other = line_search(self.train, self.valid, begin, stay, settings=self.search)
+                found.append(Pruned(variant, other.weights, values, other.train, other.valid))
+            else:
+                assert searched is not None
+                plain = Pruned(variant, searched.weights, values, searched.train, searched.valid)
+                found.append(self._refitted(plain) if variant == "refit" else plain)
+        return found
+
+    def _refitted(self, plain: Pruned) -> Pruned:
+        new, valid = refit_leaves(self.train, self.valid, plain.weights, self.refit)
+        train = self.train.with_values(new).quality(plain.weights)
+        return Pruned(plain.variant, plain.weights, new, train, valid)
+
+    def _distilled(self, k: int) -> Pruned:
+        """Without regard to labels: the trees that say least go, and the others learn what they said."""
+        outputs, weights = self.train.outputs, self.original
+        weights[smallest(score_shares(outputs, weights), k)] = 0.0
+        new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.distil)
+        train, valid = (part.with_values(new).quality(weights) for part in (self.train, self.valid))
+        return Pruned("distil", weights, new, train, valid)
+
+    def ensemble(self, pruned: Pruned) -> Ensemble:
+        """The model of the trees that are left. It scores as the weights and values do, to the bit."""
+        signs = np.repeat(np.where(self.model.tree_weights < 0.0, -1.0, 1.0), np.diff(self.model.leaf_offsets))
+        changed = pruned.values is not self.train.outputs.values
+        whole = self.model.replace(leaf_value=pruned.values * signs) if changed else self.model
+        left = np.flatnonzero(pruned.weights != 0.0)
+        kept = whole.reweigh(signed_weights(self.model, pruned.weights)).select(left)
+        note = kept.metadata
+        if note.pop(NOTE, None) is not None:  # re-weighed trees no longer tell grades apart
+            kept = kept.replace(metadata=note)
+        return kept
+
+
+def check_model(model: Ensemble, search: LineSearch) -> None:
+    """Refuse what cannot be pruned: no trees, or values so large that a search could overflow."""
+    if not isinstance(model, Ensemble):
+        raise ModelError(
+            f"pruning takes an Ensemble or a fitted ranker, got {type(model).__name__}; models of other libraries come "
+            "in with rankwood.load_model"
+        )
+    if model.n_trees == 0:
+        raise ModelError("the model has no trees: there is nothing to prune")
+    weights = unsigned_weights(model)
+    reach = search.first_radius(weights) * max(search.iterations, 1)
+    with np.errstate(over="ignore"):
+        largest = np.maximum.reduceat(np.abs(model.leaf_value), model.leaf_offsets[:-1])
+        bound = abs(model.base) + float(((weights + 2.0 * reach) * largest).sum())
+    if not bound < 1e300:
+        raise ModelError("leaf values and weights are so large that scores could overflow while weights are searched")
+
+
+def checked_variants(variants: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """Names of variants, each once."""
+    names = tuple(dict.fromkeys([variants] if isinstance(variants, str) else variants))
+    wrong = [name for name in names if name not in VARIANTS]
+    if wrong or not names:
+        raise RankwoodError(f"variants are {', '.join(map(repr, VARIANTS))}, got {wrong[0] if wrong else 'none'!r}")
+    return names
+
+
+# What CLEaVER found: every model it tried, and the one it chose.
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model of the table. None: not measured.
+
+    rate        share of the trees that was taken out; trees driven to weight 0 are gone besides
+    variant     how the rest was re-weighed; "input" is the full model
+    speed_up    time of scoring with the full model over that with this one, each with its fastest engine
+    valid       the measure on all of the validation data
+    judged      on the data that judges, when some is set aside for that
+    p_valid, p_test   of the randomisation test that it differs from the full model, on the data that judges and on test
+                data; `p_holm` is p_valid corrected for the number of rows (Holm)
+    p_inferior  of the test that it is worse by the margin or more: small is good
+    accepted    whether it passes the rule
+    """
+
+    rate: float
+    variant: str
+    n_trees: int
+    train: float
+    valid: float
+    ensemble: Ensemble
+    judged: float | None = None
+    test: float | None = None
+    speed_up: float | None = None
+    p_valid: float | None = None
+    p_holm: float | None = None
+    p_test: float | None = None
+    p_inferior: float | None = None
+    accepted: bool = True
+
+    @property
+    def worth(self) -> float:
+        """The measure on the data that judges."""
+        return self.valid if self.judged is None else self.judged
+
+    def with_(self, **changes: Any) -> Row:
+        return replace(self, **changes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All but the model, as JSON can hold it."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ensemble"}
+
+
+@dataclass(frozen=True)
+class CleaverResult:
+    """`ensemble` is the smallest accepted model, the input itself when none was.
+
+    accepted      whether a smaller model was accepted; `chosen` is its row
+    rows          the full model, then every model tried; `table` has them as dicts
+    needed_bytes  memory that the leaf numbers took
+    test          the chosen model against the input on test data; None without test data, when it has too few queries
+                  to tell, and when the input stays
+    """
+
+    ensemble: Ensemble
+    accepted: bool
+    chosen: Row
+    rows: tuple[Row, ...]
+    measure: str
+    convention: Convention
+    strategy: str
+    rule: Acceptance
+    needed_bytes: int
+    test: Comparison | None = None
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        return [row.as_dict() for row in self.rows]
+
+    @property
+    def valid_before(self) -> float:
+        return self.rows[0].valid
+
+    @property
+    def valid_after(self) -> float:
+        return self.chosen.valid
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the chosen model is significantly worse on test data, at the level of the rule."""
+        return self.test is not None and self.test.difference < 0 and self.test.p_randomisation <= self.rule.alpha
+
+    def curves(self) -> dict[str, dict[str, list[Any]]]:
+        """For plots: by variant, the columns `n_trees`, `rate`, `train`, `valid`, `test` and `speed_up`, by rate."""
+        names = ("rate", "n_trees", "train", "valid", "test", "speed_up")
+        variants = dict.fromkeys(row.variant for row in self.rows[1:])
+        return {
+            variant: {name: [getattr(row, name) for row in self.rows[1:] if row.variant == variant] for name in names}
+            for variant in variants
+        }
+
+    def summary(self) -> str:
+        """What came of it, in a sentence; with what test data says of it, if there is any."""
+        full, chosen = self.rows[0], self.chosen
+        if not self.accepted:
+            return (
+                f"no smaller model was accepted (rule {self.rule.rule!r}): the model keeps its {full.n_trees:,} trees"
+            )
+        faster = "" if chosen.speed_up is None else f", {chosen.speed_up:.1f}x as fast"
+        tested = "" if chosen.test is None else f", on test data {self.verdict()}"
+        lost = ", a significant loss" if self.is_loss else ""
+        return (
+            f"{chosen.n_trees:,} of {full.n_trees:,} trees ({chosen.variant}){faster}, {self.measure} on validation "
+            f"data {chosen.valid:.4f} (before: {full.valid:.4f}){tested}{lost}"
+        )
+
+    def verdict(self) -> str:
+        """What test data says of the chosen model: measure, difference, its interval and p; nothing without any."""
+        if self.chosen.test is None:
+            return ""
+        values = f"{self.chosen.test:.4f} (before: {self.rows[0].test:.4f})"
+        if self.test is None:
+            return f"{values}, too few queries for a test" if self.accepted else values
+        low, high = self.test.interval
+        tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.test.p_randomisation:.4f}"
+        return f"{values}: {self.test.difference:+.4f} ({tested})"
+
+    def __repr__(self) -> str:
+        return f"CleaverResult({self.summary()})"
+
+
+# CLEaVER (Lucchese et al. 2016): prune trees at several rates, re-weigh what remains, take the smallest good model.
+
 
 FEWEST_TO_SPLIT = 40  # validation queries; with fewer, halves are too small to choose or to judge by
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
@@ -331,3 +624,72 @@ def _result(
         needed_bytes=needed_bytes(pruner.model, int(np.sum([train.n_docs, valid.n_docs]))),
         test=judge.on_test(chosen.ensemble) if accepted else None,
     )
+
+
+# Grow, prune, grow again: a model of a given size from more trees than it holds.
+
+
+@dataclass(frozen=True)
+class Stage:
+    """After one round: trees before and after pruning, and the validation measure before and after."""
+
+    n_grown: int
+    n_trees: int
+    valid_grown: float
+    valid: float
+
+
+def grow_and_prune(
+    learner: Any,
+    train: Dataset,
+    valid: Dataset,
+    size: int,
+    *,
+    grow: int = 100,
+    keep: int = 50,
+    measure: str = "nDCG@10",
+    convention: Any = "rankwood",
+    strategy: str | Strategy = "quality-loss",
+    search: LineSearch | None = None,
+    on_stage: Callable[[Stage], None] | None = None,
+    n_threads: int | None = None,
+) -> tuple[Ensemble, list[Stage]]:
+    """Boost `grow` trees, prune so that `keep` of them are added, and go on from there until there are `size`.
+
+    `learner` is a boosted ranker such as LambdaMART; its number of trees does not matter. Every pruning looks at all
+    trees, old and new. Returns the model and what every stage came to; the model is the last one, of at most `size`
+    trees, as the line search may turn trees off.
+
+    >>> import rankwood as rw
+    >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=12, n_features=5).split(0.6)
+    >>> model, stages = rw.grow_and_prune(rw.LambdaMART(n_leaves=5), train, valid, 6, grow=6, keep=3)
+    >>> model.n_trees <= 6, [stage.n_grown - stage.n_trees >= 3 for stage in stages]
+    (True, [True, True])
+    """
+    if not 1 <= keep <= grow or size < 1:
+        raise RankwoodError(f"grow_and_prune needs 1 <= keep <= grow and a size, got {keep=}, {grow=}, {size=}")
+    if not isinstance(learner, BoostedRanker) or getattr(learner, "task", "regression") != "regression":
+        raise RankwoodError(
+            "grow_and_prune goes on from pruned models: give a boosted ranker such as LambdaMART or MART, "
+            f"with task='regression', got {type(learner).__name__}"
+        )
+    how = LineSearch() if search is None else search
+    binned = BinnedDataset.make(train, getattr(learner, "max_bins", 255), n_threads=n_threads)
+    model: Ensemble | None = None
+    stages: list[Stage] = []
+    for goal in [*range(keep, size, keep), size]:
+        grower = type(learner)(**learner.get_params(deep=False)).set_params(n_trees=grow, early_stopping_rounds=None)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "no tree has a split")
+            grown: Ensemble = grower.fit(binned, init_model=model).ensemble_
+        k = max(grown.n_trees - goal, 0)
+        chooser = Chooser(strategy, k)
+        pruner = Pruner.of(grown, train, valid, measure, convention, chooser, how, Refit(), n_threads=n_threads)
+        (pruned,) = pruner.prune(k)
+        model = pruner.ensemble(pruned)
+        stages.append(Stage(grown.n_trees, model.n_trees, pruner.valid.quality(pruner.original), pruned.valid))
+        if on_stage is not None:
+            on_stage(stages[-1])
+    assert model is not None
+    note = {"grow": grow, "keep": keep, "size": size, "strategy": chooser.name, "n_stages": len(stages)}
+    return model.with_metadata(grow_and_prune=note), stages

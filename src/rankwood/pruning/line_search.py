@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.pruning.queries import Part
+from rankwood.pruning.outputs import Part
 
 OnIteration = Callable[[int, int], None]  # (iterations done, iterations at most)
 

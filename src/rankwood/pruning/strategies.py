@@ -15,8 +15,7 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.pruning.outputs import TreeOutputs
-from rankwood.pruning.queries import Queries
+from rankwood.pruning.outputs import Queries, TreeOutputs
 
 Strategy: TypeAlias = Callable[[TreeOutputs, FloatArray, Queries, int], Any]
 # The same arguments, but the answer is the k trees that go, the first to go first.

@@ -1,1 +1,0 @@
-"""Scoring engines: ways to run a model that all reach the same leaves and the same sums, at different speeds."""

@@ -1,0 +1,252 @@
+"""Models evaluated on a data set, and compared query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwood.data.dataset import Dataset
+from rankwood.data.trec import docnos
+from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.evaluation.per_query import mean, per_query
+from rankwood.evaluation.significance import (
+    BootstrapInterval,
+    bootstrap_interval,
+    paired_t_test,
+    randomisation_test,
+    wilcoxon_test,
+)
+from rankwood.matrix import column_order
+from rankwood.model.ensemble import Ensemble
+
+DEFAULT_MEASURES = ("nDCG@10",)
+
+
+@dataclass(frozen=True)
+class Evaluation(Mapping[str, float]):
+    """Means of measures over queries, as a mapping from the measure's name, and the per-query values behind them.
+
+    per_query      values of every query, not weighted; NaN where a query is left out
+    query_weights  weights of the queries in the means, None: all alike
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], group=[2, 1], query_weights=[3, 1])
+    >>> result = rw.evaluate([0.2, 0.1, 0.3], data, ["RR", "P@1"])
+    >>> result["RR"], result.per_query["RR"].tolist()
+    (0.625, [0.5, 1.0])
+    """
+
+    convention: Convention
+    means: dict[str, float]
+    per_query: dict[str, FloatArray]
+    query_weights: FloatArray | None = None
+
+    def __getitem__(self, measure: str) -> float:
+        return self.means[measure if measure in self.means else str(parse_measure(measure))]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.means)
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}: {value:.4f}" for name, value in self.means.items())
+        return f"Evaluation({values}; convention {self.convention.name})"
+
+
+def evaluate(
+    model: Any,
+    data: Dataset,
+    measures: str | Measure | Sequence[str | Measure] = DEFAULT_MEASURES,
+    *,
+    convention: str | Convention = "rankwood",
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Measure how well `model` ranks the documents of every query of `data`.
+
+    `model` is an Ensemble, a fitted learner, or simply one score per row. Features are found by name when the model
+    and the data both have names, else by position. The mean is over all queries, weighted by
+    the data's query weights if there are any.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
+    >>> rw.evaluate([3.0, 2.0, 1.0], data, "nDCG@10")
+    Evaluation(nDCG@10: 0.5869; convention rankwood)
+    """
+    if not isinstance(data, Dataset):
+        raise DataError(f"evaluation needs a Dataset, with labels and queries, got {type(data).__name__}")
+    wanted = list(dict.fromkeys(parse_measure(measure) for measure in _as_list(measures)))
+    chosen = Convention.get(convention)
+    values = per_query(
+        wanted,
+        data.y,
+        scores_of(model, data, n_threads=n_threads),
+        data.offsets,
+        data.order,
+        convention=chosen,
+        doc_ids=docnos(data) if chosen.ties == "docno" else None,
+        n_threads=n_threads,
+    )
+    names = [str(measure) for measure in wanted]
+    means = {name: mean(row, data.query_weights) for name, row in zip(names, values, strict=True)}
+    return Evaluation(chosen, means, dict(zip(names, values, strict=True)), data.query_weights)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models on the same queries. `difference` is that of `other` over `model`: above 0, `other` is better.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> result = rw.compare([2, 1, 2, 1], [1, 2, 2, 1], data, "RR")
+    >>> result.mean, result.other_mean, result.difference, result.n_queries
+    (0.5, 0.75, 0.25, 2)
+    """
+
+    measure: str
+    convention: str
+    n_queries: int
+    mean: float
+    other_mean: float
+    difference: float
+    interval: tuple[float, float]
+    p_randomisation: float
+    p_wilcoxon: float
+    p_t: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.__dict__, "interval": list(self.interval)}
+
+
+def compare(
+    model: Any,
+    other: Any,
+    data: Dataset,
+    measure: str | Measure = "nDCG@10",
+    *,
+    convention: str | Convention = "rankwood",
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Comparison:
+    """Is `other` better or worse than `model` on `data`? Paired tests on per-query values, with a 95 % interval.
+
+    With query weights the means are weighted, and the tests look at differences times weight, scaled so that their
+    mean is the difference of the weighted means.
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=30, docs_per_query=20, n_features=5)
+    >>> rw.compare(data.X[:, 0], data.X[:, 0], data).difference
+    0.0
+    """
+    name = str(parse_measure(measure))
+    first, second = (evaluate(m, data, measure, convention=convention, n_threads=n_threads) for m in (model, other))
+    return compare_values(first, second, name, seed=seed)
+
+
+def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0) -> Comparison:
+    """Compare two evaluations made on the same data under the same convention, with the same weights of queries."""
+    if first.convention != second.convention:
+        raise RankwoodError(f"cannot compare {first.convention.name} values with {second.convention.name} values")
+    weights = first.query_weights
+    if not _same(weights, second.query_weights):
+        raise RankwoodError("cannot compare values of queries that have other weights in the one than in the other")
+    a, b = (_weighted(one.per_query[measure], weights) for one in (first, second))
+    randomisation = randomisation_test(a, b, seed=seed)
+    interval = bootstrap_interval(a, b, seed=seed)
+    return Comparison(
+        measure=measure,
+        convention=first.convention.name,
+        n_queries=randomisation.n_queries,
+        mean=mean(first.per_query[measure], weights),
+        other_mean=mean(second.per_query[measure], weights),
+        difference=randomisation.mean_difference,
+        interval=(interval.low, interval.high),
+        p_randomisation=randomisation.p_value,
+        p_wilcoxon=wilcoxon_test(a, b).p_value,
+        p_t=paired_t_test(a, b).p_value,
+    )
+
+
+def mean_interval(
+    evaluation: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
+) -> BootstrapInterval:
+    """95 % interval of the mean of a measure, queries drawn with replacement.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> interval = mean_interval(rw.evaluate([1, 2, 2, 1], data, "RR"), "RR")
+    >>> interval.low, interval.high
+    (0.5, 1.0)
+    """
+    values = _weighted(evaluation.per_query[measure], evaluation.query_weights)
+    return bootstrap_interval(np.zeros_like(values), values, seed=seed, n_threads=n_threads)
+
+
+def difference_interval(
+    first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
+) -> BootstrapInterval:
+    """The mean difference and its 95 % interval alone, as in `compare_values`: for many models."""
+    a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
+    return bootstrap_interval(a, b, seed=seed, n_threads=n_threads)
+
+
+def randomisation_p(
+    first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
+) -> float:
+    """p-value of the randomisation test alone, as in `compare_values`: for many pairs of models."""
+    a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
+    return randomisation_test(a, b, seed=seed, n_threads=n_threads).p_value
+
+
+def _same(weights: FloatArray | None, others: FloatArray | None) -> bool:
+    return weights is others or (weights is not None and others is not None and np.array_equal(weights, others))
+
+
+def _weighted(values: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Values times weight, scaled so that their plain mean is the weighted mean of the values."""
+    if weights is None:
+        return values
+    counted = ~np.isnan(values)
+    total = weights[counted].sum()
+    if counted.any() and not total > 0:
+        raise DataError("a comparison needs queries with a weight above 0: those of all queries are 0")
+    return np.where(counted, values * weights * (counted.sum() / total), np.nan)
+
+
+def aligned_features(model: Ensemble, data: Dataset) -> FeatureMatrix:
+    """The features of `data` in the order of `model`: by name when both have names, else by position.
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([0.0], feature_names=["bm25", "clicks"])
+    >>> data = rw.Dataset([[7.0, 0.5]], group=[1], feature_names=["clicks", "bm25"])
+    >>> aligned_features(model, data).tolist()
+    [[0.5, 7.0]]
+    """
+    order = column_order(data.feature_names, model.feature_names)
+    return data.X if order is None else np.ascontiguousarray(data.X[:, order])
+
+
+def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> AnyArray:
+    """Scores of the rows of `data`, in input order: of an Ensemble, of a fitted learner, or the scores themselves."""
+    model = getattr(model, "ensemble_", model)
+    if hasattr(model, "score") and hasattr(model, "leaves"):
+        scores = model.score(aligned_features(model, data), n_threads=n_threads)
+    elif hasattr(model, "predict"):
+        scores = model.predict(data.X)
+    else:
+        scores = model
+    array = np.asarray(scores)
+    if array.shape != (data.n_docs,):
+        raise DataError(f"scores must have one value per row ({data.n_docs}), got shape {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
+
+
+def _as_list(measures: str | Measure | Sequence[str | Measure]) -> list[str | Measure]:
+    return [measures] if isinstance(measures, (str, Measure)) else list(measures)

@@ -1,1 +1,0 @@
-"""Experiments: configurations, their runs in parallel and kept in a table, and what is written of them."""

@@ -1,0 +1,228 @@
+"""CatBoost's JSON model (`save_model(format="json")`); its binary `.cbm` is read through CatBoost.
+
+CatBoost rounds a value to float32 and goes right when it is greater than the border. Leaf values are multiplied by a
+scale, and a bias is added. Missing values go below or above all borders, as the feature's treatment says.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import AnyArray
+from rankwood.errors import MissingPackageError, ModelError, one_line
+from rankwood.formats.reading import (
+    NUMBER,
+    UNLIMITED,
+    Budget,
+    Forest,
+    ForestBuilder,
+    as_column,
+    at_most_of_float32,
+    entry,
+    parse_json,
+)
+from rankwood.model.ensemble import Ensemble
+
+TO_JSON = """import sys
+from catboost import CatBoost
+model = CatBoost()
+model.load_model(sys.argv[1])
+model.save_model(sys.argv[2], format="json")
+"""
+READING_SECONDS = 300
+MAX_DEPTH = 16  # of an oblivious tree, as CatBoost has it
+# As it is, a NaN is not greater than any border.
+MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
+
+
+def is_cbm(start: bytes) -> bool:
+    return start.startswith(b"CBM1")
+
+
+def is_catboost_json(value: Any) -> bool:
+    return isinstance(value, dict) and "features_info" in value and ("oblivious_trees" in value or "trees" in value)
+
+
+def from_catboost_model(model: Any) -> Ensemble:
+    """From a CatBoost model object such as `CatBoostRanker`."""
+    with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        content = path.read_bytes()
+        return from_catboost_json(parse_json(content), Budget(len(content)))
+
+
+def parse_cbm(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    """From the bytes of a `.cbm` file. CatBoost reads it in a process of its own, because a damaged file can end it."""
+    if find_spec("catboost") is None:
+        raise MissingPackageError("catboost", "reading a .cbm model", "formats")
+    with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
+        source, target = Path(folder) / "model.cbm", Path(folder) / "model.json"
+        source.write_bytes(content)
+        command = [sys.executable, "-c", TO_JSON, str(source), str(target)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=READING_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise ModelError(f"CatBoost did not read the file within {READING_SECONDS} seconds") from None
+        if done.returncode or not target.exists():
+            reason = done.stderr.strip().splitlines()[-1:] or ["it crashed"]
+            raise ModelError(f"CatBoost cannot read the file: {one_line(reason[0])}")
+        return from_catboost_json(parse_json(target.read_bytes()), budget)
+
+
+def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
+    """From the value that the JSON holds."""
+    features = _Features(value)
+    scale, bias = _scale_and_bias(value)
+    oblivious = value.get("oblivious_trees")
+    if oblivious is not None:
+        forest = _oblivious_forest(oblivious, features)
+    else:
+        forest = _nested_forest(entry(value, "trees", kind=list), features)
+    return forest.ensemble(
+        source={"format": "catboost"},
+        n_features=features.n_features,
+        tree_weights=np.full(len(forest.n_nodes), scale),
+        base=bias,
+        feature_names=features.names,
+        budget=budget,
+    )
+
+
+class _Features:
+    """Columns and missing values of the features that borders speak of."""
+
+    def __init__(self, value: Any) -> None:
+        info = entry(value, "features_info", kind=dict)
+        self.column: dict[int, int] = {}
+        self.missing_left: dict[int, bool] = {}
+        self.label: dict[int, str] = {}
+        names: dict[int, str] = {}
+        for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
+            for feature in entry(info, kind, kind=list) if kind in info else ():
+                column = entry(feature, "flat_feature_index", kind=int, where="a feature")
+                names[column] = str(feature.get("feature_id") or "")
+                if kind == "float_features":
+                    self._add(feature, column)
+        self.n_features = 1 + max(names, default=-1)
+        if min(names, default=0) < 0 or self.n_features > 2**24:
+            raise ModelError("the file is damaged: a feature has an impossible number")
+        # A number alone makes no list: it may be large and mean nothing.
+        known = [names[column] for column in sorted(names)] if len(names) == self.n_features else []
+        self.names = known if known and all(known) else None
+
+    def _add(self, feature: dict[str, Any], column: int) -> None:
+        number = entry(feature, "feature_index", kind=int, where="a feature")
+        treatment = feature.get("nan_value_treatment", "AsIs")
+        if not isinstance(treatment, str) or treatment not in MISSING_LEFT:
+            raise ModelError(f"feature {column}: treatment of missing values {one_line(treatment)} is not known")
+        self.column[number] = column
+        self.missing_left[number] = MISSING_LEFT[treatment]
+
+    def split(self, split: Any, where: str) -> tuple[int, float, bool]:
+        """Column, border and whether missing values go left."""
+        kind = entry(split, "split_type", kind=str, where=where)
+        if kind != "FloatFeature":
+            number = split.get("cat_feature_index", split.get("split_index"))
+            what = f"{where} splits by {one_line(kind)} (feature {one_line(number)})"
+            raise ModelError(f"{what}: only numeric features can be imported")
+        number = entry(split, "float_feature_index", kind=int, where=where)
+        if number not in self.column:
+            raise ModelError(f"{where}: there is no float feature {number}")
+        border = entry(split, "border", kind=NUMBER, where=where)
+        return self.column[number], _float(border), self.missing_left[number]
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ModelError(f"the number {one_line(value)} is too large") from None
+
+
+def _scale_and_bias(value: Any) -> tuple[float, float]:
+    if "scale_and_bias" not in value:  # older files have neither
+        return 1.0, 0.0
+    scale = entry(value, "scale_and_bias", 0, kind=NUMBER)
+    bias = entry(value, "scale_and_bias", 1, kind=(list, int, float))
+    biases = bias if isinstance(bias, list) else [bias]
+    if len(biases) > 1:
+        raise ModelError(f"the model has {len(biases)} classes: a ranker has one score per document")
+    numbers = as_column([scale, *biases], np.float64, "scale_and_bias")
+    return float(numbers[0]), float(numbers[1]) if len(numbers) > 1 else 0.0
+
+
+def _oblivious_forest(trees: Any, features: _Features) -> Forest:
+    """Every level of an oblivious tree has one split; the answer to split i is bit i of the leaf's number."""
+    if not isinstance(trees, list):
+        raise ModelError(f"the trees are {one_line(trees)}, not a list")
+    parts: dict[str, list[AnyArray]] = {
+        name: [] for name in ("feature", "threshold", "left", "right", "missing_left", "leaf_value")
+    }
+    for number, tree in enumerate(trees):
+        where = f"tree {number}"
+        splits = tree.get("splits") if isinstance(tree, dict) else None
+        splits = [] if splits is None else entry(tree, "splits", kind=list, where=where)
+        depth = len(splits)
+        if depth > MAX_DEPTH:
+            raise ModelError(f"{where} has {depth} levels: CatBoost's trees have up to {MAX_DEPTH}")
+        values = as_column(entry(tree, "leaf_values", kind=list, where=where), np.float64, f"{where}: leaf_values")
+        if len(values) != 1 << depth:
+            problem = "is damaged" if len(values) % (1 << depth) else "has more than one value per leaf"
+            raise ModelError(f"{where} {problem}: {depth} splits and {len(values)} values")
+        levels = [features.split(split, where) for split in reversed(splits)]  # the last split is the highest bit
+        nodes = np.arange((1 << depth) - 1)
+        level = np.floor(np.log2(nodes + 1)).astype(np.int64)
+        child = 2 * nodes + 1  # numbered level by level
+        last = level == depth - 1
+        parts["left"].append(np.where(last, ~(child - len(nodes)), child))
+        parts["right"].append(np.where(last, ~(child + 1 - len(nodes)), child + 1))
+        for name, place in (("feature", 0), ("threshold", 1), ("missing_left", 2)):
+            column = np.array([entry_[place] for entry_ in levels], dtype=np.float64)
+            parts[name].append(column[level])
+        parts["leaf_value"].append(values)
+    arrays = {name: np.concatenate([np.zeros(0), *arrays]) for name, arrays in parts.items()}
+    forest = Forest(
+        feature=arrays["feature"].astype(np.int64),
+        threshold=at_most_of_float32(arrays["threshold"]),
+        left=arrays["left"].astype(np.int64),
+        right=arrays["right"].astype(np.int64),
+        missing_left=arrays["missing_left"].astype(bool),
+        leaf_value=arrays["leaf_value"],
+        n_nodes=np.array([len(values) - 1 for values in parts["leaf_value"]], dtype=np.int64),
+    )
+    weights = [tree.get("leaf_weights") for tree in trees]
+    if all(isinstance(column, list) for column in weights):
+        forest.note_covers([weight for column in weights for weight in column])
+    return forest
+
+
+def _nested_forest(trees: list[Any], features: _Features) -> Forest:
+    builder = ForestBuilder()
+    weights: list[Any] = []  # of leaves
+    for number, tree in enumerate(trees):
+        where = f"tree {number}"
+
+        def read(node: Any, where: str = where) -> Any:
+            if not isinstance(node, dict):
+                raise ModelError(f"{where}: a node is {one_line(node)}")
+            if "split" not in node:
+                value = entry(node, "value", kind=(int, float, list), where=where)
+                if isinstance(value, list):
+                    raise ModelError(f"{where} has more than one value per leaf")
+                weights.append(node.get("weight"))
+                return _float(value)
+            column, border, missing_left = features.split(entry(node, "split", kind=dict, where=where), where)
+            return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
+
+        builder.add(tree, read)
+    forest = builder.forest(at_most_of_float32)
+    forest.note_covers(weights)
+    return forest

@@ -1,0 +1,613 @@
+"""LightGBM's models, as text and as JSON dump (also Vespa's): read and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.export_covers import whole_covers
+from rankwood.formats.reading import (
+    NUMBER,
+    UNLIMITED,
+    Budget,
+    Forest,
+    ForestBuilder,
+    Pieces,
+    as_column,
+    entry,
+    less_than,
+    never_left,
+    renumbered,
+    whole,
+)
+from rankwood.formats.writing import LARGEST, below_double, finite, names_of, nested, plain, refuse_names, warn
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import offsets_of
+
+# How LightGBM decides, as thresholds.
+#
+# It takes values within 1e-35 (as float32 has it) of zero for zero before anything else. A node says what counts as
+# missing: nothing (then a NaN is taken for 0), zero and NaN, or NaN; missing values go its default way. A category
+# goes left when it is in the node's set; a negative or missing one never is.
+
+
+ZERO = float(np.float32(1e-35))
+BELOW_ZERO = float(np.nextafter(-ZERO, -np.inf))  # largest value that is negative to LightGBM
+MISSING_NONE, MISSING_ZERO, MISSING_NAN = 0, 1, 2
+MAX_CATEGORY = 1 << 24
+
+
+def decide(
+    forest: Forest, missing_type: AnyArray, default_left: AnyArray, categories: dict[int, AnyArray] | None = None
+) -> None:
+    """Give `forest`, which has LightGBM's thresholds, ours. `categories` has the set of every node that has one."""
+    if (missing_type > MISSING_NAN).any():
+        node = int(np.flatnonzero(missing_type > MISSING_NAN)[0])
+        raise ModelError(f"node {node} has missing type {missing_type[node]}, which LightGBM does not have")
+    threshold = forest.threshold
+    zero_left = threshold >= 0.0
+    near_zero = np.abs(threshold) <= ZERO
+    side = np.where(missing_type == MISSING_ZERO, default_left, zero_left)  # where zero goes
+    forest.threshold = np.where(near_zero, np.where(side, ZERO, BELOW_ZERO), threshold)
+    forest.missing_left = np.where(missing_type == MISSING_NAN, default_left, side).astype(bool)
+    categories = categories or {}
+    for node in np.flatnonzero((side != zero_left) & ~near_zero).tolist():
+        if node not in categories:
+            forest.splits[node] = _zero_window(float(threshold[node]), bool(side[node]))
+    known: dict[int, Pieces] = {}
+    for node, members in categories.items():
+        forest.threshold[node] = 0.0  # is the number of the set
+        if id(members) not in known:  # nodes may share a set
+            known[id(members)] = category_pieces(members)
+        forest.splits[node] = known[id(members)]
+
+
+def _zero_window(threshold: float, zero_left: bool) -> Pieces:
+    if zero_left:  # a negative threshold: left up to it, and left again around zero
+        return Pieces([threshold, BELOW_ZERO, ZERO], [True, False, True, False], True)
+    return Pieces([BELOW_ZERO, ZERO, threshold], [True, False, True, False], False)
+
+
+def category_pieces(members: AnyArray) -> Pieces:
+    """Values whose whole part is in the set go left: 2.7 is category 2, and so is 0 what lies between -1 and 1.
+
+    >>> category_pieces(np.array([0, 1, 5])).cuts
+    [-1.0, 1.9999999999999998, 4.999999999999999, 5.999999999999999]
+    """
+    members = np.unique(np.asarray(members, dtype=np.int64))
+    if len(members) == 0:
+        return Pieces([], [False], False)
+    ends = np.flatnonzero(np.diff(members) > 1)
+    first = members[np.concatenate([[0], ends + 1])].astype(np.float64)
+    last = members[np.concatenate([ends, [len(members) - 1]])].astype(np.float64)
+    before = np.where(first == 0, -1.0, np.nextafter(first, -np.inf))
+    cuts = np.stack([before, np.nextafter(last + 1.0, -np.inf)], axis=1).ravel()
+    return Pieces(cuts.tolist(), [False, *[True, False] * len(first)], False)
+
+
+def members_of_bitset(words: AnyArray) -> AnyArray:
+    """Numbers of the bits that are set in 32-bit words, lowest first."""
+    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
+    members: AnyArray = np.flatnonzero(bits)
+    return members
+
+
+def real_names(names: Sequence[str]) -> list[str] | None:
+    """The names of the features; None when they are those that LightGBM gives to features without."""
+    given = list(names)
+    return None if given == [f"Column_{number}" for number in range(len(given))] else given
+
+
+# LightGBM's model text (`Booster.save_model`), versions v2 to v4.
+
+
+VERSIONS = ("v2", "v3", "v4")
+MAX_COUNT = 2**53  # of anything
+ENDS = (b"\nend of trees", b"\nfeature importances:", b"\nfeature_importances:")
+
+Lines = dict[bytes, bytes]
+
+
+def is_lightgbm_text(start: bytes) -> bool:
+    return start.lstrip().startswith((b"tree\n", b"tree\r\n"))
+
+
+def from_booster(model: Any) -> Ensemble:
+    """From a `lightgbm.Booster`, or an estimator such as `LGBMRanker`; up to its best iteration when it stopped early,
+    as its own predictions are."""
+    booster = getattr(model, "booster_", model)
+    if not hasattr(booster, "model_to_string"):
+        raise ModelError(f"the {type(model).__name__} is not fitted")
+    text = booster.model_to_string().encode()
+    return parse_lightgbm_text(text, Budget(len(text)))
+
+
+def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    """Scores are raw: no sigmoid, no exponential."""
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n")
+    if not is_lightgbm_text(content):
+        raise ModelError("this is not the text of a LightGBM model: it does not begin with 'tree'")
+    ends = [place for place in map(content.find, ENDS) if place >= 0]
+    if not ends:
+        raise ModelError("the file is cut off: LightGBM's 'end of trees' is not there")
+    head, *blocks = content[: min(ends)].split(b"\nTree=")
+    header = _lines(head)
+    n_features, names = _check_header(header, len(blocks))
+    trees = [_lines(block) for block in blocks]
+    forest = _forest(trees)
+    _refuse_linear(trees)
+    forest.split_gain = _fact(trees, b"split_gain", forest.n_nodes, np.float64)
+    forest.node_count = _fact(trees, b"internal_count", forest.n_nodes, np.int64)
+    forest.note_covers(_leaf_counts(trees, forest.n_nodes + 1))
+    decision = _required(trees, b"decision_type", forest.n_nodes, np.int64)
+    categories = _categories(trees, forest, decision & 1 != 0)
+    decide(forest, (decision >> 2) & 3, decision & 2 != 0, categories)
+    is_average = b"average_output" in header
+    return forest.ensemble(
+        source={"format": "lightgbm", "objective": _text(header.get(b"objective", b""))},
+        n_features=n_features,
+        tree_weights=np.full(len(trees), 1.0 / len(trees)) if is_average and trees else None,
+        feature_names=real_names(names),
+        budget=budget,
+    )
+
+
+def _lines(block: bytes) -> Lines:
+    """The `name=value` lines of a block, and bare names such as `average_output`."""
+    return {line[0]: line[-1] for line in (text.split(b"=", 1) for text in block.split(b"\n"))}
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise ModelError(f"{one_line(value)} is not UTF-8 text") from None
+
+
+def _count(header: Lines, name: bytes, default: bytes | None = None, where: str = "") -> int:
+    value = header.get(name, default)
+    what = f"{where}LightGBM's {name.decode()} is"
+    if value is None:
+        raise ModelError(f"{what} missing, not a whole number")
+    try:
+        count = int(value)
+    except ValueError:
+        raise ModelError(f"{what} {one_line(value)}, not a whole number") from None
+    if abs(count) > MAX_COUNT:
+        raise ModelError(f"{what} {one_line(value.decode())}, more than it can be")
+    return count
+
+
+def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
+    version = _text(header.get(b"version", b"missing"))
+    if version not in VERSIONS:
+        raise ModelError(
+            f"version {one_line(version)} of LightGBM's text is not known; known are {', '.join(VERSIONS)}"
+        )
+    n_classes = max(_count(header, b"num_class", b"1"), _count(header, b"num_tree_per_iteration", b"1"))
+    if n_classes > 1:
+        raise ModelError(f"the model has {n_classes} classes: a ranker has one score per document")
+    sizes = header.get(b"tree_sizes")
+    if sizes is not None and len(sizes.split()) != n_trees:
+        raise ModelError(f"the file is damaged: it announces {len(sizes.split())} trees but has {n_trees}")
+    n_features = _count(header, b"max_feature_idx") + 1
+    names = _text(header.get(b"feature_names", b"")).split(" ")
+    if len(names) != n_features:
+        raise ModelError(f"the file is damaged: {n_features} features have {len(names)} names")
+    return n_features, names
+
+
+def _forest(trees: list[Lines]) -> Forest:
+    counts = [_count(tree, b"num_leaves", where=f"tree {number}: ") for number, tree in enumerate(trees)]
+    n_nodes = np.array(counts, dtype=np.int64) - 1
+    if (n_nodes < 0).any():
+        raise ModelError(f"tree {int(np.flatnonzero(n_nodes < 0)[0])} has no leaves")
+    return Forest(
+        feature=_required(trees, b"split_feature", n_nodes, np.int64),
+        threshold=_required(trees, b"threshold", n_nodes, np.float64),
+        left=_required(trees, b"left_child", n_nodes, np.int64),
+        right=_required(trees, b"right_child", n_nodes, np.int64),
+        missing_left=np.zeros(int(n_nodes.sum()), dtype=bool),
+        leaf_value=_required(trees, b"leaf_value", n_nodes + 1, np.float64),
+        n_nodes=n_nodes,
+    )
+
+
+def _fact(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray | None:
+    """One line of every tree, read together; None when they are not all there or hold other than finite numbers."""
+    try:
+        values = _required(trees, name, sizes, dtype)
+    except ModelError:
+        return None
+    return values if np.isfinite(values).all() and (values >= 0).all() else None
+
+
+def _leaf_counts(trees: list[Lines], sizes: AnyArray) -> AnyArray | None:
+    """Documents at every leaf; not every version counts those of a tree of one leaf."""
+    name = b"leaf_count"
+    counted = [tree if size > 1 else {name: tree.get(name) or b"0"} for tree, size in zip(trees, sizes, strict=True)]
+    return _fact(counted, name, sizes, np.float64)
+
+
+def _required(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray:
+    texts = [tree.get(name, b"") for tree in trees]
+    for number, (text, size) in enumerate(zip(texts, sizes.tolist(), strict=True)):
+        n_there = text.count(b" ") + 1 if text else 0
+        if n_there != size:
+            if name not in trees[number] and size:
+                raise ModelError(f"tree {number} has no line {name.decode()}")
+            if size or text.strip():  # a lone leaf may carry anything that is empty
+                raise ModelError(f"tree {number} has {n_there} entries of {name.decode()}, not {size}")
+    values = numbers(b" ".join(text for text in texts if text), dtype, name.decode())
+    if len(values) != sizes.sum():
+        raise ModelError(f"LightGBM's {name.decode()} has {len(values)} numbers, not {sizes.sum()}")
+    return values
+
+
+def numbers(text: bytes, dtype: Any, what: str) -> AnyArray:
+    """Numbers between spaces, all at once: a model has millions."""
+    if not text.strip():
+        return np.zeros(0, dtype=dtype)
+    try:
+        values: AnyArray = np.fromstring(text, dtype=dtype, sep=" ")
+    except ValueError:
+        raise ModelError(f"{what} holds something that is not a number") from None
+    return values
+
+
+def _refuse_linear(trees: list[Lines]) -> None:
+    for number, tree in enumerate(trees):
+        if tree.get(b"is_linear", b"0").strip() not in (b"0", b""):
+            raise ModelError(f"tree {number} has linear models in its leaves: train with linear_tree=false")
+
+
+def _categories(trees: list[Lines], forest: Forest, is_category: AnyArray) -> dict[int, AnyArray]:
+    """The set of categories of every node that has one."""
+    sets: dict[int, AnyArray] = {}
+    if not is_category.any():
+        return sets
+    offsets = offsets_of(forest.n_nodes)
+    for number, tree in enumerate(trees):
+        nodes = offsets[number] + np.flatnonzero(is_category[offsets[number] : offsets[number + 1]])
+        if len(nodes) == 0:
+            continue
+        bounds = numbers(tree.get(b"cat_boundaries", b""), np.int64, "cat_boundaries")
+        words = numbers(tree.get(b"cat_threshold", b""), np.int64, "cat_threshold")
+        if (words < 0).any() or (words > 0xFFFFFFFF).any():
+            raise ModelError(f"tree {number}: cat_threshold holds a number of more than 32 bits")
+        if len(bounds) and (bounds[0] < 0 or bounds[-1] > len(words) or (np.diff(bounds) < 0).any()):
+            raise ModelError(f"tree {number}: cat_boundaries are not in order, or lead outside of cat_threshold")
+        known: dict[int, AnyArray] = {}  # by number of the set: nodes may share one
+        for node in nodes.tolist():
+            place = forest.threshold[node]
+            if not (place == int(place) if np.isfinite(place) else False) or not 0 <= place < len(bounds) - 1:
+                raise ModelError(f"tree {number}: a split on categories has no set of them")
+            which = int(place)
+            if which not in known:
+                known[which] = members_of_bitset(words[bounds[which] : bounds[which + 1]].astype(np.uint32))
+            sets[node] = known[which]
+    return sets
+
+
+# LightGBM's JSON dump (`Booster.dump_model`), and what `save_as(..., "vespa")` writes: the same, but Vespa goes left
+# when a value is less than the threshold. A mark tells the two apart.
+
+
+INFINITE_FROM = 1e300  # what a dump has where the model has infinity
+MISSING_TYPES = {"None": 0, "Zero": 1, "NaN": 2}
+VESPA_MARK = {"rankwood": "vespa"}  # an entry of the dump that Vespa passes over
+
+
+def is_lightgbm_json(value: Any) -> bool:
+    return isinstance(value, dict) and "tree_info" in value and not _has_mark(value)
+
+
+def is_vespa(value: Any) -> bool:
+    return isinstance(value, dict) and "tree_info" in value and _has_mark(value)
+
+
+def _has_mark(value: dict[str, Any]) -> bool:
+    return VESPA_MARK.items() <= value.items()
+
+
+def from_lightgbm_json(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
+    """From the dictionary that `dump_model` returns, or that its JSON holds. Scores are raw."""
+    if is_vespa(dump):
+        raise ModelError("the file is for Vespa: its thresholds are not LightGBM's")
+    return _from_dump(dump, "lightgbm-json", _Reader(), budget)
+
+
+def from_vespa(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
+    """From such a dictionary, with or without the mark, as Vespa reads it."""
+    return _from_dump(dump, "vespa", _VespaReader(), budget)
+
+
+def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensemble:
+    names = entry(dump, "feature_names", kind=list)
+    if not all(isinstance(name, str) for name in names):
+        raise ModelError("feature_names must be texts")
+    n_features = whole(entry(dump, "max_feature_idx"), "max_feature_idx") + 1
+    n_classes = max(whole(dump.get(name), name, 1) for name in ("num_class", "num_tree_per_iteration"))
+    if n_classes > 1:
+        raise ModelError(f"the model has {n_classes} classes: a ranker has one score per document")
+    trees = entry(dump, "tree_info", kind=list)
+    for number, tree in enumerate(trees):
+        reader.where = f"tree {number}"
+        reader.builder.add(entry(tree, "tree_structure", kind=dict, where=reader.where), reader.read)
+    forest = reader.forest()
+    forest.note_covers(reader.leaf_count)
+    numbers = (as_column(values, np.int64, "numbers of nodes") for values in (reader.node_index, reader.leaf_index))
+    forest = renumbered(forest, *numbers)
+    average = bool(dump.get("average_output", False)) and len(trees) > 0
+    return forest.ensemble(
+        source={"format": format, "objective": one_line(dump.get("objective", ""))},
+        n_features=n_features,
+        tree_weights=np.full(len(trees), 1.0 / len(trees)) if average else None,
+        feature_names=real_names(names),
+        budget=budget,
+    )
+
+
+class _Reader:
+    """Reads nodes, and notes in the same order what is LightGBM's own about them."""
+
+    largest = INFINITE_FROM
+
+    def __init__(self) -> None:
+        self.builder = ForestBuilder()
+        self.missing_type: list[int] = []
+        self.default_left: list[bool] = []
+        self.categories: dict[int, Any] = {}
+        self.node_index: list[Any] = []
+        self.leaf_index: list[Any] = []
+        self.leaf_count: list[Any] = []
+        self.where = ""
+
+    def read(self, node: Any) -> Any:
+        if not isinstance(node, dict):
+            raise ModelError(f"{self.where}: a node is {one_line(node)}")
+        if "split_feature" not in node:
+            if "leaf_coeff" in node or "leaf_const" in node:
+                raise ModelError(f"{self.where} has linear models in its leaves: train with linear_tree=false")
+            self.leaf_index.append(whole(node.get("leaf_index"), "leaf_index", 0))
+            self.leaf_count.append(node.get("leaf_count"))
+            return _finite_or_inf(entry(node, "leaf_value", kind=NUMBER, where=self.where))
+        missing_type = entry(node, "missing_type", kind=str, where=self.where)
+        if missing_type not in MISSING_TYPES:
+            raise ModelError(f"{self.where}: LightGBM has no missing type {one_line(missing_type)!r}")
+        feature = entry(node, "split_feature", kind=int, where=self.where)
+        threshold, kind = node.get("threshold"), node.get("decision_type")
+        if kind == "==":
+            self.categories[len(self.missing_type)] = _members(threshold, self.where)
+            threshold = 0.0
+        elif kind != "<=":
+            raise ModelError(f"{self.where}: LightGBM has no decision type {one_line(kind)!r}")
+        if isinstance(threshold, bool) or not isinstance(threshold, NUMBER):
+            raise ModelError(f"{self.where}: a threshold is {one_line(threshold)}")
+        self.node_index.append(whole(node.get("split_index"), "split_index", 0))
+        self.missing_type.append(MISSING_TYPES[missing_type])
+        self.default_left.append(entry(node, "default_left", where=self.where) is True)
+        children = (entry(node, name, where=self.where) for name in ("left_child", "right_child"))
+        return (feature, _finite_or_inf(threshold, self.largest), *children, False)
+
+    def forest(self) -> Forest:
+        """All trees, with our thresholds."""
+        forest = self.builder.forest()
+        missing_type = np.array(self.missing_type, dtype=np.int64)
+        decide(forest, missing_type, np.array(self.default_left, dtype=bool), self.categories)
+        return forest
+
+
+class _VespaReader(_Reader):
+    """Vespa goes left when a value is less than the threshold; what is missing always goes the default way."""
+
+    largest = np.inf
+
+    def forest(self) -> Forest:
+        forest = self.builder.forest(less_than)
+        if self.categories:
+            tree = int(np.searchsorted(np.cumsum(self.builder.sizes), min(self.categories), side="right"))
+            raise ModelError(
+                f"tree {tree} splits by categories, which Vespa knows by name: import the model of LightGBM"
+            )
+        forest.missing_left = np.array(self.default_left, dtype=bool)
+        never_left(forest)
+        return forest
+
+
+def _finite_or_inf(value: float, largest: float = INFINITE_FROM) -> float:
+    """A number; from `largest` on it is infinite."""
+    try:
+        return float(value) if abs(value) < largest else float("inf") if value > 0 else float("-inf")
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _members(threshold: Any, where: str) -> Any:
+    """The set of categories, which LightGBM writes as "0||3||7"."""
+    try:
+        parts = str(threshold).split("||")
+        members = [int(part) for part in parts if part]
+    except ValueError:
+        members = [-1]
+    if any(not 0 <= member < MAX_CATEGORY for member in members):
+        raise ModelError(f"{where}: a set of categories is {one_line(threshold)}")
+    return as_column(members, np.int64, "categories")
+
+
+# LightGBM's text model: what `lightgbm.Booster(model_file=...)` reads.
+
+
+LIGHTGBM_LIMITS = (
+    "Exact in every bit. LightGBM itself reads values of at most 1e-35 as 0, whatever their sign. Contributions (SHAP) "
+    "go by the documents at each leaf where the model knows them; else every leaf counts alike."
+)
+FORBIDDEN = '",:[]{}\\'  # LightGBM refuses the first seven in training; the last would break its JSON dumps
+# Objectives whose scores are the raw scores.
+OBJECTIVES = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
+MISSING_IS_NAN, DEFAULT_LEFT = 8, 2  # bits of decision_type
+
+
+def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
+    """The text of a model file; weights and base are in the leaves, leaf numbers stay."""
+    if objective not in OBJECTIVES:
+        raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
+    model = plain(model)
+    names = names_of(model, "Column_{}")
+    check_names(names)
+    tell_tiny_thresholds(model)
+    counts = whole_covers(model)
+    trees = [f"Tree={tree}\n{_text_tree(model, tree, *counts)}\n\n" for tree in range(model.n_trees)]
+    used = np.bincount(model.feature, minlength=model.n_features)
+    importances = [f"{names[f]}={used[f]}" for f in np.argsort(-used, kind="stable").tolist() if used[f]]
+    head = [
+        "tree",
+        "version=v4",
+        "num_class=1",
+        "num_tree_per_iteration=1",
+        "label_index=0",
+        f"max_feature_idx={model.n_features - 1}",
+        f"objective={objective}",
+        f"feature_names={' '.join(names)}",
+        f"feature_infos={' '.join(['[-inf:inf]'] * model.n_features)}",
+        f"tree_sizes={_join(len(tree.encode()) for tree in trees)}",
+    ]
+    tail = ["end of trees", "", "feature_importances:", *importances, "", "parameters:", "[boosting: gbdt]",
+            f"[objective: {objective}]", "end of parameters", "",
+            "pandas_categorical:null"]  # fmt: skip
+    return "\n".join(head) + "\n\n" + "".join(trees) + "\n".join(tail) + "\n"
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse feature names that LightGBM cannot hold, and a model without features, which it cannot load."""
+    if not names:
+        raise ModelError("LightGBM cannot hold a model without features")
+    refuse_names(names, "LightGBM", FORBIDDEN, spaces=True)
+
+
+def tell_tiny_thresholds(model: Ensemble) -> None:
+    """Warn of thresholds among the values that LightGBM reads as 0."""
+    tiny = int(np.count_nonzero((model.threshold != 0) & (model.threshold >= -ZERO) & (model.threshold < ZERO)))
+    if tiny:
+        warn(
+            f"LightGBM reads values within 1e-35 of 0 as 0, and {tiny} thresholds lie there: such values may go the "
+            "other way"
+        )
+
+
+def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: IndexArray) -> str:
+    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    n_nodes = nodes.stop - nodes.start
+    values = [
+        f"leaf_value={_join(model.leaf_value[leaves].tolist())}",
+        f"leaf_count={_join(leaf_count[leaves].tolist())}",
+    ]
+    if n_nodes == 0:
+        return "\n".join(["num_leaves=1", "num_cat=0", *values, "is_linear=0", "shrinkage=1", ""])
+    gains = np.zeros(n_nodes) if model.split_gain is None else model.split_gain[nodes]
+    decisions = MISSING_IS_NAN + DEFAULT_LEFT * model.missing_left[nodes]
+    lines = [
+        f"num_leaves={n_nodes + 1}",
+        "num_cat=0",
+        f"split_feature={_join(model.feature[nodes].tolist())}",
+        f"split_gain={_join(gains.tolist())}",
+        f"threshold={_join(model.threshold[nodes].tolist())}",
+        f"decision_type={_join(decisions.tolist())}",
+        f"left_child={_join(model.left[nodes].tolist())}",
+        f"right_child={_join(model.right[nodes].tolist())}",
+        *values,
+        f"internal_count={_join(node_count[nodes].tolist())}",
+    ]
+    return "\n".join([*lines, "is_linear=0", "shrinkage=1", ""])
+
+
+def _join(values: Iterable[float]) -> str:
+    return " ".join(map(repr, values))
+
+
+# LightGBM's model as JSON, as `Booster.dump_model` gives it; and the same for Vespa, which compares with `<`.
+
+
+LIGHTGBM_JSON_LIMITS = (
+    "Exact for readers that compare as LightGBM does, `x <= threshold` in float64. JSON has no infinite thresholds."
+)
+VESPA_LIMITS = (
+    "Exact for Vespa's default evaluation, which compares `x < threshold` in float64: thresholds are one step higher "
+    "than in LightGBM, so do not read the file elsewhere; rankwood knows it by a mark. With `fastforest` Vespa rounds "
+    "thresholds and leaves to float32."
+)
+
+
+def export_lightgbm_json(model: Ensemble, path: Path) -> str:
+    """What `dump_model` gives for the same model; weights and base are in the leaves."""
+    tell_tiny_thresholds(model)
+    return _dump(model, finite(model.threshold, LARGEST, "JSON"))
+
+
+def export_vespa(model: Ensemble, path: Path) -> str:
+    """The dump as Vespa reads it: it puts `<` where the dump says `<=`."""
+    return _dump(model, finite(below_double(model.threshold), LARGEST, "Vespa"), vespa=True)
+
+
+def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> str:
+    model = plain(model)
+    names = names_of(model, "Column_{}")
+    if not vespa:  # Vespa's rank features are calls such as fieldMatch(title)
+        check_names(names)
+    infos: dict[str, Any] = {name: {"min_value": None, "max_value": None, "values": []} for name in names}
+    head = {
+        "name": "tree",
+        "version": "v4",
+        "num_class": 1,
+        "num_tree_per_iteration": 1,
+        "label_index": 0,
+        "max_feature_idx": model.n_features - 1,
+        "objective": "lambdarank",
+        "average_output": False,
+        "feature_names": names,
+        "monotone_constraints": [],
+        "feature_infos": infos,
+    }
+    if vespa:
+        head |= VESPA_MARK
+    text = [json.dumps(head)[:-1], ', "tree_info": [\n']
+    counts = whole_covers(model)
+    for tree in range(model.n_trees):
+        text.append(_json_tree(model, tree, thresholds, *counts))
+        text.append(",\n" if tree + 1 < model.n_trees else "\n")
+    text.append('], "pandas_categorical": []}\n')
+    return "".join(text)
+
+
+def _json_tree(
+    model: Ensemble, tree: int, thresholds: FloatArray, leaf_count: IndexArray, node_count: IndexArray
+) -> str:
+    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    gains = [0] * int(nodes.stop - nodes.start) if model.split_gain is None else model.split_gain[nodes].tolist()
+    counts, leaf_counts = node_count[nodes].tolist(), leaf_count[leaves].tolist()
+    features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()
+    splits, values = thresholds[nodes].tolist(), model.leaf_value[leaves].tolist()
+
+    def opening(node: int) -> str:
+        at = node - nodes.start
+        return (
+            f'{{"split_index": {at}, "split_feature": {features[at]}, "split_gain": {gains[at]!r}, '
+            f'"threshold": {splits[at]!r}, "decision_type": "<=", '
+            f'"default_left": {"true" if missing_left[at] else "false"}, "missing_type": "NaN", '
+            f'"internal_count": {counts[at]}, "left_child": '
+        )
+
+    def leaf(number: int) -> str:
+        at = number - leaves.start
+        return f'{{"leaf_index": {at}, "leaf_value": {values[at]!r}, "leaf_count": {leaf_counts[at]}}}'
+
+    structure = "".join(nested(model, tree, opening, leaf, ', "right_child": ', "}"))
+    head = {"tree_index": tree, "num_leaves": len(values), "num_cat": 0, "shrinkage": 1}
+    return f'{json.dumps(head)[:-1]}, "tree_structure": {structure}}}'

@@ -1,0 +1,399 @@
+"""Trees in XML: RankLib's and QuickRank's models, read and written, and Jforests', read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from rankwood.dtypes import AnyArray
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.lightgbm import numbers
+from rankwood.formats.reading import UNLIMITED, Budget, Forest, ForestBuilder, at_most_of_float32
+from rankwood.formats.writing import LARGEST_SINGLE, at_most_single, finite, plain, single_leaves
+from rankwood.model.ensemble import Ensemble
+
+# Trees in XML, as RankLib and QuickRank write them: `<split>` with feature, threshold and two splits, or an output.
+#
+# The text is read as a stream of events, so nesting costs no recursion; document types and entities are refused.
+
+
+Start = Callable[[str, dict[str, str]], None]
+End = Callable[[str, str], None]
+
+
+def read_xml(content: bytes, start: Start, end: End) -> None:
+    """Call `start(name, attributes)` and `end(name, text)` for every element; text is what stands before its end."""
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    pieces: list[str] = []
+
+    def on_start(name: str, attributes: dict[str, str]) -> None:
+        pieces.clear()
+        start(name, attributes)
+
+    def on_end(name: str) -> None:
+        end(name, "".join(pieces).strip())
+        pieces.clear()
+
+    def refuse(*_: Any) -> None:
+        raise ModelError("the XML declares a document type or entities, which no model needs")
+
+    parser.StartElementHandler = on_start
+    parser.EndElementHandler = on_end
+    parser.CharacterDataHandler = pieces.append
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise ModelError(f"the XML is damaged or cut off: {one_line(error)}") from None
+    except (LookupError, UnicodeError, ValueError) as error:  # its encoding
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"the XML cannot be read: {one_line(error)}") from None
+
+
+class _Split:
+    __slots__ = ("feature", "left", "output", "position", "right", "threshold")
+
+    def __init__(self, position: str | None) -> None:
+        self.position = position
+        self.feature: int | None = None
+        self.threshold: float | None = None
+        self.output: float | None = None
+        self.left: _Split | None = None
+        self.right: _Split | None = None
+
+
+class SplitReader:
+    """Collects the trees; missing values go right."""
+
+    def __init__(self) -> None:
+        self.builder = ForestBuilder()
+        self.weights: list[float] = []
+        self.ensembles: list[int] = []  # number of trees in each
+        self._open: list[_Split] = []
+        self._root: _Split | None = None
+        self._in_tree = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "ensemble":
+            self.ensembles.append(0)
+        elif name == "tree":
+            if self._in_tree or not self.ensembles:
+                raise ModelError(f"{self.where}: a tree must stand in an ensemble")
+            self._in_tree, self._root = True, None
+            self.ensembles[-1] += 1
+            self.weights.append(as_number(attributes.get("weight", "1"), f"{self.where}: its weight"))
+        elif name == "split":
+            self._begin(attributes.get("pos"))
+
+    def _begin(self, position: str | None) -> None:
+        split = _Split(position)
+        if not self._in_tree:
+            raise ModelError("a split must stand in a tree")
+        if self._open:
+            parent = self._open[-1]
+            if position not in ("left", "right") or getattr(parent, position) is not None:
+                raise ModelError(f"{self.where}: a split must have one left and one right split inside")
+            setattr(parent, position, split)
+        elif self._root is None:
+            self._root = split
+        else:
+            raise ModelError(f"{self.where} has two roots")
+        self._open.append(split)
+
+    def end(self, name: str, text: str) -> None:
+        if name == "split":
+            self._open.pop()
+        elif name == "tree":
+            if self._root is None:
+                raise ModelError(f"{self.where} is empty")
+            self.builder.add(self._root, self._read)
+            self._in_tree = False
+        elif name in ("feature", "threshold", "output") and self._in_tree:
+            if not self._open:
+                raise ModelError(f"{self.where}: {name} must stand in a split")
+            value = as_number(text, f"{self.where}: {name}")
+            if name == "feature":
+                if value != int(value) if np.isfinite(value) else True:
+                    raise ModelError(f"{self.where}: feature is {one_line(text)}")
+                if not 1 <= value <= 2**24:
+                    raise ModelError(f"{self.where}: features are numbered from 1, got {one_line(text)}")
+            setattr(self._open[-1], name, value)
+
+    @property
+    def where(self) -> str:
+        return f"tree {len(self.weights) - 1}"
+
+    def _read(self, split: _Split) -> Any:
+        if split.output is not None:
+            return split.output
+        if split.feature is None or split.threshold is None or split.left is None or split.right is None:
+            raise ModelError(f"{self.where}: a split lacks its feature, threshold, left or right split")
+        return int(split.feature) - 1, split.threshold, split.left, split.right, False
+
+
+def as_number(text: str, what: str) -> float:
+    """A number in a text of XML."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ModelError(f"{what} is {one_line(text)!r}, not a number") from None
+
+
+# RankLib's models of trees: LambdaMART, MART and Random Forests.
+#
+# A header of lines that begin with ##, then XML: one ensemble, or of a random forest one for each bag, whose mean is
+# the score. RankLib holds values in float32, goes left when a value is at most the threshold, and takes a missing one
+# for 0. It numbers features from 1 and does not say how many there are: the model has as many as its splits need.
+
+
+HEADER_LINE = re.compile(rb"^##[^\n]*$", re.MULTILINE)
+RANKERS = ("lambdamart", "mart", "random forests")
+
+
+def is_ranklib(start: bytes) -> bool:
+    return start.lstrip().startswith((b"##", b"<ensemble"))
+
+
+def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    header = HEADER_LINE.search(content)
+    ranker = "" if header is None else header[0].decode(errors="replace").strip("# \r").lower()
+    if ranker and ranker not in RANKERS:
+        raise ModelError(f"this is RankLib's {one_line(ranker)}: only {', '.join(RANKERS)} are trees")
+    reader = SplitReader()
+    read_xml(b"<bags>" + HEADER_LINE.sub(b"", content).strip() + b"</bags>", reader.start, reader.end)
+    if not reader.ensembles:
+        raise ModelError("the file is damaged: there is no ensemble in it")
+    forest = reader.builder.forest(at_most_of_float32)
+    forest.missing_left = forest.threshold >= 0.0  # as RankLib holds it: -1e-50 is 0 there
+    return forest.ensemble(
+        source={"format": "ranklib", "ranker": ranker, "n_features": "at least"},
+        n_features=reader.builder.n_features(),
+        tree_weights=np.array(reader.weights) / len(reader.ensembles),
+        budget=budget,
+    )
+
+
+# QuickRank's XML models of trees.
+#
+# `<ranker>` holds `<info>` and `<ensemble>`. Values are float32 and go left when they are at most the threshold, so a
+# missing one goes right. Features are numbered from 1; the model has as many as its splits need.
+
+
+def is_quickrank(start: bytes) -> bool:
+    return b"<ranker" in start[:4096]
+
+
+def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    reader = SplitReader()
+    ranker: list[str] = []
+
+    def end(name: str, text: str) -> None:
+        if name == "type":
+            ranker.append(text[:80])
+        reader.end(name, text)
+
+    read_xml(content.strip(), reader.start, end)
+    if len(reader.ensembles) != 1:
+        kind = ranker[0] if ranker else "no kind that is told"
+        raise ModelError(f"the ranker ({kind}) has {len(reader.ensembles)} ensembles of trees, not one")
+    forest = reader.builder.forest(at_most_of_float32)
+    return forest.ensemble(
+        source={"format": "quickrank", "ranker": ranker[0] if ranker else "", "n_features": "at least"},
+        n_features=reader.builder.n_features(),
+        tree_weights=reader.weights,
+        budget=budget,
+    )
+
+
+# Jforests' models of regression trees: XML with one line of numbers per array of a tree.
+#
+# A tree has a weight. Inner node and leaf numbers are as in `Ensemble`; features are numbered from 0. Values are
+# float64 and go left when they are at most the (original) threshold, so a missing one goes right.
+
+# Column of the forest by element. `Thresholds` are numbers of bins of the training data.
+ELEMENTS = {
+    "SplitFeatures": ("feature", np.int64),
+    "LeftChildren": ("left", np.int64),
+    "RightChildren": ("right", np.int64),
+    "OriginalThresholds": ("threshold", np.float64),
+    "LeafOutputs": ("leaf_value", np.float64),
+}
+
+
+def is_jforests(start: bytes) -> bool:
+    return b"<Ensemble" in start[:4096]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.weights: list[float] = []
+        self.trees: list[dict[str, str]] = []
+        self.is_open = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "Tree":
+            self.weights.append(as_number(attributes.get("weight", "1"), f"tree {len(self.trees)}: its weight"))
+            self.trees.append({})
+            self.is_open = True
+
+    def end(self, name: str, text: str) -> None:
+        if name == "Tree":
+            self.is_open = False
+        elif name in ELEMENTS and self.is_open:
+            if name in self.trees[-1]:
+                raise ModelError(f"tree {len(self.trees) - 1} has {name} twice: only trees of one output are rankers")
+            self.trees[-1][name] = text
+
+
+def parse_jforests(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    reader = _Reader()
+    read_xml(content.strip(), reader.start, reader.end)
+    columns: dict[str, list[AnyArray]] = {name: [] for name, _ in ELEMENTS.values()}
+    sizes = []
+    for number, tree in enumerate(reader.trees):
+        for element, (name, dtype) in ELEMENTS.items():
+            columns[name].append(_column(tree, element, dtype, number))
+        sizes.append(len(columns["leaf_value"][-1]) - 1)
+        if sizes[-1] < 0 or any(len(parts[-1]) != sizes[-1] for name, parts in columns.items() if name != "leaf_value"):
+            raise ModelError(f"tree {number}: its arrays do not fit each other")
+    arrays: dict[str, Any] = {
+        name: np.concatenate([np.zeros(0, dtype), *columns[name]]) for name, dtype in ELEMENTS.values()
+    }
+    forest = Forest(**arrays, missing_left=np.zeros(len(arrays["feature"]), bool), n_nodes=np.array(sizes, np.int64))
+    return forest.ensemble(
+        source={"format": "jforests", "n_features": "at least"},
+        n_features=int(forest.feature.max(initial=-1)) + 1,
+        tree_weights=reader.weights,
+        budget=budget,
+    )
+
+
+def _column(tree: dict[str, str], element: str, dtype: Any, number: int) -> AnyArray:
+    if element not in tree:
+        raise ModelError(f"tree {number} has no {element}")
+    return numbers(tree[element].encode(), dtype, f"tree {number}: {element}")
+
+
+# Trees as RankLib and QuickRank write them: `<split>` elements within each other, features numbered from 1.
+
+
+def xml_tree(
+    model: Ensemble, tree: int, threshold: Callable[[int], str], output: Callable[[int], str], *, indent: str = "\t\t"
+) -> list[str]:
+    """Lines of one tree; `threshold` and `output` give the texts of a node's threshold and of a leaf's value, numbered
+    in the whole model. One element per line, and nothing else: RankLib counts them."""
+    first, first_leaf = int(model.node_offsets[tree]), int(model.leaf_offsets[tree])
+    nodes = slice(first, int(model.node_offsets[tree + 1]))
+    left, right, features = (array[nodes].tolist() for array in (model.left, model.right, model.feature))
+    lines: list[str] = []
+    root = 0 if left else -1
+    pending: list[tuple[int, int, str]] = [(root, 0, "")]  # child, depth, position; position "/" closes
+    while pending:
+        child, depth, position = pending.pop()
+        space = indent + "\t" * depth
+        if position == "/":
+            lines.append(f"{space}</split>")
+            continue
+        lines.append(f"{space}<split{position}>")
+        pending.append((child, depth, "/"))
+        if child < 0:
+            lines.append(f"{space}\t<output> {output(first_leaf + ~child)} </output>")
+            continue
+        node = first + child
+        lines.append(f"{space}\t<feature> {features[child] + 1} </feature>")
+        lines.append(f"{space}\t<threshold> {threshold(node)} </threshold>")
+        pending.append((right[child], depth + 1, ' pos="right"'))
+        pending.append((left[child], depth + 1, ' pos="left"'))
+    return lines
+
+
+# RankLib's text model, which Elasticsearch's and OpenSearch's plugins read as `model/ranklib`.
+
+
+RANKLIB_LIMITS = (
+    "Every float32 value goes the same way (`x <= threshold` in float32); leaves are float32 and so is their sum. A "
+    "missing value is read as 0. Features are known by number, from 1: names are lost."
+)
+
+
+def export_ranklib(model: Ensemble, path: Path) -> str:
+    """A LambdaMART model; weights and base are in the leaves, all weights are 1."""
+    model = plain(model)
+    values = single_leaves(model, "RankLib")
+    thresholds = at_most_single(model.threshold)
+    lines = [
+        "## LambdaMART",
+        f"## No. of trees = {model.n_trees}",
+        f"## No. of leaves = {int(np.diff(model.leaf_offsets).max())}",
+        "## No. of threshold candidates = 256",
+        "## Learning rate = 1.0",
+        "## Stop early = 100",
+        "",
+        "<ensemble>",
+    ]
+    for tree in range(model.n_trees):
+        lines.append(f'\t<tree id="{tree + 1}" weight="1.0">')
+        lines += xml_tree(model, tree, lambda n: _number(thresholds[n]), lambda n: _number(values[n]))
+        lines.append("\t</tree>")
+    return "\n".join([*lines, "</ensemble>", ""])
+
+
+def _number(value: np.float32) -> str:
+    """As Java's Float.parseFloat reads it."""
+    if np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(float(value))
+
+
+# QuickRank's XML model.
+
+
+QUICKRANK_LIMITS = (
+    "Every float32 value goes the same way (`x <= threshold` in float32); weights and leaves keep all their digits. "
+    "Missing values do not exist: they are read as 0. Features are known by number, from 1: names are lost."
+)
+
+
+def export_quickrank(model: Ensemble, path: Path) -> str:
+    """A LambdaMART model with its weights; a base is added to the leaves of the first tree, whose weight is then 1."""
+    if model.n_trees == 0:
+        model = plain(model)
+    elif model.base != 0:
+        folded = plain(model.select([0]))
+        weights = model.tree_weights.copy()
+        weights[0] = 1.0
+        values = np.concatenate([folded.leaf_value, model.leaf_value[model.leaf_offsets[1] :]])
+        model = model.replace(leaf_value=values, tree_weights=weights, base=0.0)
+    thresholds = finite(at_most_single(model.threshold), LARGEST_SINGLE, "QuickRank")
+    lines = [
+        "<ranker>",
+        "\t<info>",
+        "\t\t<type>LAMBDAMART</type>",
+        f"\t\t<trees>{model.n_trees}</trees>",
+        f"\t\t<leaves>{int(np.diff(model.leaf_offsets).max())}</leaves>",
+        "\t\t<shrinkage>1</shrinkage>",
+        "\t\t<leafsupport>1</leafsupport>",
+        "\t\t<discretization>0</discretization>",
+        "\t\t<estop>0</estop>",
+        "\t</info>",
+        "\t<ensemble>",
+    ]
+    for tree in range(model.n_trees):
+        lines.append(f'\t\t<tree id="{tree + 1}" weight="{float(model.tree_weights[tree])!r}">')
+        lines += xml_tree(
+            model,
+            tree,
+            lambda node: repr(float(thresholds[node])),
+            lambda leaf: repr(float(model.leaf_value[leaf])),
+            indent="\t\t\t",
+        )
+        lines.append("\t\t</tree>")
+    return "\n".join([*lines, "\t</ensemble>", "</ranker>", ""])

@@ -1,0 +1,586 @@
+"""XGBoost's models, as JSON or UBJSON, and its JSON dump (also Elasticsearch LTR's): read and written."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray
+from rankwood.errors import ModelError, one_line
+from rankwood.formats.export_covers import leaf_covers, node_sums
+from rankwood.formats.reading import (
+    NUMBER,
+    UNLIMITED,
+    Budget,
+    Forest,
+    ForestBuilder,
+    Pieces,
+    as_column,
+    entry,
+    less_than_float32,
+    mixed_forest,
+    never_left,
+    number,
+    whole,
+)
+from rankwood.formats.ubjson import parse_ubjson, to_ubjson
+from rankwood.formats.writing import (
+    LARGEST_SINGLE,
+    below_single,
+    finite,
+    names_of,
+    nested,
+    plain,
+    refuse_names,
+    single_leaves,
+)
+from rankwood.model.ensemble import Ensemble
+
+# XGBoost's models, as JSON or UBJSON (`Booster.save_model`). Its JSON dump is in `xgboost_dump.py`.
+#
+# XGBoost rounds a value to float32 and goes left when it is less than the threshold; a missing value goes the default
+# way. What a category's set holds goes right. Scores are margins: what the objective makes of them is left out.
+
+
+COLUMNS = {
+    "left_children": np.int64,
+    "right_children": np.int64,
+    "split_indices": np.int64,
+    "split_conditions": np.float32,
+    "default_left": np.bool_,
+}
+# What base_score is before it becomes a margin.
+LOGIT = ("binary:logistic", "reg:logistic")
+LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+OUT_OF_RANGE_CATEGORY = float(1 << 24)
+
+
+def is_xgboost_json(value: Any) -> bool:
+    return isinstance(value, dict) and "learner" in value
+
+
+def from_booster(model: Any) -> Ensemble:
+    """From an `xgboost.Booster`, or an estimator such as `XGBRanker`; of one that stopped early the trees that it
+    predicts with."""
+    if not hasattr(model, "get_booster"):
+        content = bytes(model.save_raw("ubj"))
+        return from_xgboost_json(parse_ubjson(content), Budget(len(content)))
+    missing = model.missing
+    if missing is not None and not np.isnan(missing):
+        raise ModelError(f"the model takes {missing} for a missing value: replace it by NaN and train with missing=nan")
+    booster = model.get_booster()
+    try:
+        n_rounds = int(model.best_iteration) + 1
+    except AttributeError:  # did not stop early
+        return from_booster(booster)
+    return from_booster(booster[:n_rounds])
+
+
+def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
+    """From the value that the JSON or UBJSON holds."""
+    learner = entry(value, "learner", kind=dict)
+    parameters = entry(learner, "learner_model_param", kind=dict)
+    for name, what in (("num_class", "classes"), ("num_target", "targets")):
+        if whole(parameters.get(name), name, 0) > 1:
+            raise ModelError(f"the model has {parameters[name]} {what}: a ranker has one score per document")
+    objective = entry(learner, "objective", "name", kind=str)
+    booster, weights = _booster(learner)
+    trees = entry(booster, "model", "trees", kind=list)
+    if weights is not None and len(weights) != len(trees):
+        raise ModelError(f"the file is damaged: {len(trees)} trees have {len(weights)} weights")
+    stated = booster["model"].get("gbtree_model_param", {})
+    if isinstance(stated, dict) and "num_trees" in stated and whole(stated["num_trees"], "num_trees") != len(trees):
+        raise ModelError(f"the file is damaged: it has {len(trees)} trees and says {one_line(stated['num_trees'])}")
+    _tell_early_stop(learner, len(trees))
+    names = _names(learner)
+    n_features = whole(parameters.get("num_feature"), "num_feature", 0)
+    if names is not None:
+        n_features = max(n_features, len(names))
+    forest = _forest(trees)
+    if names is not None and len(names) != n_features:
+        names = None
+    return forest.ensemble(
+        source={"format": "xgboost", "objective": objective, "version": _version(value)},
+        n_features=n_features,
+        tree_weights=weights,
+        base=base_margin(parameters.get("base_score"), objective),
+        feature_names=names,
+        budget=budget,
+    )
+
+
+def base_margin(base_score: Any, objective: str) -> float:
+    """The margin of a document before any tree. Versions have written "5E-1", "0.5" and, since 3.1, "[5E-1]".
+
+    >>> base_margin("[5E-1]", "rank:ndcg"), base_margin("5E-1", "binary:logistic")
+    (0.5, 0.0)
+    """
+    text = base_score.strip().removeprefix("[").removesuffix("]") if isinstance(base_score, str) else base_score
+    base = np.float32(number(text, "base_score"))
+    with np.errstate(all="ignore"):
+        if objective in LOGIT:
+            base = -np.log(np.float32(1.0) / base - np.float32(1.0))
+        elif objective in LOG:
+            base = np.log(base)
+    if not np.isfinite(base):
+        raise ModelError(f"a base score of {one_line(base_score)} does not fit the objective {one_line(objective)}")
+    return float(base) + 0.0  # no -0.0
+
+
+def _booster(learner: dict[str, Any]) -> tuple[dict[str, Any], AnyArray | None]:
+    """The trees, and their weights if they have any."""
+    booster = entry(learner, "gradient_booster", kind=dict)
+    name = entry(booster, "name", kind=str)
+    if name == "gbtree":
+        return booster, None
+    if name == "dart":
+        weights = as_column(entry(booster, "weight_drop", kind=(list, np.ndarray)), np.float32, "weight_drop")
+        return entry(booster, "gbtree", kind=dict), weights
+    raise ModelError(f"the booster is {one_line(name)}: only trees (gbtree, dart) can be imported")
+
+
+def _tell_early_stop(learner: dict[str, Any], n_trees: int) -> None:
+    """A file has all trees, also those beyond the round that an estimator would predict with."""
+    noted = learner.get("attributes")
+    best = noted.get("best_iteration") if isinstance(noted, dict) else None
+    if isinstance(best, str) and best.isdecimal() and int(best[:9]) + 1 < n_trees:
+        warnings.warn(
+            f"the training of this XGBoost model stopped early, its best round is number {best[:9]} from 0: all "
+            f"{n_trees} trees are imported, as a Booster predicts; an estimator uses the best rounds only",
+            stacklevel=4,
+        )
+
+
+def _names(learner: dict[str, Any]) -> list[str] | None:
+    names = learner.get("feature_names", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ModelError("feature_names must be texts")
+    return names or None
+
+
+def _version(value: dict[str, Any]) -> list[int]:
+    version = value.get("version")
+    if not isinstance(version, (list, np.ndarray)):
+        return []
+    return [int(part) for part in version[:3] if isinstance(part, (int, np.integer))]
+
+
+def _forest(trees: list[Any]) -> Forest:
+    tables: dict[str, list[AnyArray]] = {name: [] for name in COLUMNS}
+    covers: list[Any] = []
+    sizes = np.zeros(len(trees), dtype=np.int64)
+    categories: list[tuple[int, dict[int, AnyArray]]] = []
+    for number_, tree in enumerate(trees):
+        where = f"tree {number_}"
+        if not isinstance(tree, dict):
+            raise ModelError(f"{where} is {one_line(tree)}")
+        if whole(entry(tree, "tree_param", kind=dict, where=where).get("size_leaf_vector"), "size_leaf_vector", 0) > 1:
+            raise ModelError(f"{where} has vectors in its leaves: a ranker has one score per document")
+        for name, dtype in COLUMNS.items():
+            values = entry(tree, name, kind=(list, np.ndarray), where=where)
+            tables[name].append(as_column(values, dtype, f"{name} of {where}"))
+        sizes[number_] = len(tables["left_children"][-1])
+        covers.append(tree.get("sum_hessian"))
+        if any(len(tables[name][-1]) != sizes[number_] for name in COLUMNS):
+            raise ModelError(f"{where}: its arrays have different lengths")
+        if len(as_column(tree.get("categories_nodes", []), np.int64, f"categories_nodes of {where}")):
+            categories.append((number_, _categories(tree, where)))
+    table = {name: np.concatenate([np.zeros(0, COLUMNS[name]), *parts]) for name, parts in tables.items()}
+    forest, leaves = _converted(table, sizes, categories)
+    forest.note_covers(_leaf_covers(covers, sizes, leaves))
+    return forest
+
+
+def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArray | None:
+    """Sum of the hessians at every leaf, if the file has them: XGBoost's weight of documents."""
+    try:
+        columns = [as_column(column, np.float32, "sum_hessian") for column in covers]
+    except ModelError:
+        return None
+    if any(len(column) != size for column, size in zip(columns, sizes.tolist(), strict=True)):
+        return None
+    return np.concatenate([np.zeros(0, np.float32), *columns])[leaves]
+
+
+def _converted(
+    table: dict[str, AnyArray], sizes: AnyArray, categories: list[tuple[int, dict[int, AnyArray]]]
+) -> tuple[Forest, AnyArray]:
+    """The forest, and which entries of the table are its leaves."""
+    left, is_leaf = table["left_children"], table["left_children"] == -1
+    conditions = table["split_conditions"]
+    if np.isnan(conditions[~is_leaf]).any():
+        raise ModelError("a threshold is NaN")
+    forest, nodes, leaves = mixed_forest(
+        left=left,
+        right=table["right_children"],
+        is_leaf=is_leaf,
+        sizes=sizes,
+        columns={
+            "feature": table["split_indices"],
+            "threshold": less_than_float32(conditions),
+            "missing_left": table["default_left"],
+            "leaf_value": conditions.astype(np.float64),
+        },
+    )
+    never_left(forest)
+    if categories:
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        entries = {int(offsets[tree]) + node: members for tree, sets in categories for node, members in sets.items()}
+        missing_left = table["default_left"]
+        for position, place in enumerate(nodes.tolist()):
+            if place in entries:
+                forest.threshold[position] = 0.0
+                forest.splits[position] = _category_pieces(entries[place], bool(missing_left[place]))
+    return forest, leaves
+
+
+def _categories(tree: dict[str, Any], where: str) -> dict[int, AnyArray]:
+    """The set of categories of each node that has one."""
+    names = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+    parts = [as_column(entry(tree, name, where=where), np.int64, f"{name} of {where}") for name in names]
+    members, nodes, segments, sizes = parts
+    if not len(nodes) == len(segments) == len(sizes):
+        raise ModelError(f"{where}: its sets of categories have different lengths")
+    if (sizes < 0).any() or sizes.sum(dtype=np.float64) > len(members):
+        raise ModelError(f"{where}: a set of categories is cut off, or shared by two nodes")
+    sets: dict[int, AnyArray] = {}
+    for node, first, size in zip(nodes.tolist(), segments.tolist(), sizes.tolist(), strict=True):
+        if first < 0 or first + size > len(members):
+            raise ModelError(f"{where}: a set of categories is cut off")
+        sets[node] = members[first : first + size]
+    return sets
+
+
+def _category_pieces(members: AnyArray, missing_left: bool) -> Pieces:
+    """The set goes right, everything else left. A category is the whole part of the value, rounded to float32."""
+    members = np.unique(members)
+    members = members[(members >= 0) & (members < OUT_OF_RANGE_CATEGORY)].astype(np.float64)
+    cuts = less_than_float32(np.stack([members, members + 1.0], axis=1).ravel())
+    return Pieces(cuts.tolist(), [True, *[False, True] * len(members)], missing_left)
+
+
+# XGBoost's JSON dump (`Booster.dump_model(dump_format="json")`), which search engines read too.
+#
+# A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features that are
+# named f0, f1, ... are columns of these numbers; others are in alphabetical order, unless names are given in another.
+
+
+NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
+
+
+def is_xgboost_dump(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = value.get("splits", value)
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and ("nodeid" in first or "leaf" in first or "split_condition" in first)
+
+
+def from_xgboost_dump(
+    value: Any, feature_names: Sequence[str] | None = None, *, budget: Budget = UNLIMITED
+) -> Ensemble:
+    """From the list of trees, or the object with `splits` and `objective` that search engines take."""
+    objective = value.get("objective") if isinstance(value, dict) else None
+    trees = value.get("splits", [value]) if isinstance(value, dict) else value
+    if not isinstance(trees, list):
+        raise ModelError(f"the trees are {one_line(trees)}, not a list")
+    reader = _Reader()
+    for at, tree in enumerate(trees):
+        reader.where = f"tree {at}"
+        reader.builder.add(tree, reader.read)
+    place, names = _columns_of(reader.names, feature_names)
+    used = reader.builder.columns["feature"]  # numbers in order of appearance, so far
+    order = [place[name] for name in reader.names]
+    reader.builder.columns["feature"] = [order[number] for number in used]
+    n_features = len(names) if names is not None else 1 + max(order, default=-1)
+    forest = reader.builder.forest(less_than_float32)
+    never_left(forest)
+    forest.note_covers(reader.covers)
+    with np.errstate(over="ignore"):
+        forest.leaf_value = forest.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
+    source: dict[str, Any] = {"format": "xgboost-dump"}
+    if objective is not None:
+        source["objective"] = one_line(objective)
+    if names is None:
+        source["n_features"] = "at least"
+    return forest.ensemble(source=source, n_features=n_features, feature_names=names, budget=budget)
+
+
+def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[str, int], list[str] | None]:
+    """The column of every feature that is used, and the names by column; None when they are just numbers."""
+    if given is not None:
+        place = {name: number for number, name in enumerate(given)}
+        unknown = next((name for name in used if name not in place), None)
+        if unknown is not None:
+            raise ModelError(f"the model uses feature {one_line(unknown)!r}, which is not among the names given")
+        return place, list(given)
+    numbers = {name: NUMBERED.fullmatch(name) for name in used}
+    if all(numbers.values()):
+        return {name: int(match[1]) for name, match in numbers.items() if match}, None
+    warnings.warn(
+        "the dump names its features but does not tell their order: columns are taken in the order of the alphabet; "
+        "give feature_names, or data with names",
+        stacklevel=2,
+    )
+    names = sorted(used)
+    return {name: number for number, name in enumerate(names)}, names
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.builder = ForestBuilder()
+        self.names: dict[str, int] = {}
+        self.covers: list[Any] = []  # of leaves, if the dump was made with statistics
+        self.where = ""
+
+    def read(self, node: Any) -> Any:
+        if not isinstance(node, dict):
+            raise ModelError(f"{self.where}: a node is {one_line(node)}")
+        if "leaf" in node:
+            self.covers.append(node.get("cover"))
+            return _float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
+        name = str(entry(node, "split", kind=(str, int), where=self.where))
+        if isinstance(node.get("split_condition"), list):
+            raise ModelError(f"feature {one_line(name)} has categories: import the model that save_model writes")
+        if "split_condition" not in node:
+            raise ModelError(f"feature {one_line(name)} is an indicator: import the model that save_model writes")
+        threshold = _float(node["split_condition"], f"{self.where}: a threshold")
+        if threshold != threshold:
+            raise ModelError(f"{self.where}: a threshold is NaN")
+        yes, no, missing = (entry(node, key, kind=int, where=self.where) for key in ("yes", "no", "missing"))
+        children = {
+            child.get("nodeid"): child
+            for child in entry(node, "children", kind=list, where=self.where)
+            if isinstance(child, dict) and isinstance(child.get("nodeid"), int)
+        }
+        if len(children) != 2 or set(children) != {yes, no} or missing not in (yes, no):
+            raise ModelError(f"{self.where}: the children of a node are not those that it names")
+        feature = self.names.setdefault(name, len(self.names))
+        return feature, threshold, children[yes], children[no], missing == yes
+
+
+def _float(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, NUMBER):
+        raise ModelError(f"{what} is {one_line(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ModelError(f"{what} is {one_line(value)}") from None
+
+
+# Node numbers as XGBoost has them: level by level, siblings side by side.
+
+
+@dataclass(frozen=True, eq=False)
+class NodeOrder:
+    """XGBoost's number of each inner node and of each leaf of one tree, and how deep each inner node lies."""
+
+    nodes: IndexArray
+    leaves: IndexArray
+    depths: IndexArray
+
+
+def xgboost_order(model: Ensemble, tree: int) -> NodeOrder:
+    """Number the nodes of a tree. XGBoost takes the right child to be the one after the left, whatever the file says.
+
+    >>> import rankwood as rw
+    >>> order = xgboost_order(rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0))]), 0)
+    >>> order.nodes.tolist(), order.leaves.tolist(), order.depths.tolist()
+    ([0, 2], [1, 3, 4], [0, 1])
+    """
+    here = slice(*model.node_offsets[tree : tree + 2])
+    left, right = model.left[here].tolist(), model.right[here].tolist()
+    nodes, leaves, depths = [0] * len(left), [0] * (len(left) + 1), [0] * len(left)
+    level = [0] if left else []
+    number = 1
+    while level:
+        below = []
+        for node in level:
+            for child in (left[node], right[node]):
+                if child < 0:
+                    leaves[~child] = number
+                else:
+                    nodes[child], depths[child] = number, depths[node] + 1
+                    below.append(child)
+                number += 1
+        level = below
+    return NodeOrder(*(np.array(part, dtype=np.int64) for part in (nodes, leaves, depths)))
+
+
+# XGBoost's model file, as JSON or UBJSON: what `xgboost.Booster(model_file=...)` reads.
+
+
+XGBOOST_LIMITS = (
+    "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; "
+    "XGBoost itself refuses infinite values); leaves are float32 and so is their sum. Contributions (SHAP) go by the "
+    "documents at each leaf, or their weight, where the model knows them; else every leaf counts alike."
+)
+NO_PARENT = 2**31 - 1
+LAMBDARANK = {
+    "lambdarank_bias_norm": "1",
+    "lambdarank_normalization": "1",
+    "lambdarank_num_pair_per_sample": "4294967295",
+    "lambdarank_pair_method": "topk",
+    "lambdarank_score_normalization": "1",
+    "lambdarank_unbiased": "0",
+    "ndcg_exp_gain": "1",
+}
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "rank:ndcg": {"lambdarank_param": LAMBDARANK},
+    "rank:map": {"lambdarank_param": LAMBDARANK},
+    "rank:pairwise": {"lambdarank_param": LAMBDARANK},
+    "reg:squarederror": {"reg_loss_param": {"scale_pos_weight": "1"}},
+}
+
+
+def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg", binary: bool | None = None) -> bytes:
+    """UBJSON when `binary` or the name ends in .ubj, else JSON. Weights and base are in the leaves; the base score is
+    0, because some readers ignore it."""
+    if objective not in OBJECTIVES:
+        raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
+    model = plain(model)
+    names = list(model.feature_names or ())
+    refuse_names(names, "XGBoost", "[]<")
+    values = single_leaves(model, "XGBoost")
+    thresholds = below_single(model.threshold)
+    covers = leaf_covers(model)
+    hessians = covers, node_sums(model, covers)
+    trees = [_model_tree(model, tree, thresholds, values, *hessians) for tree in range(model.n_trees)]
+    whole = {
+        "learner": {
+            "attributes": {},
+            "feature_names": names,
+            "feature_types": ["float"] * len(names),
+            "gradient_booster": {
+                "model": {
+                    "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(model.n_trees)},
+                    "iteration_indptr": list(range(model.n_trees + 1)),
+                    "tree_info": [0] * model.n_trees,
+                    "trees": trees,
+                },
+                "name": "gbtree",
+            },
+            "learner_model_param": {
+                "base_score": "0E0",
+                "boost_from_average": "0",
+                "num_class": "0",
+                "num_feature": str(model.n_features),
+                "num_target": "1",
+            },
+            "objective": {"name": objective, **OBJECTIVES[objective]},
+        },
+        "version": [2, 1, 0],
+    }
+    if binary or (binary is None and path.suffix == ".ubj"):
+        return to_ubjson(whole)
+    return json.dumps(whole, default=_as_list, ensure_ascii=False).encode()  # XGBoost does not read \u escapes
+
+
+def _model_tree(
+    model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray, leaf_cover: AnyArray, node_cover: AnyArray
+) -> dict[str, Any]:
+    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    order = xgboost_order(model, tree)
+    n_all = len(order.nodes) + len(order.leaves)
+    left, right = (np.full(n_all, -1, dtype=np.int32) for _ in range(2))
+    numbers = np.concatenate([order.nodes, order.leaves[::-1]])  # leaf 0 is child -1
+    parents = np.full(n_all, NO_PARENT, dtype=np.int32)
+    for side, children in ((left, model.left[nodes]), (right, model.right[nodes])):
+        side[order.nodes] = numbers[children]
+        parents[side[order.nodes]] = order.nodes
+    weights, gains, conditions, covers = (np.zeros(n_all, dtype=np.float32) for _ in range(4))
+    covers[order.leaves], covers[order.nodes] = leaf_cover[leaves], node_cover[nodes]
+    if model.split_gain is not None:
+        with np.errstate(over="ignore", under="ignore"):
+            gains[order.nodes] = model.split_gain[nodes]
+    weights[order.leaves] = conditions[order.leaves] = values[leaves]
+    conditions[order.nodes] = thresholds[nodes]
+    indices, default_left = np.zeros(n_all, dtype=np.int32), np.zeros(n_all, dtype=np.uint8)
+    indices[order.nodes], default_left[order.nodes] = model.feature[nodes], model.missing_left[nodes]
+    return {
+        "base_weights": weights,
+        "categories": np.zeros(0, dtype=np.int32),
+        "categories_nodes": np.zeros(0, dtype=np.int32),
+        "categories_segments": np.zeros(0, dtype=np.int64),
+        "categories_sizes": np.zeros(0, dtype=np.int64),
+        "default_left": default_left,
+        "id": tree,
+        "left_children": left,
+        "loss_changes": gains,
+        "parents": parents,
+        "right_children": right,
+        "split_conditions": conditions,
+        "split_indices": indices,
+        "split_type": np.zeros(n_all, dtype=np.uint8),
+        "sum_hessian": covers,
+        "tree_param": {
+            "num_deleted": "0",
+            "num_feature": str(model.n_features),
+            "num_nodes": str(n_all),
+            "size_leaf_vector": "1",
+        },
+    }
+
+
+def _as_list(array: Any) -> list[Any]:
+    """Floats with as few digits as tell them from other float32."""
+    if array.dtype == np.float32:
+        return [float(str(value)) for value in array]
+    values: list[Any] = array.tolist()
+    return values
+
+
+# XGBoost's dump as JSON: what the learning-to-rank plugins of Elasticsearch (o19s) and OpenSearch read.
+
+
+XGBOOST_DUMP_LIMITS = (
+    "Every float32 value goes the same way (`x < threshold` in float32, threshold one step higher); leaves are float32 "
+    "and so is their sum. The plugins read missing values as 0 up to 2024 and in OpenSearch; newer ones follow the "
+    "split."
+)
+DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "binary:logitraw")
+
+
+def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = None) -> str:
+    """An array of trees, with the base in the leaves of the first: the plugins know no base score. With an `objective`
+    an object that names it beside the array (`splits`); `rank:pairwise` is the one that every version accepts."""
+    if objective is not None and objective not in DUMP_OBJECTIVES:
+        raise ModelError(f"objective must leave scores as they are: {', '.join(DUMP_OBJECTIVES)}; got {objective!r}")
+    model = plain(model)
+    names = [json.dumps(name) for name in names_of(model)]
+    values = single_leaves(model, "the plugin")
+    thresholds = finite(below_single(model.threshold), LARGEST_SINGLE, "JSON")
+    trees = [_dump_tree(model, tree, names, thresholds.astype(np.float64), values) for tree in range(model.n_trees)]
+    array = "[\n" + ",\n".join(trees) + "\n]"
+    return f"{array}\n" if objective is None else f'{{"objective": {json.dumps(objective)}, "splits": {array}}}\n'
+
+
+def _dump_tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatArray, values: AnyArray) -> str:
+    """Names are JSON already."""
+    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    order = xgboost_order(model, tree)
+    numbers = [*order.nodes.tolist(), *order.leaves[::-1].tolist()]  # leaf 0 is child -1
+    left, right, depths = model.left[nodes].tolist(), model.right[nodes].tolist(), order.depths.tolist()
+    features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()
+    conditions, outputs = thresholds[nodes].tolist(), values[leaves].tolist()
+
+    def opening(node: int) -> str:
+        at = node - nodes.start
+        yes, no = numbers[left[at]], numbers[right[at]]
+        return (
+            f'{{"nodeid": {numbers[at]}, "depth": {depths[at]}, "split": {names[features[at]]}, '
+            f'"split_condition": {conditions[at]!r}, "yes": {yes}, "no": {no}, '
+            f'"missing": {yes if missing_left[at] else no}, "children": ['
+        )
+
+    def leaf(number: int) -> str:
+        at = number - leaves.start
+        return f'{{"nodeid": {numbers[~at]}, "leaf": {outputs[at]!r}}}'
+
+    return "".join(nested(model, tree, opening, leaf, ", ", "]}"))

@@ -1,0 +1,1 @@
+"""The laboratory: studies, sweeps, tuning, reports and public data sets (the extra `lab`)."""

@@ -1,0 +1,82 @@
+"""What the studies of several papers share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FloatArray
+from rankwood.model.ensemble import Ensemble
+from rankwood.training.estimators import RandomForest
+
+# What several figures need.
+
+
+SMOOTHED_FROM = 5  # points that a smoothing spline needs
+
+
+def legend_below(canvas: Any, axes: Any, n_columns: int = 4) -> None:
+    """One legend for all panels of a figure, below them, where it hides nothing."""
+    canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=n_columns, fontsize=8)
+
+
+def apart(values: Sequence[float], distance: float) -> list[float]:
+    """Where labels of these values may stand: as near to them as can be, but `distance` from each other.
+
+    >>> apart([0.5, 0.52, 1.0], 0.1)
+    [0.46, 0.56, 1.0]
+    """
+    order = np.argsort(values, kind="stable")
+    groups: list[list[int]] = [[int(place)] for place in order]
+
+    def start(group: list[int]) -> float:  # the lowest label of labels that stand as close as they may
+        return float(np.mean([values[place] for place in group])) - distance * (len(group) - 1) / 2
+
+    number = 1
+    while number < len(groups):
+        below, above = groups[number - 1], groups[number]
+        if start(above) < start(below) + distance * len(below) - 1e-12:
+            groups[number - 1 : number + 1] = [below + above]
+            number = max(1, number - 1)
+        else:
+            number += 1
+    found = {place: start(group) + distance * step for group in groups for step, place in enumerate(group)}
+    return [round(found[place], 9) for place in range(len(values))]
+
+
+def smooth(x: Sequence[float], y: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """A smooth curve through points, over the logarithm of x; with fewer than five, straight lines.
+
+    A cubic smoothing spline, its penalty chosen by generalised cross-validation.
+
+    >>> curve_x, curve_y = smooth([1, 10, 100], [0.0, 1.0, 0.0])
+    >>> curve_y.max().round(2).item(), len(curve_x) == len(curve_y)
+    (1.0, True)
+    """
+    order = np.argsort(x, kind="stable")
+    at, values = np.log(np.asarray(x, dtype=np.float64)[order]), np.asarray(y, dtype=np.float64)[order]
+    at, first = np.unique(at, return_index=True)
+    values = values[first]
+    dense = np.linspace(at[0], at[-1], 201)
+    if len(at) < SMOOTHED_FROM:
+        return np.exp(dense), np.interp(dense, at, values)
+    from scipy.interpolate import make_smoothing_spline
+
+    return np.exp(dense), make_smoothing_spline(at, values)(dense)
+
+
+# The forests that studies grow.
+
+
+TaskName = Literal["regression", "ordinal"]
+
+
+def grow(data: Dataset, *, task: TaskName = "regression", **parameters: Any) -> tuple[Ensemble, float]:
+    """A forest fitted to `data`, and the seconds that took. With task="ordinal" the forests of all grades are one."""
+    start = time.perf_counter()
+    model = RandomForest(task=task, **parameters).fit(data).ensemble_
+    return model, time.perf_counter() - start

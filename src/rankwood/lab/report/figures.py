@@ -1,0 +1,274 @@
+"""The figures of a report for papers, with matplotlib."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rankwood.lab.drawing import Figure, label, pareto_front
+from rankwood.lab.report.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, ReportFacts
+from rankwood.lab.report.page import p_or_dash
+from rankwood.printable import printable
+
+# As on the page: Okabe and Ito's colours, darkened for contrast, and a marker of its own for every model.
+COLOURS = ("#0072b2", "#c44e00", "#00805e", "#b0508a", "#9a6a00", "#1a76a8", "#5b5b66", "#7a5195")
+MARKERS = ("o", "s", "^", "D", "v", "*", "P", "X")
+DASHES = ("-", "--", ":", "-.")
+BETTER, WORSE, GREY = "#0a63a5", "#ad420a", "#55606d"
+LONGEST_NAME = 28
+MOST_PANELS = 9  # pairs of one figure
+TOP_FEATURES = 15
+
+
+def report_figures(facts: ReportFacts) -> list[Figure]:
+    """Every figure of the report that there is something for."""
+    n_models, n_measures = len(facts.models), len(facts.measures)
+    rows = 0.32 * n_models
+    figures = [
+        Figure(
+            "tradeoff",
+            "Quality against latency: 95 % intervals, Pareto front",
+            partial(_draw_tradeoff, facts),
+            (max(6.0, 4.6 * n_measures), 4.4 + 0.12 * n_models),
+        )
+    ]
+    if any(model.curves for model in facts.models):
+        figures.append(Figure("curves", "Learning curves", partial(_draw_curves, facts), (8.0, 4.2)))
+    if any(model.n_trees for model in facts.models):
+        figures.append(Figure("shapes", "Depth and leaves of trees", partial(_draw_shapes, facts), (9.0, 1.6 + rows)))
+        figures.append(Figure("trees", "Weights and output ranges by tree", partial(_draw_trees, facts), (9.0, 3.8)))
+    if any(any(model.anatomy.splits) for model in facts.models):
+        size = (3.2 + 1.1 * n_models, 1.6 + 0.3 * min(TOP_FEATURES, len(facts.features)))
+        figures.append(Figure("features", "Share of splits by feature", partial(_draw_features, facts), size))
+    against = _against_baseline(facts)
+    if against:
+        columns = min(3, len(against))
+        size = (3.9 * columns + 0.6, 2.9 * math.ceil(len(against) / columns) + 0.5)
+        figures.append(
+            Figure(
+                "queries", "Differences from the baseline, query by query", partial(_draw_queries, facts, against), size
+            )
+        )
+        size = (3.0 + 0.95 * n_models, 1.9 + 0.6 * n_models)
+        figures.append(Figure("significance", "p-values of all pairs", partial(_draw_significance, facts), size))
+    return [replace(figure, draw=partial(_draw_titled, figure)) for figure in figures]
+
+
+def _draw_titled(figure: Figure, canvas: Any) -> None:
+    figure.draw(canvas)
+    canvas.suptitle(figure.caption, fontsize=10)
+
+
+def _style(number: int) -> dict[str, Any]:
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def _dashes(number: int) -> str:
+    return DASHES[number // len(COLOURS) % len(DASHES)]
+
+
+def _name(text: str, most: int = LONGEST_NAME) -> str:
+    """A name that fits, on one line; dollar signs are no formulas."""
+    text, head = printable(text), (most - 1) // 2
+    return label(text if len(text) <= most else f"{text[:head]}…{text[-(most - 1 - head) :]}")
+
+
+def _tidy(ax: Any) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="#e4e7eb", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def _reach(estimate: Estimate) -> list[list[float]] | None:
+    """How far an interval reaches down and up, as matplotlib wants it."""
+    if estimate.low is None or estimate.high is None:
+        return None
+    return [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
+
+
+def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
+    axes = figure.subplots(1, len(facts.measures), squeeze=False)[0]
+    for ax, measure in zip(axes, facts.measures, strict=True):
+        for number, model in enumerate(facts.models):
+            us, quality = model.timing.us_per_doc, model.quality[measure]
+            label = _name(model.name) if ax is axes[0] else None
+            bars = {"xerr": _reach(us), "yerr": _reach(quality), "elinewidth": 1.0, "capsize": 2.5}
+            ax.errorbar(us.value, quality.value, **bars, **_style(number), markersize=8, linestyle="none", label=label)
+        points = [(m.timing.us_per_doc.value, m.quality[measure].value) for m in facts.models]
+        front = [points[place] for place in pareto_front(*zip(*points, strict=True))]
+        right = ax.get_xlim()[1]
+        x, y = [p[0] for p in front] + [right], [p[1] for p in front] + [front[-1][1]]
+        ax.step(x, y, where="post", color=GREY, linestyle="--", linewidth=1.2, zorder=1)
+        ax.set_xlim(right=right)
+        _cost_axis(ax, [model.timing.us_per_doc.value for model in facts.models])
+        ax.set_ylabel(measure)
+        _tidy(ax)
+    figure.legend(loc="outside lower center", ncols=min(5, len(facts.models)), frameon=False)
+
+
+def _cost_axis(ax: Any, costs: list[float]) -> None:
+    """Logarithmic when costs differ much."""
+    is_log = min(costs) > 0 and max(costs) > 4 * min(costs)
+    if is_log:
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("µs per document" + (" (log scale)" if is_log else ""))
+
+
+def _draw_curves(facts: ReportFacts, figure: Any) -> None:
+    ax = figure.subplots()
+    measure = _curve_measure(facts)
+    for number, model in enumerate(facts.models):
+        for name, by_measure in model.curves.items():
+            curve = by_measure.get(measure)
+            if curve is None:
+                continue
+            values = [math.nan if value is None else value for value in curve.values]
+            is_training = name in ("train", "training")
+            ax.plot(
+                curve.iterations,
+                values,
+                color=_style(number)["color"],
+                linestyle=":" if is_training else _dashes(number),
+                linewidth=1.2 if is_training else 1.7,
+                label=f"{_name(model.name)}, {_name(name)}",
+            )
+    ax.set_xlabel("iteration")
+    ax.set_ylabel(measure)
+    _tidy(ax)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+
+
+def _curve_measure(facts: ReportFacts) -> str:
+    """The first measure of the report that there are curves of, else the first that there are."""
+    known = [m for model in facts.models for by_measure in model.curves.values() for m in by_measure]
+    return next((measure for measure in facts.measures if measure in known), known[0])
+
+
+def _draw_shapes(facts: ReportFacts, figure: Any) -> None:
+    left, right = figure.subplots(1, 2, sharey=True)
+    panels: tuple[tuple[Any, str, Bins, Callable[[ModelFacts], Any]], ...] = (
+        (left, "longest path of a tree, in splits", facts.depth_bins, lambda model: model.anatomy.depths),
+        (right, "leaves of a tree", facts.leaf_bins, lambda model: model.anatomy.leaves),
+    )
+    for ax, title, bins, counts_of in panels:
+        for number, model in enumerate(facts.models):
+            counts = np.asarray(counts_of(model), dtype=float)
+            heights = 0.82 * counts / max(counts.max(initial=0.0), 1.0)
+            starts = bins.first + bins.width * np.arange(len(counts)) - (0.5 if bins.width == 1 else 0.0)
+            ax.bar(
+                starts,
+                heights,
+                width=0.9 * bins.width,
+                align="edge",
+                bottom=-number - 0.4,
+                color=_style(number)["color"],
+            )
+        ax.set_xlabel(title)
+        ax.set_yticks([-number for number in range(len(facts.models))], [_name(m.name) for m in facts.models])
+        ax.set_ylim(-len(facts.models) + 0.45, 0.55)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        _tidy(ax)
+        ax.grid(axis="y", visible=False)
+
+
+def _draw_trees(facts: ReportFacts, figure: Any) -> None:
+    left, right = figure.subplots(1, 2)
+    for number, model in enumerate(facts.models):
+        anatomy, label = model.anatomy, _name(model.name)
+        for ax, values in ((left, anatomy.weights), (right, anatomy.ranges)):
+            ax.plot(
+                anatomy.trees,
+                values,
+                color=_style(number)["color"],
+                linestyle=_dashes(number),
+                linewidth=1.2,
+                label=label if ax is left else None,
+            )
+    for ax, title in ((left, "weight"), (right, "range of output")):
+        ax.set_xlabel("tree")
+        ax.set_ylabel(title)
+        _tidy(ax)
+    figure.legend(loc="outside lower center", ncols=min(5, len(facts.models)), frameon=False)
+
+
+def _draw_features(facts: ReportFacts, figure: Any) -> None:
+    shares = np.array([model.anatomy.splits for model in facts.models])  # models x features
+    top = np.argsort(-shares.mean(axis=0), kind="stable")[:TOP_FEATURES]
+    shown = 100 * shares[:, top].T
+    ax = figure.subplots()
+    image = ax.imshow(shown, cmap="Blues", aspect="auto", vmin=0.0, vmax=1.5 * max(float(shown.max()), 1e-9))
+    for (row, column), value in np.ndenumerate(shown):
+        ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8)
+    _label_matrix(ax, [_name(facts.features[f]) for f in top], [_name(m.name, 16) for m in facts.models])
+    figure.colorbar(image, ax=ax, label="share of splits, %", shrink=0.8)
+
+
+def _label_matrix(ax: Any, rows: list[str], columns: list[str]) -> None:
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _against_baseline(facts: ReportFacts) -> list[tuple[ModelFacts, Pair, int]]:
+    """Pairs of the baseline with the other models, by the first measure; sign 1 where the baseline comes first."""
+    found: list[tuple[ModelFacts, Pair, int]] = []
+    for pair in facts.pairs:
+        if pair.measure == facts.measures[0] and facts.baseline in (pair.first, pair.second) and pair.differences:
+            is_first = pair.first == facts.baseline
+            found.append((facts.models[pair.second if is_first else pair.first], pair, 1 if is_first else -1))
+    return found[:MOST_PANELS]
+
+
+def _draw_queries(facts: ReportFacts, against: list[tuple[ModelFacts, Pair, int]], figure: Any) -> None:
+    columns = min(3, len(against))
+    axes = figure.subplots(math.ceil(len(against) / columns), columns, squeeze=False, sharey=True).ravel()
+    for ax, (model, pair, sign) in zip(axes, against, strict=False):
+        values = np.sort(sign * np.asarray(pair.differences))[::-1]
+        colours = np.where(values > 0, BETTER, np.where(values < 0, WORSE, GREY))
+        ax.bar(np.arange(len(values)), values, width=1.0, color=colours)
+        ax.axhline(0.0, color=GREY, linewidth=0.8)
+        wins, losses = (pair.wins, pair.losses) if sign > 0 else (pair.losses, pair.wins)
+        ax.set_title(f"{_name(model.name)}\n{wins} wins, {pair.ties} ties, {losses} losses", fontsize=9)
+        ax.set_xticks([])
+        _tidy(ax)
+    for ax in axes[len(against) :]:
+        ax.set_visible(False)
+    figure.supylabel(f"{facts.measures[0]} minus that of {_name(facts.base.name)}", fontsize=9)
+    figure.supxlabel("queries, sorted by difference", fontsize=9)
+
+
+def _draw_significance(facts: ReportFacts, figure: Any) -> None:
+    n = len(facts.models)
+    colours, ax = np.zeros((n, n)), figure.subplots()
+    texts: dict[tuple[int, int], str] = {}
+    for pair in facts.pairs:
+        if pair.measure != facts.measures[0]:
+            continue
+        difference = pair.difference or 0.0
+        for row, column, sign in ((pair.second, pair.first, 1.0), (pair.first, pair.second, -1.0)):
+            is_sure = pair.p_holm is not None and pair.p_holm < ALPHA
+            colours[row, column] = math.copysign(1.0, sign * difference) if is_sure else 0.0
+            texts[row, column] = f"{p_or_dash(pair.p_holm)}\n{sign * difference:+.4f}".replace("-", "−")
+    from matplotlib.colors import ListedColormap
+
+    ax.imshow(colours, cmap=ListedColormap(["#fbe6d9", "#ffffff", "#dcebf7"]), vmin=-1, vmax=1, aspect="auto")
+    for (row, column), text in texts.items():
+        ax.text(column, row, text, ha="center", va="center", fontsize=8)
+    names = [_name(model.name, 18) for model in facts.models]
+    _label_matrix(ax, names, names)
+    ax.set_title(f"{facts.measures[0]}: corrected p, and row minus column", fontsize=9)
+    ax.set_xticks(np.arange(n + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="#d8dde3", linewidth=0.8)
+    ax.tick_params(which="minor", length=0)

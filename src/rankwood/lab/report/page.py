@@ -1,0 +1,316 @@
+"""The page of a report: its sentences, and one HTML file with style, script and numbers inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from rankwood.lab.report.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, ReportFacts
+from rankwood.lab.study import p_text
+from rankwood.printable import printable
+
+# The report in a few sentences.
+
+
+def summarise(facts: ReportFacts) -> list[str]:
+    """The headline, and what else one should know of it; by the first measure."""
+    if len(facts.models) == 1:
+        return [_alone(facts)]
+    kept = smallest_as_good(facts)
+    sentences = [_none_kept(facts) if kept is None else _headline(facts, kept)]
+    better = [m for m in facts.models if m is not facts.base and _is_better(facts, m)]
+    if better:
+        best = max(better, key=lambda m: m.quality[facts.measures[0]].value)
+        difference = _difference(facts, best, corrected=True)
+        sentences.append(f"{best.name} is significantly better than {facts.base.name}: {difference}.")
+    return sentences
+
+
+def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
+    """The numbers of the headline, each with what it is."""
+    measure, base = facts.measures[0], facts.base
+    model = smallest_as_good(facts)
+    if model is None:
+        return [
+            (f"{base.quality[measure].value:.4f}", f"{measure} of {base.name}"),
+            (f"{number(base.timing.us_per_doc.value)} µs", "per document"),
+            (f"{base.n_trees:,}", "trees"),
+            (f"{base.n_leaves:,}", "leaves"),
+        ]
+    speed = "–" if model.speed_up is None else f"{model.speed_up:.1f}×"
+    return [
+        (f"{100 * model.n_leaves / base.n_leaves:.0f} %", f"of the leaves: {model.n_leaves:,} of {base.n_leaves:,}"),
+        (speed, f"as fast: {number(model.timing.us_per_doc.value)} µs per document"),
+        (signed(model.difference[measure].value), f"{measure}, difference from {base.name}"),
+        (f"{model.n_trees:,}", f"trees, of {base.n_trees:,}"),
+    ]
+
+
+def smallest_as_good(facts: ReportFacts) -> ModelFacts | None:
+    """The model with the fewest leaves that is smaller than the baseline and not significantly worse, if any."""
+    smaller = [model for model in facts.models if model.n_leaves < facts.base.n_leaves]
+    kept = [model for model in smaller if not _is_worse(facts, model)]
+    return min(kept, key=lambda model: model.n_leaves, default=None)
+
+
+def _alone(facts: ReportFacts) -> str:
+    model, measure = facts.base, facts.measures[0]
+    return (
+        f"{model.name} has {model.n_trees:,} trees with {model.n_leaves:,} leaves, reaches {measure} "
+        f"{model.quality[measure].value:.4f} on {facts.data['queries']:,} queries and scores a document in "
+        f"{number(model.timing.us_per_doc.value)} µs."
+    )
+
+
+def _headline(facts: ReportFacts, model: ModelFacts) -> str:
+    base = facts.base
+    share = 100 * model.n_leaves / base.n_leaves
+    speed = ""
+    if model.speed_up is not None:
+        speed = f" and scores {model.speed_up:.1f} times as fast"
+    tested = model.difference[facts.measures[0]].p is not None
+    what = "not significantly worse than" if tested else "to be compared with"
+    return (
+        f"{model.name} is the smallest model that is {what} {base.name}: it has {share:.0f} % of its leaves{speed} "
+        f"({number(model.timing.us_per_doc.value)} against {number(base.timing.us_per_doc.value)} µs per document); "
+        f"{_difference(facts, model)}."
+    )
+
+
+def _none_kept(facts: ReportFacts) -> str:
+    if all(model.n_leaves >= facts.base.n_leaves for model in facts.models):
+        return f"No model is smaller than {facts.base.name}, which has {facts.base.n_leaves:,} leaves."
+    return f"Every model that is smaller than {facts.base.name} is significantly worse by {facts.measures[0]}."
+
+
+def _difference(facts: ReportFacts, model: ModelFacts, *, corrected: bool = False) -> str:
+    measure = facts.measures[0]
+    found = model.difference[measure]
+    text = f"{measure} {model.quality[measure].value:.4f} against {facts.base.quality[measure].value:.4f}"
+    if found.low is None or found.high is None:
+        return f"{text}, too few queries for a test"
+    inner = f"difference {signed(found.value)}, 95 % interval {signed(found.low)} to {signed(found.high)}"
+    p = f"corrected p = {p_or_dash(found.p_holm)}" if corrected else f"p = {p_or_dash(found.p)}"
+    return f"{text} ({inner}, {p})"
+
+
+def _is_worse(facts: ReportFacts, model: ModelFacts) -> bool:
+    """By the test alone: correcting it for the number of models would overlook losses the more models there are."""
+    found = model.difference[facts.measures[0]]
+    return found.p is not None and found.p < ALPHA and found.value < 0
+
+
+def _is_better(facts: ReportFacts, model: ModelFacts) -> bool:
+    found = model.difference[facts.measures[0]]
+    return found.is_significant and found.value > 0
+
+
+def signed(value: float) -> str:
+    """A difference, with a proper minus.
+
+    >>> signed(0.01234), signed(-0.5)
+    ('+0.0123', '−0.5000')
+    """
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def p_or_dash(p: float | None) -> str:
+    """A p-value, or a dash.
+
+    >>> p_or_dash(0.0312), p_or_dash(None)
+    ('0.031', '–')
+    """
+    return "–" if p is None else p_text(p)
+
+
+def number(value: float) -> str:
+    """Three digits that count.
+
+    >>> [number(value) for value in (0.01234, 1.234, 12.34, 1234.5)]
+    ['0.0123', '1.23', '12.3', '1,234']
+    """
+    decimals = sum(abs(value) < bound for bound in (100, 10, 1, 0.1))
+    return f"{value:,.{decimals}f}"
+
+
+# The page: one HTML file with its style, its script and its numbers inside.
+
+# In this order. A section is a function that fills a place, and returns one that fills it again after a choice.
+SECTIONS = ("models", "tradeoff", "curves", "anatomy", "queries", "significance", "settings")
+SCRIPTS = tuple(f"{name}.js" for name in ("charts", "tables", "common", *SECTIONS, "report"))
+TOP_FEATURES = 15  # that some model uses most
+DIGITS = 6  # that count of a number
+
+
+def render_page(facts: ReportFacts) -> str:
+    """The whole file as text.
+
+    Texts of the user stand in two places: the title, escaped, and JSON without `<`, which the script puts into text
+    nodes. The content security policy lets run nothing but our script, and load nothing.
+    """
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {
+        "title": html.escape(printable(facts.title)),
+        "script_hash": f"sha256-{digest}",
+        "style": _asset("report.css"),
+        "script": script,
+        "data": to_json(page_data(facts)),
+    }
+    page = _asset("report.html")
+    pieces = page.split("{{")  # once through, so that what is filled in is not filled in again
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name.strip()], rest]
+    return "".join(filled)
+
+
+def to_json(value: Any) -> str:
+    """JSON that may stand inside a script element; what is no finite number becomes null.
+
+    >>> to_json({"name": "</script>", "value": [float("nan"), 0.123456789]})
+    '{"name":"\\\\u003c/script\\\\u003e","value":[null,0.123457]}'
+    """
+    text = json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))  # ASCII: no odd line ends
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def page_data(facts: ReportFacts) -> dict[str, Any]:
+    """What the script draws from. Lists by measure and by model are in the order of `measures` and `models`."""
+    queries: dict[str, int] = {}  # ids that are shown, numbered
+    pairs = [_pair(pair, facts.measures, queries) for pair in facts.pairs]
+    return {
+        "title": facts.title,
+        "made": facts.made,
+        "summary": summarise(facts),
+        "tiles": headline_numbers(facts),
+        "data": facts.data,
+        "measures": facts.measures,
+        "convention": facts.convention,
+        "baseline": facts.baseline,
+        "alpha": ALPHA,
+        "models": [_model(model, facts.measures) for model in facts.models],
+        "pairs": pairs,
+        "queries": list(queries),
+        "features": _features(facts),
+        "depthBins": _bins(facts.depth_bins),
+        "leafBins": _bins(facts.leaf_bins),
+        "settings": _settings(facts.models),
+        "environment": {str(name): str(value) for name, value in facts.environment.items()},
+    }
+
+
+def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
+    anatomy = model.anatomy
+    found = [model.difference.get(measure) for measure in measures]
+    return {
+        "name": model.name,
+        "trees": model.n_trees,
+        "nodes": model.n_nodes,
+        "leaves": model.n_leaves,
+        "depth": model.mean_depth,
+        "maxDepth": model.max_depth,
+        "path": model.path_length,
+        "featuresUsed": model.n_features_used,
+        "bytes": model.n_bytes,
+        "quality": [_estimate(model.quality[measure]) for measure in measures],
+        "difference": [None if one is None else [*_estimate(one), one.p, one.p_holm] for one in found],
+        "us": _estimate(model.timing.us_per_doc),
+        "engine": model.timing.engine,
+        "calls": model.timing.n_calls,
+        "batch": model.timing.batch,
+        "speedUp": model.speed_up,
+        "depths": anatomy.depths,
+        "leafCounts": anatomy.leaves,
+        "treeNumbers": anatomy.trees,
+        "weights": anatomy.weights,
+        "ranges": anatomy.ranges,
+        "curves": {
+            name: {measure: [curve.iterations, curve.values] for measure, curve in by_measure.items()}
+            for name, by_measure in model.curves.items()
+        },
+    }
+
+
+def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[str, Any]:
+    def place(query: str) -> int:
+        return queries.setdefault(query, len(queries))
+
+    def extreme(one: Extreme) -> list[Any]:
+        return [place(one.query), one.n_docs, one.labels, one.first, one.second, one.first_ranking, one.second_ranking]
+
+    return {
+        "a": pair.first,
+        "b": pair.second,
+        "m": list(measures).index(pair.measure),
+        "wins": pair.wins,
+        "ties": pair.ties,
+        "losses": pair.losses,
+        "difference": pair.difference,
+        "p": pair.p,
+        "holm": pair.p_holm,
+        "d": [round(value, 4) for value in pair.differences],
+        "q": [place(query) for query in pair.queries],
+        "worst": [extreme(one) for one in pair.worst],
+        "best": [extreme(one) for one in pair.best],
+    }
+
+
+def _features(facts: ReportFacts) -> list[dict[str, Any]]:
+    """The features that some model uses most, by its splits or its gain."""
+    shares = [model.anatomy.splits for model in facts.models]
+    gains = [model.anatomy.gains for model in facts.models]
+    most = [
+        max((one[column] for one in (*shares, *gains) if one is not None), default=0.0)
+        for column in range(len(facts.features))
+    ]
+    order = sorted(range(len(most)), key=lambda column: -most[column])[:TOP_FEATURES]
+    return [
+        {
+            "name": facts.features[column],
+            "splits": [one[column] for one in shares],
+            "gain": [None if one is None else one[column] for one in gains],
+        }
+        for column in order
+        if most[column] > 0
+    ]
+
+
+def _settings(models: Sequence[ModelFacts]) -> list[list[Any]]:
+    """Rows of a table: name of the setting, and its value in every model, None where a model has it not."""
+    names = list(dict.fromkeys(name for model in models for name in model.settings))
+    return [[name, [model.settings.get(name) for model in models]] for name in names]
+
+
+def _bins(bins: Bins) -> list[int]:
+    return [bins.first, bins.width]
+
+
+def _estimate(one: Estimate) -> list[float | None]:
+    return [one.value, one.low, one.high]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return _rounded(value) if math.isfinite(value) else None
+    return value
+
+
+def _rounded(value: float) -> float | int:
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def _asset(name: str) -> str:
+    return (files("rankwood.lab.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,452 @@
+"""`write_report`: what a report shows of models on data, gathered as numbers, and written as a page and figures."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwood.atomic import atomic_write, check_writable
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import AnyArray, FeatureMatrix, IndexArray
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluator import Evaluation, aligned_features, difference_interval, evaluate, mean_interval
+from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.formats.registry import load_model, widen
+from rankwood.lab.drawing import check_figures, write_figure
+from rankwood.lab.report.facts import (
+    Difference,
+    Estimate,
+    ModelFacts,
+    Pair,
+    ReportFacts,
+    Timing,
+    compare_pairs,
+    corrected,
+    curves_of,
+    describe_anatomy,
+    settings_of,
+    shared_bins,
+)
+from rankwood.lab.report.page import render_page
+from rankwood.matrix import column_order
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.file import model_bytes
+from rankwood.scoring.auto import ENGINES, get_engine
+from rankwood.scoring.engines import PreparedModel
+from rankwood.scoring.timing import FEWEST_CALLS, Budget, Quantity, no_garbage_collection
+from rankwood.system import environment
+
+# How long models take to score: all in turn, so that a busy moment of the machine does not fall on one of them.
+
+
+BATCH = 4096  # documents per call
+BUDGET = Budget(calls=20, seconds=0.1, most_seconds=0.8)  # of a model
+TRIALS = 3  # calls that choose the engine
+
+
+def time_models(
+    models: Sequence[tuple[Ensemble, FeatureMatrix]],
+    engine: str = "auto",
+    *,
+    budget: Budget = BUDGET,
+    on_model: Callable[[int], None] = lambda done: None,
+) -> list[Timing]:
+    """Time models, each on the rows it is given, with `engine` or the fastest that needs no compiler; on one thread.
+
+    `on_model` is called with the number of models whose calls are made.
+
+    >>> model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
+    >>> (timing,) = time_models([(model, np.zeros((10, 1), np.float32))])
+    >>> timing.batch, timing.us_per_doc.value > 0.0
+    (10, True)
+    """
+    runners = [_Runner(_prepare(model, X, engine), X) for model, X in models]
+    n_enough = 0
+    with no_garbage_collection():
+        while n_enough < len(runners):
+            # A model that has calls enough goes on while others need more, unless it is slow.
+            for runner in runners:
+                if sum(runner.times) < 1e9 * budget.most_seconds or len(runner.times) < FEWEST_CALLS:
+                    runner.call()
+            before, n_enough = n_enough, sum(budget.is_spent(len(one.times), sum(one.times)) for one in runners)
+            if n_enough > before:
+                on_model(n_enough)
+    return [runner.timing() for runner in runners]
+
+
+def _prepare(model: Ensemble, X: FeatureMatrix, engine: str) -> PreparedModel:
+    """The model made ready by the engine, or by the one that is fastest in a trial."""
+    if engine != "auto":
+        return get_engine(engine).prepare(model)
+    able = [
+        one
+        for one in ENGINES.values()
+        if one.name != "reference" and not one.limits.needs_compiler and one.obstacle(model) is None
+    ]
+    prepared = [one.prepare(model) for one in able or [ENGINES["reference"]]]
+    return prepared[0] if len(prepared) == 1 else min(prepared, key=lambda one: _trial(one, X[:BATCH]))
+
+
+def _trial(prepared: PreparedModel, rows: FeatureMatrix) -> float:
+    prepared.score(rows)
+    times = []
+    for _ in range(TRIALS):
+        start = time.perf_counter()
+        prepared.score(rows)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+class _Runner:
+    """Calls of one model, on ever other documents."""
+
+    def __init__(self, prepared: PreparedModel, X: FeatureMatrix) -> None:
+        self.prepared, self.times = prepared, list[int]()
+        self.batch = min(BATCH, len(X))
+        # Whole batches only: every call does the same work.
+        starts = range(0, len(X) - self.batch + 1, self.batch)
+        self._rows = itertools.cycle([np.ascontiguousarray(X[start : start + self.batch]) for start in starts[:64]])
+        prepared.score(next(self._rows))
+
+    def call(self) -> None:
+        rows = next(self._rows)
+        start = time.perf_counter_ns()
+        self.prepared.score(rows)
+        self.times.append(time.perf_counter_ns() - start)
+
+    def timing(self) -> Timing:
+        found = Quantity.of_calls(self.times, self.batch)
+        return Timing(
+            Estimate(found.us_per_doc, found.low, found.high), self.prepared.engine, found.n_calls, self.batch
+        )
+
+
+# Everything that a report shows of models on data, as plain numbers.
+
+
+MEASURES = ("nDCG@10", "ERR", "AP")
+TITLE = "Tree rankers compared"
+OnStep = Callable[[str, int, int], None]  # (what is done, steps done so far, steps in all)
+Curves = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]  # model, data set, measure: value per iteration
+
+
+def gather(
+    models: Mapping[str, Any],
+    data: Dataset,
+    *,
+    baseline: str | None = None,
+    measures: str | Measure | Sequence[str | Measure] = MEASURES,
+    convention: str | Convention | None = None,
+    curves: Curves | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    title: str = TITLE,
+    engine: str = "auto",
+    n_threads: int | None = None,
+    on_step: OnStep | None = None,
+    budget: Budget = BUDGET,
+) -> ReportFacts:
+    """Measure, compare, time and describe models; `write_report` explains the arguments.
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=3)
+    >>> stump = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=3)
+    >>> facts = gather({"stump": stump}, data, measures="nDCG@10")
+    >>> facts.base.quality["nDCG@10"].value == rw.evaluate(stump, data)["nDCG@10"]
+    True
+    """
+    given = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    names = list(dict.fromkeys(str(parse_measure(measure)) for measure in given))
+    if not names:
+        raise RankwoodError("a report needs at least one measure, such as nDCG@10")
+    if engine != "auto":
+        get_engine(engine)
+    subjects = _subjects(models, data, curves, settings)
+    base = _baseline_number([one.name for one in subjects], baseline)
+    n_pairs = len(subjects) * (len(subjects) - 1) // 2
+    steps = _Steps(on_step, 4 * len(subjects) + n_pairs * len(names))
+
+    evaluations = []
+    for one in subjects:
+        evaluations.append(one.evaluate(data, names, convention, n_threads))
+        steps.advance(f"evaluating {one.name}")
+    timings = steps.timing([(one.model, one.X) for one in subjects], engine, budget)
+    pairs = compare_pairs(
+        evaluations,
+        [one.scores for one in subjects],
+        data,
+        names,
+        n_threads=n_threads,
+        on_pair=lambda: steps.advance("comparing"),
+    )
+    differences = _differences(evaluations, base, names, pairs, steps, n_threads)
+    topologies = [one.model.topology() for one in subjects]
+    depth_bins = shared_bins([topology.depths for topology in topologies])
+    leaf_bins = shared_bins([topology.leaves for topology in topologies])
+    facts = []
+    for number, (one, topology) in enumerate(zip(subjects, topologies, strict=True)):
+        quality = {name: _estimate(evaluations[number], name, n_threads) for name in names}
+        us, base_us = timings[number].us_per_doc.value, timings[base].us_per_doc.value
+        facts.append(
+            ModelFacts(
+                name=one.name,
+                n_trees=topology.n_trees,
+                n_nodes=topology.n_nodes,
+                n_leaves=topology.n_leaves,
+                mean_depth=topology.mean_depth,
+                max_depth=topology.max_depth,
+                path_length=topology.path_length,
+                n_features_used=topology.n_features_used,
+                n_bytes=len(model_bytes(one.model)),
+                quality=quality,
+                difference=differences[number],
+                timing=timings[number],
+                speed_up=base_us / us if us > 0 else None,
+                anatomy=describe_anatomy(one.model, topology, one.columns, data.n_features, depth_bins, leaf_bins),
+                curves=curves_of(one.curves, one.model),
+                settings=settings_of(one.settings, one.model),
+            )
+        )
+        steps.advance(f"describing {one.name}")
+    return ReportFacts(
+        title=title,
+        made=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        data=_describe_data(data),
+        measures=names,
+        convention=evaluations[0].convention.describe(),
+        baseline=base,
+        models=facts,
+        pairs=pairs,
+        features=_feature_names(data, [one.model for one in subjects]),
+        depth_bins=depth_bins,
+        leaf_bins=leaf_bins,
+        environment=environment(n_threads),
+    )
+
+
+@dataclass
+class _Subject:
+    """A model with what is known of it, and the data as it sees it."""
+
+    name: str
+    model: Ensemble
+    X: FeatureMatrix
+    columns: IndexArray  # of the data, by feature of the model
+    curves: Any
+    settings: Mapping[str, Any] | None
+    scores: AnyArray
+
+    def evaluate(
+        self, data: Dataset, measures: list[str], convention: str | Convention | None, n_threads: int | None
+    ) -> Evaluation:
+        self.scores = self.model.score(self.X, n_threads=n_threads)
+        return evaluate(self.scores, data, measures, convention=convention or "rankwood", n_threads=n_threads)
+
+
+def _subjects(
+    models: Mapping[str, Any], data: Dataset, curves: Curves | None, settings: Mapping[str, Mapping[str, Any]] | None
+) -> list[_Subject]:
+    if not isinstance(models, Mapping):
+        raise RankwoodError(f"models must be a mapping from names to models, got {type(models).__name__}")
+    if not models:
+        raise RankwoodError("a report needs at least one model")
+    if not isinstance(data, Dataset):
+        raise DataError(f"a report needs a Dataset, with labels and queries, got {type(data).__name__}")
+    if data.n_docs == 0:
+        raise DataError("the data has no documents: there is nothing to report on")
+    for what, by_name in (("curves", curves), ("settings", settings)):
+        unknown = [str(name) for name in by_name or {} if name not in models]
+        if unknown:
+            raise RankwoodError(f"{what} are given for {unknown[0]!r}, which is none of the models")
+    return [_subject(name, models[name], data, curves, settings) for name in models]
+
+
+def _subject(name: Any, given: Any, data: Dataset, curves: Any, settings: Any) -> _Subject:
+    model = widen(load_model(given), data.n_features)
+    try:
+        X = aligned_features(model, data)
+        order = column_order(data.feature_names, model.feature_names)
+    except DataError as error:
+        raise DataError(f"model {str(name)!r} does not fit the data: {error}") from None
+    if X.shape[1] != model.n_features:
+        raise DataError(
+            f"model {str(name)!r} is of {model.n_features} features and the data of {X.shape[1]}: "
+            "all models of a report must fit the same data"
+        )
+    columns = np.arange(model.n_features) if order is None else np.asarray(order)
+    own = getattr(given, "evals_result_", None) or None
+    return _Subject(
+        str(name), model, X, columns, (curves or {}).get(name, own), (settings or {}).get(name), np.zeros(0)
+    )
+
+
+def _baseline_number(names: list[str], baseline: str | None) -> int:
+    if baseline is None:
+        return 0
+    if baseline not in names:
+        raise RankwoodError(f"there is no model {baseline!r} to compare with; there are {', '.join(names)}")
+    return names.index(baseline)
+
+
+def _differences(
+    evaluations: list[Evaluation],
+    base: int,
+    measures: list[str],
+    pairs: Sequence[Pair],
+    steps: _Steps,
+    n_threads: int | None,
+) -> list[dict[str, Difference]]:
+    """Differences from the baseline, by model and measure; p-values are corrected for all of them together."""
+    p_of = {(pair.first, pair.second, pair.measure): pair.p for pair in pairs}
+    found: list[tuple[int, str, Difference]] = []
+    for number, evaluation in enumerate(evaluations):
+        for measure in measures if number != base else ():
+            p = p_of[min(number, base), max(number, base), measure]  # two-sided: the order does not matter
+            found.append((number, measure, _difference(evaluations[base], evaluation, measure, p, n_threads)))
+        steps.advance("comparing with the baseline")
+    adjusted = corrected([difference.p for _, _, difference in found])
+    by_model: list[dict[str, Difference]] = [{} for _ in evaluations]
+    for (number, measure, one), p_holm in zip(found, adjusted, strict=True):
+        by_model[number][measure] = replace(one, p_holm=p_holm)
+    return by_model
+
+
+def _difference(
+    base: Evaluation, other: Evaluation, measure: str, p: float | None, n_threads: int | None
+) -> Difference:
+    if p is None:  # fewer than two queries with a value
+        return Difference(other[measure] - base[measure])
+    found = difference_interval(base, other, measure, n_threads=n_threads)
+    return Difference(found.mean_difference, found.low, found.high, p)
+
+
+def _estimate(evaluation: Evaluation, measure: str, n_threads: int | None) -> Estimate:
+    try:
+        interval = mean_interval(evaluation, measure, n_threads=n_threads)
+    except DataError:
+        return Estimate(evaluation[measure])
+    return Estimate(evaluation[measure], interval.low, interval.high)
+
+
+def _describe_data(data: Dataset) -> dict[str, Any]:
+    labels, counts = np.unique(data.y, return_counts=True)
+    most = 12  # labels may be any numbers
+    return {
+        "queries": data.n_queries,
+        "documents": data.n_docs,
+        "features": data.n_features,
+        "documents_per_query": data.n_docs / max(1, data.n_queries),
+        "labels": [[float(label), int(n)] for label, n in zip(labels[:most], counts[:most], strict=True)],
+        "n_labels": len(labels),
+        "largest_label": float(labels[-1]) if len(labels) else 0.0,
+    }
+
+
+def _feature_names(data: Dataset, models: list[Ensemble]) -> list[str]:
+    """Names of the data's columns: its own, or those of a model that has names."""
+    named = data.feature_names or next((model.feature_names for model in models if model.feature_names), None)
+    return list(named) if named else [f"feature {n + 1}" for n in range(data.n_features)]
+
+
+class _Steps:
+    """Tells how far the work is."""
+
+    def __init__(self, on_step: OnStep | None, total: int) -> None:
+        self._on_step, self._total, self._done = on_step, total, 0
+
+    def advance(self, what: str, by: int = 1) -> None:
+        self._done += by
+        if self._on_step is not None:
+            self._on_step(what, self._done, self._total)
+
+    def timing(self, models: list[tuple[Ensemble, FeatureMatrix]], engine: str, budget: Budget) -> list[Timing]:
+        before = self._done
+        return time_models(
+            models,
+            engine,
+            budget=budget,
+            on_model=lambda done: self.advance("timing", before + done - self._done),
+        )
+
+
+# `write_report`: models on data as one HTML file, and as figures for papers.
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    models: Mapping[str, Any],
+    data: Dataset,
+    *,
+    baseline: str | None = None,
+    measures: str | Measure | Sequence[str | Measure] = MEASURES,
+    convention: str | Convention | None = None,
+    curves: Curves | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    title: str = TITLE,
+    figures: str | os.PathLike[str] | None = None,
+    engine: str = "auto",
+    n_threads: int | None = None,
+    on_step: OnStep | None = None,
+) -> list[Path]:
+    """Write a report of models on data: one HTML file that needs no network and nothing beside it.
+
+    models      by name: an Ensemble, a fitted learner, a model file, or whatever else `load_model` takes
+    data        held-out data, with labels and queries
+    baseline    name of the model that the others are compared with; the first unless given
+    measures    the first is that of the headline
+    convention  of the measures; rankwood's own unless given
+    curves      learning curves by name, as `evals_result_` has them; learners and models of rankwood bring theirs
+    settings    settings by name, to be shown; models of rankwood bring theirs
+    figures     folder for every figure as PNG and SVG, which needs matplotlib
+    engine      that is timed; the fastest that needs no compiler unless given. Times are of one thread
+    n_threads   for measuring quality
+    on_step     called with what is being done, the number of steps done and that of all
+
+    Gives the paths of what was written, the page first.
+
+    >>> import rankwood as rw, tempfile, os
+    >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=3)
+    >>> stump = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=3)
+    >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+    >>> [written.name for written in rw.write_report(path, {"stump": stump}, data)]
+    ['report.html']
+    """
+    page = Path(path)
+    check_writable(page)
+    if figures is not None:
+        check_figures()
+    facts = gather(
+        models,
+        data,
+        baseline=baseline,
+        measures=measures,
+        convention=convention,
+        curves=curves,
+        settings=settings,
+        title=title,
+        engine=engine,
+        n_threads=n_threads,
+        on_step=on_step,
+    )
+    written = [page]
+    with atomic_write(page, "w") as file:
+        file.write(render_page(facts))
+    if figures is not None:
+        from rankwood.lab.report.figures import report_figures
+
+        folder = Path(figures)
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = report_figures(facts)
+        for number, figure in enumerate(drawn, start=1):
+            written += write_figure(figure, folder)
+            if on_step is not None:
+                on_step("drawing", number, len(drawn))
+    return written

@@ -1,0 +1,459 @@
+"""Runs of a study: configurations, done in parallel, each kept in a file as soon as it is done."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import pickle
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rankwood.atomic import atomic_write
+from rankwood.errors import RankwoodError
+from rankwood.system import resolve_threads
+
+# What one run makes and the next needs again.
+
+
+class Kept:
+    """The latest thing of each kind, made again when another is asked for. It stays in its process: copies are empty.
+
+    >>> kept = Kept()
+    >>> [kept.get("data", fold, lambda: [fold]) for fold in (1, 2)]
+    [[1], [2]]
+    >>> kept.get("data", 2, lambda: "is not made again")
+    [2]
+    """
+
+    def __init__(self) -> None:
+        self._things: dict[str, tuple[Any, Any]] = {}
+
+    def get(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
+        if what not in self._things or self._things[what][0] != key:
+            self._things.pop(what, None)  # two large ones may not fit into memory
+            self._things[what] = (key, make())
+        return self._things[what][1]
+
+    def clear(self) -> None:
+        self._things.clear()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kept, ()
+
+
+# Configurations from a grid or a list, and each of them on every fold with every seed.
+
+
+def expand(
+    grid: Mapping[str, Sequence[Any]] | None = None, listed: Sequence[Mapping[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """Every listed setting with every point of the grid; the last name of the grid varies fastest.
+
+    >>> expand({"n_leaves": [8, 16], "balance": [0.0, 0.5]}, [{"n_trees": 10}])[:2]
+    [{'n_trees': 10, 'n_leaves': 8, 'balance': 0.0}, {'n_trees': 10, 'n_leaves': 8, 'balance': 0.5}]
+    >>> expand(listed=[{"seed": 1}, {"seed": 2}])
+    [{'seed': 1}, {'seed': 2}]
+    >>> expand()
+    [{}]
+    """
+    names = list(grid or ())
+    points = [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid or {}).values())]
+    settings = [dict(one) for one in (listed or [{}])]
+    for setting in settings:
+        both = [name for name in setting if name in names]
+        if both:
+            raise RankwoodError(f"{both[0]} is part of the grid and of a configuration of the list: give it in one")
+    found = [{**setting, **point} for setting in settings for point in points]
+    for number, setting in enumerate(found):
+        if setting in found[:number]:
+            raise RankwoodError(f"the configuration {setting} is there twice")
+    return found
+
+
+def cross(
+    settings: Iterable[Mapping[str, Any]], folds: Sequence[int], seeds: Sequence[int]
+) -> list[tuple[int, dict[str, Any], int]]:
+    """(fold, setting, seed) of every run, those of a fold after each other, because they share its data.
+
+    >>> cross([{"k": 1}, {"k": 2}], [1], [0, 1])
+    [(1, {'k': 1}, 0), (1, {'k': 1}, 1), (1, {'k': 2}, 0), (1, {'k': 2}, 1)]
+    """
+    return [(fold, dict(setting), seed) for fold, setting, seed in itertools.product(folds, list(settings), seeds)]
+
+
+# Finished runs in a file that only grows.
+#
+# The file is an SQLite database, because that is one file which several processes may write to at once, which a kill
+# in the middle of a write leaves whole, and which anyone can query; Python brings it along.
+
+
+Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
+Result = dict[str, Any]
+
+APPLICATION = 0x726B7764  # "rkwd": what SQLite notes in the file, so that another's database is not taken for ours
+VERSION = 1
+PATIENCE = 60.0  # seconds to wait for other writers, of which each needs milliseconds
+
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS runs (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    config TEXT NOT NULL,
+    result TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    finished TEXT NOT NULL,
+    environment TEXT NOT NULL
+);
+CREATE TRIGGER IF NOT EXISTS rows_stay BEFORE DELETE ON runs BEGIN SELECT RAISE(ABORT, 'runs are only added'); END;
+CREATE TRIGGER IF NOT EXISTS rows_stay_so BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are only added'); END;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+
+
+def run_key(config: Config) -> str:
+    """Short name of a configuration: the same for the same entries in any order.
+
+    >>> run_key({"fold": 1, "seed": 0}) == run_key({"seed": 0, "fold": 1}) != run_key({"seed": 0, "fold": 2})
+    True
+    """
+    text = json.dumps(config, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """Finished runs: key, config, result, seconds, time it finished, environment. The first result of a key stays.
+
+    Every call opens the file and closes it again, so a table may be sent to other processes.
+
+    >>> import tempfile
+    >>> table = RunTable(Path(tempfile.mkdtemp()) / "runs.sqlite")
+    >>> table.add({"seed": 1}, {"nDCG@10": 0.5}, seconds=0.1, environment={})
+    >>> table.add({"seed": 1}, {"nDCG@10": 0.6}, seconds=0.1, environment={})
+    >>> table.results()[run_key({"seed": 1})], len(table)
+    ({'nDCG@10': 0.5}, 1)
+    """
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
+    def add(self, config: Config, result: Result, *, seconds: float, environment: Mapping[str, Any]) -> None:
+        """Keep the result of one run, unless there is one already."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        row = (run_key(config), _json(config), _json(result), seconds, now, _json(environment))
+        with self._open(create=True) as database:
+            _insert(database, [row])
+
+    def get(self, key: str) -> Result | None:
+        """The result of a configuration, by its key."""
+        with self._open() as database:
+            rows = [] if database is None else _select(database, "SELECT result FROM runs WHERE key = ?", key)
+        return json.loads(rows[0][0]) if rows else None
+
+    def results(self) -> dict[str, Result]:
+        """All results, by key."""
+        with self._open() as database:
+            rows = [] if database is None else _select(database, "SELECT key, result FROM runs ORDER BY number")
+        return {key: json.loads(result) for key, result in rows}
+
+    def entries(self) -> list[dict[str, Any]]:
+        """All runs with all that is known of them, in the order in which they finished."""
+        return list(self._entries())
+
+    def environments(self, keys: Collection[str]) -> list[dict[str, Any]]:
+        """What each of these runs was made with."""
+        with self._open() as database:
+            rows = [] if database is None else _select(database, "SELECT key, environment FROM runs ORDER BY number")
+        return [json.loads(environment) for key, environment in rows if key in keys]
+
+    def studies(self) -> set[str]:
+        """Names of the studies that the runs are of."""
+        with self._open() as database:
+            rows = [] if database is None else _select(database, "SELECT config FROM runs")
+        return {str(json.loads(config).get("study")) for (config,) in rows}
+
+    def __len__(self) -> int:
+        with self._open() as database:
+            return 0 if database is None else int(_select(database, "SELECT count(*) FROM runs")[0][0])
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write every run as a line of JSON; `take_over` reads such a file."""
+        with atomic_write(path, "w") as file:
+            for entry in self._entries():
+                file.write(_json(entry) + "\n")
+
+    def take_over(self, path: str | os.PathLike[str]) -> int:
+        """Add the runs of a file of JSON lines that the table lacks; their number.
+
+        Such files were what runs were kept in before there was a table. What a kill left unfinished of one is skipped.
+        """
+        rows = []
+        for line in Path(path).read_bytes().split(b"\n"):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+                entry = json.loads(line)
+                rows.append(
+                    (
+                        run_key(entry["config"]),
+                        _json(dict(entry["config"])),
+                        _json(dict(entry["result"])),
+                        float(entry.get("seconds", 0.0)),
+                        str(entry.get("finished", "")),
+                        _json(entry.get("environment", {})),
+                    )
+                )
+        if not rows:
+            return 0
+        before = len(self)
+        with self._open(create=True) as database:
+            _insert(database, rows)
+        return len(self) - before
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        wanted = "SELECT key, config, result, seconds, finished, environment FROM runs ORDER BY number"
+        with self._open() as database:
+            rows = [] if database is None else _select(database, wanted)
+        for key, config, result, seconds, finished, environment in rows:
+            yield {
+                "key": key,
+                "config": json.loads(config),
+                "result": json.loads(result),
+                "seconds": seconds,
+                "finished": finished,
+                "environment": json.loads(environment),
+            }
+
+    @contextlib.contextmanager
+    def _open(self, *, create: bool = False) -> Iterator[Any]:
+        """The database, for one transaction; None when there is no file and none is to be made."""
+        if not create and not self.path.exists():
+            yield None
+            return
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as database:
+                self._prepare(database)
+                yield database
+        except sqlite3.Error as error:
+            raise RankwoodError(f"{self.path} {_in_words(str(error))}") from error
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        """Make the table in a new file; refuse a file that is something else."""
+        application, version = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in _NOTES)
+        if application == APPLICATION and version == VERSION:
+            return
+        if application == APPLICATION:
+            raise RankwoodError(f"{self.path} is a table of runs of another version of rankwood: use another folder")
+        if application or version or database.execute("SELECT 1 FROM sqlite_master").fetchone():
+            # Perhaps another process made the table between the questions.
+            if database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION:
+                return
+            raise RankwoodError(f"{self.path} {_NO_TABLE}")
+        database.executescript(_SCHEMA)
+
+
+_NOTES = ("application_id", "user_version")
+_NO_TABLE = "is not a table of runs: move it away, or use another folder"
+
+
+def _insert(database: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        columns = "key, config, result, seconds, finished, environment"
+        database.executemany(f"INSERT OR IGNORE INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)", rows)
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def _select(database: sqlite3.Connection, text: str, *values: Any) -> list[tuple[Any, ...]]:
+    return database.execute(text, values).fetchall()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+def _in_words(error: str) -> str:
+    """What an error of SQLite means for the file."""
+    meanings = {
+        "not a database": _NO_TABLE,
+        "malformed": "is damaged: move it away; runs.jsonl beside it has the runs of the last complete report",
+        "no such column": _NO_TABLE,
+        "disk is full": "cannot grow: the disk is full; make room and run the same command again, which goes on",
+        "disk I/O": "cannot be read or written: the disk or the network has failed",
+        "locked": "is held by another process for a minute: end that, and run the same command again, which goes on",
+        "unable to open": "cannot be opened: is the folder there, and may it be written to?",
+        "readonly": "may not be written to: change its permissions, or use another folder",
+    }
+    return next((words for part, words in meanings.items() if part in error), f"cannot be used: {error}")
+
+
+# Runs: each a pure function of its configuration, several at a time, each kept as soon as it is done.
+
+
+Run = Callable[[Config], Result]
+OnRun = Callable[[int, int], None]  # (runs done, runs in all)
+Finished = Generator[None, None, None]
+
+
+def run_all(
+    configs: Sequence[Config],
+    run: Run,
+    table: RunTable,
+    *,
+    n_workers: int = 1,
+    environment: Mapping[str, Any] | None = None,
+    on_run: OnRun | None = None,
+) -> list[Result]:
+    """The result of every configuration, in order. Those that the table has are not run again, nor is one run twice.
+
+    With several workers `run` is pickled and sent to as many processes, and should use `share_threads` threads there.
+    Whoever finishes a run writes it to the table, so a kill loses only what was not finished. All results come from the
+    table: they are the same with any number of workers, and for two callers at once. A run that fails ends the call,
+    with an error that names its configuration.
+
+    >>> import tempfile, pathlib
+    >>> table = RunTable(pathlib.Path(tempfile.mkdtemp()) / "runs.sqlite")
+    >>> run_all([{"x": 2}, {"x": 3}], lambda config: {"square": config["x"] ** 2}, table)
+    [{'square': 4}, {'square': 9}]
+    """
+    if n_workers < 1:
+        raise RankwoodError(f"n_workers must be at least 1, got {n_workers}")
+    keys = [run_key(config) for config in configs]
+    known = table.results()
+    left = {key: config for key, config in zip(keys, configs, strict=True) if key not in known}
+    noted = {} if environment is None else environment
+    tell: OnRun = on_run or (lambda done, total: None)
+    n_before = len(configs) - len(left)
+    tell(n_before, len(configs))
+    serial = n_workers == 1 or len(left) < 2
+    finished = _one_by_one(left, run, table, noted) if serial else _at_once(left, run, table, noted, n_workers)
+    with contextlib.closing(finished):
+        for number, _ in enumerate(finished, start=1):
+            tell(n_before + number, len(configs))
+    if left:
+        known = table.results()
+    tell(len(configs), len(configs))
+    return [known[key] for key in keys]
+
+
+def share_threads(n_threads: int | None, n_workers: int) -> int | None:
+    """Threads of each worker: those asked for, else so many that all workers together use every CPU once.
+
+    >>> share_threads(3, 2), share_threads(None, 10_000)
+    (3, 1)
+    """
+    if n_workers <= 1 or n_threads is not None:
+        return n_threads
+    return max(1, resolve_threads(None) // n_workers)
+
+
+def _one_by_one(left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any]) -> Finished:
+    for key, config in left.items():
+        _perform(key, config, run, table, noted)
+        yield
+
+
+def _at_once(
+    left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any], n_workers: int
+) -> Finished:
+    from joblib import Parallel, delayed, wrap_non_picklable_objects
+
+    packed = pickle.dumps(wrap_non_picklable_objects(run))  # which functions of a notebook are
+    parallel = Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
+    same = (packed, table, noted, os.getpid(), os.getcwd())
+    try:
+        yield from parallel(delayed(_in_worker)(key, config, *same) for key, config in left.items())
+    except BrokenExecutor:
+        raise RankwoodError(
+            f"a worker was killed, perhaps for want of memory: {len(table)} runs are kept in {table.path}; "
+            "go on with fewer workers"
+        ) from None
+
+
+def _in_worker(
+    key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any], parent: int, folder: str
+) -> None:
+    _end_with(parent)
+    os.chdir(folder)  # joblib uses workers again, which may have begun elsewhere
+    with _ctrl_c_left_to_the_parent():
+        _perform(key, config, _unpacked(packed), table, noted)
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Run:
+    """The function that was sent; the same object for all runs of a worker, so that what it keeps is there again."""
+    run: Run = pickle.loads(packed)
+    return run
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone; else it would finish its run and wait for another that never comes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)  # the table stays whole
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _ctrl_c_left_to_the_parent() -> Iterator[None]:
+    """A terminal sends Ctrl-C to the workers too; it is the parent who ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _perform(key: str, config: Config, run: Run, table: RunTable, noted: Mapping[str, Any]) -> None:
+    """Do a run and keep its result, unless another process has done it meanwhile."""
+    if table.get(key) is not None:
+        return
+    start = time.perf_counter()
+    try:
+        result = json.loads(json.dumps(run(config), allow_nan=False))
+    except Exception as error:
+        what = "out of memory" if isinstance(error, MemoryError) else str(error)
+        kind = "" if isinstance(error, (RankwoodError, MemoryError)) else f"{type(error).__name__}: "
+        raise RankwoodError(f"{kind}{what} (the run with {in_words(config)})") from error
+    table.add(config, result, seconds=time.perf_counter() - start, environment=noted)
+
+
+def in_words(config: Mapping[str, Any]) -> str:
+    """A configuration in a line.
+
+    >>> in_words({"fold": 1, "parameters": {"n_trees": 5, "measure": None}})
+    'fold 1, n_trees 5, measure none'
+    """
+    parts = []
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            parts.append(in_words(value))
+        elif name != "digest":
+            parts.append(f"{name} {'none' if value is None else value}")
+    return ", ".join(filter(None, parts))

@@ -1,0 +1,438 @@
+"""Search for the best ranker that scores a document within so many microseconds."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rankwood._version import __version__
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluator import Comparison, Evaluation, aligned_features, compare_values, evaluate
+from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.lab.search import Point, SearchSpace, Study, digest, front_of, only_search_in, quiet_optuna
+from rankwood.model.ensemble import Ensemble
+from rankwood.pruning.cleaver import checked_rates
+from rankwood.scoring.timing import seconds_per_document
+from rankwood.system import cpu_name
+
+# What a search found: the best model within the budget, and the front of all that were tried.
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """`ensemble` is the best model within the budget, by validation data; see `within_budget`.
+
+    within_budget  whether there is one; if not, `ensemble` is the fastest that was found
+    chosen         its point
+    front          points that no other beats in measure and time at once, the fastest first
+    models         the models of the front, by name of the point
+    points         every model that was tried; `trials` has them as dicts
+    comparisons    on test data, query by query: the chosen model against the "default" LambdaMART (the first trial) and
+                   against the "best" of all, whatever it costs, where these are other models. Empty without test data
+    interrupted    whether Ctrl-C ended the search
+    """
+
+    ensemble: Ensemble
+    within_budget: bool
+    chosen: Point
+    front: tuple[Point, ...]
+    models: Mapping[str, Ensemble]
+    points: tuple[Point, ...]
+    comparisons: Mapping[str, Comparison]
+    budget_us: float
+    batch: int
+    measure: str
+    convention: Convention
+    n_trials: int
+    interrupted: bool
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        names = {point.name for point in self.front}
+        return [
+            {
+                **point.as_dict(),
+                "on_front": point.name in names,
+                "within_budget": point.us_per_doc <= self.budget_us,
+                "chosen": self.within_budget and point.name == self.chosen.name,
+            }
+            for point in self.points
+        ]
+
+    def curves(self) -> dict[str, dict[str, list[Any]]]:
+        """For plots: the columns `us_per_doc`, `valid`, `test` and `n_trees` of the front, and of all by learner."""
+        groups = {"front": list(self.front)}
+        for point in self.points:
+            groups.setdefault(point.parameters["learner"], []).append(point)
+        names = ("us_per_doc", "valid", "test", "n_trees")
+        return {group: {name: [getattr(p, name) for p in points] for name in names} for group, points in groups.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; without the models."""
+        return {
+            "within_budget": self.within_budget,
+            "budget_us": self.budget_us,
+            "batch": self.batch,
+            "measure": self.measure,
+            "convention": self.convention.name,
+            "n_trials": self.n_trials,
+            "interrupted": self.interrupted,
+            "chosen": self.chosen.as_dict(),
+            "front": [point.as_dict() for point in self.front],
+            "comparisons": {name: one.as_dict() for name, one in self.comparisons.items()},
+            "trials": self.trials,
+        }
+
+    def summary(self) -> str:
+        """What came of it, in a sentence."""
+        chosen = self.chosen
+        trees = f"{chosen.n_trees:,} tree{'s' * (chosen.n_trees != 1)}"
+        if not self.within_budget:
+            return (
+                f"no model scores a document within {self.budget_us:g} us: the fastest of {len(self.points):,} takes "
+                f"{chosen.us_per_doc:.3g} us ({trees}, {self.measure} {chosen.valid:.4f} on "
+                "validation data)"
+            )
+        return (
+            f"{trees}, {chosen.us_per_doc:.3g} us per document (budget {self.budget_us:g}), "
+            f"{self.measure} {chosen.valid:.4f} on validation data: the best of {len(self.points):,} models of "
+            f"{self.n_trials:,} trial{'s' * (self.n_trials != 1)}"
+        )
+
+    def __repr__(self) -> str:
+        return f"TuneResult({self.summary()})"
+
+
+# One trial: train, prune at several rates, measure and time. One training gives several points.
+
+
+Latency = Callable[[Ensemble, Any], float]  # (model, rows) -> microseconds per document
+OnShare = Callable[[float], None]  # share of a trial that is done
+
+PRUNING_QUERIES = 1000  # that pruning looks at, at most; its models are measured on all
+TIMED_SECONDS = 0.1  # spent on timing a model, at least
+_TRAINING_SHARE = 0.7  # of a trial, for progress
+
+
+@dataclass(frozen=True)
+class MeasuredLatency:
+    """Microseconds per document on one thread of the fastest engine, in batches of so many documents: a median."""
+
+    batch: int
+    seconds: float = TIMED_SECONDS
+
+    def __call__(self, model: Ensemble, X: Any) -> float:
+        return 1e6 * seconds_per_document(model, X, batch=self.batch, seconds=self.seconds)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every trial works on and is measured by."""
+
+    train: BinnedDataset
+    valid: Dataset
+    space: SearchSpace
+    rates: tuple[float, ...]
+    measure: Measure
+    convention: Convention
+    latency: Latency
+    seed: int
+    n_threads: int | None
+
+    def run(self, number: int, parameters: Mapping[str, Any], on_share: OnShare) -> list[tuple[Point, Ensemble]]:
+        """The whole model of a training, and the best that pruning made of it at every rate."""
+        whole = self._train(parameters, on_share)
+        models = [(0.0, "whole", whole, self._worth(whole)), *self._prune(whole, on_share)]
+        return [
+            (
+                Point(number, dict(parameters), rate, variant, model.n_trees, model.n_nodes, valid, self.time(model)),
+                model,
+            )
+            for rate, variant, model, valid in models
+        ]
+
+    def time(self, model: Ensemble) -> float:
+        return float(self.latency(model, aligned_features(model, self.valid)))
+
+    def _train(self, parameters: Mapping[str, Any], on_share: OnShare) -> Ensemble:
+        ranker = self.space.ranker(
+            parameters,
+            measure=self.measure,
+            convention=self.convention,
+            random_state=self.seed,
+            n_jobs=self.n_threads,
+        )
+
+        def tell(env: Any) -> None:
+            on_share(_TRAINING_SHARE * min(1.0, (env.iteration + 1) / env.end_iteration))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a bad choice of parameters shows in what it is worth
+            ranker.fit(self.train, valid=self.valid, callbacks=[tell])
+        model: Ensemble = ranker.ensemble_
+        return model
+
+    def _worth(self, model: Ensemble) -> float:
+        found = evaluate(model, self.valid, self.measure, convention=self.convention, n_threads=self.n_threads)
+        return found[str(self.measure)]
+
+    def _prune(self, whole: Ensemble, on_share: OnShare) -> list[tuple[float, str, Ensemble, float]]:
+        from rankwood.pruning.cleaver import cleaver
+
+        if not self.rates or whole.n_trees < 2 or whole.n_nodes == 0:
+            return []
+        result = cleaver(
+            whole,
+            self.train.data,
+            self.valid,
+            measure=self.measure,
+            convention=self.convention,
+            rates=self.rates,
+            max_queries=PRUNING_QUERIES,
+            measure_speed=False,
+            seed=self.seed,
+            n_threads=self.n_threads,
+            progress=lambda done, total: on_share(_TRAINING_SHARE + (1 - _TRAINING_SHARE) * done / total),
+        )
+        by_rate = [[row for row in result.rows[1:] if row.rate == rate] for rate in self.rates]
+        best = [max(rows, key=lambda row: row.valid) for rows in by_rate]
+        return [(row.rate, row.variant, row.ensemble, row.valid) for row in _of_other_sizes(best, whole.n_trees)]
+
+
+def _of_other_sizes(rows: Sequence[Any], n_trees: int) -> list[Any]:
+    """Small models have fewer sizes than there are rates."""
+    seen, found = {n_trees}, []
+    for row in rows:
+        if row.n_trees not in seen:
+            seen.add(row.n_trees)
+            found.append(row)
+    return found
+
+
+# Search for the best ranker that scores a document within so many microseconds.
+
+
+RATES = (0.3, 0.5, 0.7, 0.85)
+BATCH = 1000
+
+
+def tune(
+    train: Dataset,
+    valid: Dataset,
+    *,
+    budget_us: float,
+    test: Dataset | None = None,
+    n_trials: int = 30,
+    timeout: float | None = None,
+    measure: str | Measure = "nDCG@10",
+    convention: str | Convention = "rankwood",
+    space: SearchSpace | None = None,
+    rates: Sequence[float] = RATES,
+    batch: int = BATCH,
+    study: str | os.PathLike[str] | None = None,
+    latency: Latency | None = None,
+    on_interrupt: Literal["raise", "keep"] = "raise",
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> TuneResult:
+    """Find the best ranker that scores a document within `budget_us` microseconds, and the front of measure and time.
+
+    Every trial trains a ranker with early stopping and prunes it with CLEaVER at several rates, which gives several
+    models. The defaults of the learners are tried first; then Optuna's TPE sampler, with two objectives and the budget
+    as a constraint, looks where it is promising. The winner is chosen on validation data, and timed anew before it is.
+
+    test          is only measured, at the end: the winner against the defaults and against the best of all
+    n_trials      trials in all, those of a resumed study included
+    timeout       seconds after which no trial begins; one is made in any case
+    space         what to search, a `SearchSpace`
+    rates         shares of trees that pruning takes out; none: models stay whole
+    batch         documents per call when a model is timed, on one thread of the fastest engine
+    study         a file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models.
+                  A second search that would use it meanwhile is refused
+    latency       a function (model, rows) -> microseconds per document instead of measuring them here
+    on_interrupt  after Ctrl-C "raise" KeyboardInterrupt, or "keep" what the trials before it found
+    seed          of training and search. Times are measured, so they and what the search makes of them vary; the same
+                  parameters and seed give the same model
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=60, docs_per_query=12, n_features=6)
+    >>> train, valid = data.split(0.6)
+    >>> space = rw.SearchSpace(n_trees=(5, 10), n_leaves=(4, 8))
+    >>> result = rw.tune(train, valid, budget_us=100, n_trials=2, space=space)
+    >>> result.within_budget, result.ensemble.n_trees == result.chosen.n_trees, len(result.front) > 0
+    (True, True, True)
+    """
+    _check(train, valid, test, budget_us, n_trials, timeout, batch)
+    chosen_rates = tuple(checked_rates(rates)) if len(rates) else ()
+    if 0.0 in chosen_rates:
+        raise RankwoodError("a pruning rate of 0 is the whole model, which is always there: leave it out")
+    wanted, how = parse_measure(measure), Convention.get(convention)
+    path = None if study is None else Path(study)
+    with quiet_optuna(), only_search_in(path):
+        bench = Bench(
+            train=BinnedDataset.make(train, n_threads=n_threads),
+            valid=valid,
+            space=space or SearchSpace(),
+            rates=chosen_rates,
+            measure=wanted,
+            convention=how,
+            latency=latency or MeasuredLatency(batch),
+            seed=seed,
+            n_threads=n_threads,
+        )
+        trials = Study(path, _identity(bench, batch, latency), budget_us, seed)
+        interrupted = _search(bench, trials, n_trials, timeout, on_interrupt, progress)
+        return _result(bench, trials, test, budget_us, batch, interrupted)
+
+
+def _check(
+    train: Any, valid: Any, test: Any, budget_us: float, n_trials: int, timeout: float | None, batch: int
+) -> None:
+    for name, data in (("train", train), ("valid", valid), ("test", test)):
+        if not isinstance(data, Dataset) and not (name == "test" and data is None):
+            raise DataError(f"{name} must be a Dataset, with labels and queries, got {type(data).__name__}")
+    if not 0 < budget_us < np.inf:
+        raise RankwoodError(f"the budget is a number of microseconds per document above 0, got {budget_us}")
+    if n_trials < 1:
+        raise RankwoodError(f"n_trials must be at least 1, got {n_trials}")
+    if timeout is not None and not timeout > 0:
+        raise RankwoodError(f"timeout is a number of seconds above 0, got {timeout}")
+    if batch < 1:
+        raise RankwoodError(f"a batch is at least 1 document, got {batch}")
+
+
+def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, str]:
+    """What trials that are to stand beside each other must have in common. The budget may change."""
+    return {
+        "training data": digest(bench.train.data),
+        "validation data": digest(bench.valid),
+        "measure": str(bench.measure),
+        "convention": repr(bench.convention),  # its name may be that of a preset which it was made from
+        "search space": repr(bench.space),
+        "rates": repr(bench.rates),
+        "seed": str(bench.seed),
+        "batch": str(batch),
+        "CPU": cpu_name() if latency is None else "as the latency function says",
+        "version of rankwood": __version__,
+    }
+
+
+def _search(
+    bench: Bench,
+    trials: Study,
+    n_trials: int,
+    timeout: float | None,
+    on_interrupt: str,
+    progress: Callable[[float, float], None] | None,
+) -> bool:
+    """Make trials until there are enough; whether Ctrl-C ended them."""
+    start = time.monotonic()
+    while trials.n_done < n_trials and (timeout is None or not trials.n_done or time.monotonic() - start < timeout):
+        done = trials.n_done
+
+        def on_share(share: float, done: int = done) -> None:
+            if progress is not None:
+                progress(done + share, n_trials)
+
+        trial = None
+        try:
+            trial, parameters = trials.ask(bench.space)
+            trials.tell(trial, bench.run(done, parameters, on_share))
+        except KeyboardInterrupt:
+            if trial is not None and trials.n_done == done:
+                trials.give_up(trial)
+            if on_interrupt == "raise" or not trials.n_done:
+                raise
+            return True
+        except BaseException:
+            if trial is not None:
+                trials.give_up(trial)
+            raise
+        on_share(1.0)
+    return False
+
+
+def _result(
+    bench: Bench, trials: Study, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
+) -> TuneResult:
+    points, chosen, within = _choose(bench, trials, budget_us)
+    front = front_of(points)
+    kept = {point.name for point in front} | {chosen.name}
+    models = {point.name: trials.model(point) for point in front_of(trials.points) if point.name in kept}
+    models.setdefault(chosen.name, trials.model(chosen))
+    front = [point for point in front if point.name in models]
+    comparisons: dict[str, Comparison] = {}
+    if test is not None:
+        values = _test_values(bench, trials, test, models)
+        comparisons = _compare(bench, values, trials.points[0], chosen, front)
+        tested = {name: found[str(bench.measure)] for name, found in values.items()}
+        front = [point.with_(test=tested[point.name]) for point in front]
+        chosen = chosen.with_(test=tested[chosen.name])
+        known = {point.name: point for point in front}
+        points = [known.get(point.name, point) for point in points]
+    note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(bench.measure)}
+    return TuneResult(
+        ensemble=models[chosen.name].with_metadata(tune=note),
+        within_budget=within,
+        chosen=chosen,
+        front=tuple(front),
+        models=models,
+        points=tuple(points),
+        comparisons=comparisons,
+        budget_us=budget_us,
+        batch=batch,
+        measure=str(bench.measure),
+        convention=bench.convention,
+        n_trials=trials.n_done,
+        interrupted=interrupted,
+    )
+
+
+def _test_values(bench: Bench, trials: Study, test: Dataset, models: Mapping[str, Ensemble]) -> dict[str, Evaluation]:
+    """What the models and the default are worth on test data, by name."""
+    default = trials.points[0]
+    measured = {**models, default.name: trials.model(default)}
+    return {
+        name: evaluate(model, test, bench.measure, convention=bench.convention, n_threads=bench.n_threads)
+        for name, model in measured.items()
+    }
+
+
+def _compare(
+    bench: Bench, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
+) -> dict[str, Comparison]:
+    """The chosen model against the default and against the best of all, unless it is that one itself."""
+    others = {"default": default, "best": max(front, key=lambda point: point.valid)}
+    if others["best"].name == default.name:
+        del others["best"]
+    return {
+        role: compare_values(values[other.name], values[chosen.name], str(bench.measure), seed=bench.seed)
+        for role, other in others.items()
+        if other.name != chosen.name
+    }
+
+
+def _choose(bench: Bench, trials: Study, budget_us: float) -> tuple[list[Point], Point, bool]:
+    """The best within the budget. The fastest of many measurements is a lucky one: the winner is timed once more, and
+    if that is beyond the budget it is the next one's turn. All points, the chosen one, whether it is within."""
+    points = {point.name: point for point in trials.points}
+    front = front_of(trials.points)
+    for point in reversed(front):
+        if point.us_per_doc <= budget_us:
+            again = point.with_(us_per_doc=bench.time(trials.model(point)))
+            points[point.name] = again
+            if again.us_per_doc <= budget_us:
+                return list(points.values()), again, True
+    fastest = min((points[point.name] for point in front), key=lambda point: point.us_per_doc)
+    return list(points.values()), fastest, False

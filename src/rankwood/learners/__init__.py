@@ -1,1 +1,0 @@
-"""Learners: the boosting loop, and the estimators on top of it."""

@@ -1,0 +1,417 @@
+"""The model object: an additive ensemble of regression trees as flat arrays that never change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood import _native
+from rankwood.dtypes import NODE, OFFSET, WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
+from rankwood.errors import ModelError
+from rankwood.matrix import is_plain, row_blocks
+from rankwood.model.trees import (
+    OPTIONAL,
+    PER_LEAF,
+    TYPE_OF,
+    Tree,
+    as_entries,
+    as_feature_count,
+    as_float,
+    as_names,
+    as_tree_numbers,
+    check_training_facts,
+    join,
+    offsets_of,
+    runs,
+    to_json,
+)
+from rankwood.system import resolve_threads
+
+if TYPE_CHECKING:
+    from rankwood.model.topology import Topology
+    from rankwood.scoring.engines import Precision, PreparedModel
+
+
+class Ensemble:
+    """Trees, each with a weight: score = base + weight[0] * value of the leaf reached in tree 0 + ...
+
+    A document goes left when `x <= threshold`, compared exactly whether x is float32 or float64. A missing value (NaN)
+    goes left where `missing_left` says so. Scores are summed in float64, from left to right.
+
+    Trees stand one after another: tree t owns the inner nodes from `node_offsets[t]` to `node_offsets[t + 1]`, and one
+    leaf more than it has inner nodes. Its root is its node 0; without inner nodes it is its only leaf. Whatever is
+    wrong with the arrays is found here, as a ModelError. They are copied and read-only; a change is a new model.
+    `Ensemble.from_trees` is the easier way to build one.
+
+    feature        number of the feature that each inner node looks at
+    threshold      what the feature is compared with; may be infinite, not NaN
+    left, right    children, numbered inside the tree: c >= 0 is inner node c, c < 0 is leaf ~c
+    missing_left   whether a missing value goes left
+    leaf_value     value of each leaf, tree after tree
+    node_offsets   where the inner nodes of each tree start, and their number at the end
+    tree_weights   weight of each tree
+    n_features     number of columns that X must have
+    base           score of a document before any tree
+    feature_names  one name per feature
+    metadata       what JSON can hold: learner, parameters, seed
+    split_gain, node_count    what training knew of each inner node: gain of the split, documents that met it
+    leaf_cover     and of each leaf: documents that reached it, or their weight; explanations (SHAP) build on it
+
+    Models are equal when they score alike bit for bit: same trees, weights, base and number of features. Names,
+    metadata, gains, counts and covers are not compared.
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)), (1, 0.0, 10.0, 20.0)], base=100.0)
+    >>> model.score([[0.5, 9.0], [0.6, -1.0]])
+    array([121., 112.])
+    >>> model.leaves([[0.5, 9.0], [0.6, -1.0]])
+    array([[0, 1],
+           [1, 0]], dtype=uint8)
+    """
+
+    feature: NodeArray
+    threshold: FloatArray
+    left: NodeArray
+    right: NodeArray
+    missing_left: NDArray[np.bool_]
+    leaf_value: FloatArray
+    node_offsets: OffsetArray
+    tree_weights: FloatArray
+    n_features: int
+    base: float
+    feature_names: tuple[str, ...] | None
+    split_gain: FloatArray | None
+    node_count: IndexArray | None
+    leaf_cover: FloatArray | None
+    _metadata: str  # as JSON, so that nobody can change it
+    _depths: NodeArray
+    _packed: dict[str, Any]  # what engines make of the trees alone; models that differ in weights share it
+    _prepared: dict[str, PreparedModel]  # by engine
+
+    def __init__(
+        self,
+        *,
+        feature: Any,
+        threshold: Any,
+        left: Any,
+        right: Any,
+        missing_left: Any,
+        leaf_value: Any,
+        node_offsets: Any,
+        tree_weights: Any,
+        n_features: int,
+        base: float = 0.0,
+        feature_names: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        split_gain: Any = None,
+        node_count: Any = None,
+        leaf_cover: Any = None,
+    ) -> None:
+        given = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf_value": leaf_value,
+                 "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count,
+                 "leaf_cover": leaf_cover}  # fmt: skip
+        arrays: dict[str, Any] = {
+            name: None if values is None and name in OPTIONAL else as_entries(values, TYPE_OF[name], name)
+            for name, values in given.items()
+        }
+        offsets = as_entries(node_offsets, OFFSET, "node_offsets")
+        self._set(
+            **arrays,
+            node_offsets=offsets,
+            tree_weights=as_entries(tree_weights, WEIGHT, "tree_weights"),
+            n_features=as_feature_count(n_features),
+            base=as_float(base, "base"),
+            feature_names=None if feature_names is None else as_names(feature_names, n_features),
+            _metadata=to_json({} if metadata is None else metadata),
+            _depths=np.zeros(max(len(offsets) - 1, 0), dtype=NODE),
+            _packed={},
+            _prepared={},
+        )
+        try:
+            _native.check_trees(self._depths, *self._tree_arrays())
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+        self._check_sums()
+        for name in OPTIONAL:
+            check_training_facts(name, arrays[name], self.n_nodes, self.n_leaves)
+        self._depths.flags.writeable = False
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Iterable[Any],
+        *,
+        tree_weights: Any = None,
+        n_features: int | None = None,
+        base: float = 0.0,
+        feature_names: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Ensemble:
+        """From trees, each a `Tree` or nested tuples `(feature, threshold, left, right[, missing_left])` with numbers
+        for leaves. Weights are 1 and there are as many features as are named or needed, unless told otherwise.
+        Gains, counts and covers are kept when every tree has them.
+        """
+        parts = [tree if isinstance(tree, Tree) else Tree.from_nested(tree) for tree in trees]
+        columns = {name: join([getattr(tree, name) for tree in parts], dtype) for name, dtype in TYPE_OF.items()}
+        if columns["missing_left"] is None:
+            missing = [tree.missing_left for tree in parts]
+            filled = [np.zeros(len(t.feature), bool) if m is None else m for m, t in zip(missing, parts, strict=True)]
+            columns["missing_left"] = np.concatenate(filled)
+        if n_features is None:
+            needed = int(columns["feature"].max(initial=-1)) + 1  # type: ignore[union-attr]
+            n_features = needed if feature_names is None else len(feature_names)
+        return cls(
+            **columns,
+            node_offsets=offsets_of([len(tree.feature) for tree in parts]),
+            tree_weights=np.ones(len(parts)) if tree_weights is None else tree_weights,
+            n_features=n_features,
+            base=base,
+            feature_names=feature_names,
+            metadata=metadata,
+        )
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.tree_weights)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of inner nodes."""
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.leaf_value)
+
+    @property
+    def leaf_offsets(self) -> OffsetArray:
+        """Where the leaves of each tree start: a tree has one leaf more than inner nodes."""
+        offsets: OffsetArray = self.node_offsets + np.arange(self.n_trees + 1, dtype=OFFSET)
+        return offsets
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A copy of what is noted about the model; `with_metadata` notes more."""
+        metadata: dict[str, Any] = json.loads(self._metadata)
+        return metadata
+
+    def tree(self, number: int) -> Tree:
+        """One tree, without its weight."""
+        if not -self.n_trees <= number < self.n_trees:
+            raise ModelError(f"there is no tree {number}: the model has {self.n_trees}")
+        number %= self.n_trees
+        nodes = slice(*self.node_offsets[number : number + 2])
+        leaves = slice(nodes.start + number, nodes.stop + number + 1)
+        return Tree(**self._pick(nodes, leaves))
+
+    def score(
+        self, X: Any, *, engine: str = "auto", precision: Precision = "double", n_threads: int | None = 1
+    ) -> FloatArray:
+        """Score of every row of `X` (array, DataFrame or sparse matrix), in float64.
+
+        The bits depend neither on the engine nor on the number of threads (None: every CPU), the memory order of `X`
+        or the other rows. `precision="single"` sums in float32, which is faster: `PreparedModel.score` says how.
+        `rankwood.available_engines` lists the engines; "auto" takes the one that is fastest for so many rows.
+        """
+        threads = resolve_threads(n_threads)
+        if is_plain(X, self.n_features):
+            return self._prepare(engine, len(X)).score_plain(X, precision, threads)
+        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
+        return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
+
+    def leaves(self, X: Any, *, engine: str = "auto", n_threads: int | None = None) -> AnyArray:
+        """Number of the leaf, inside its tree, that every row of `X` reaches in every tree: documents x trees.
+
+        In uint8 when no tree has more than 256 leaves, else in uint16 up to 65,536, else in uint32.
+        """
+        threads = resolve_threads(n_threads)
+        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
+        return self._prepare(engine, n_rows).leaves_of_blocks(n_rows, blocks, threads)
+
+    def select(self, trees: Any) -> Ensemble:
+        """The model of some trees, by number or boolean mask, in the order given; the base stays."""
+        chosen = as_tree_numbers(trees, self.n_trees)
+        sizes = np.diff(self.node_offsets)[chosen]
+        nodes = runs(self.node_offsets[chosen], sizes)
+        leaves = runs(self.leaf_offsets[chosen], sizes + 1)
+        return self._with(
+            **self._pick(nodes, leaves),
+            node_offsets=offsets_of(sizes),
+            tree_weights=self.tree_weights[chosen],
+            _depths=self._depths[chosen],
+            _packed={},
+        )
+
+    def reweigh(self, weights: Any) -> Ensemble:
+        """The same trees with other weights. Costs little: the trees are shared."""
+        array = as_entries(weights, WEIGHT, "weights")
+        if len(array) != self.n_trees:
+            raise ModelError(f"weights must have one entry per tree ({self.n_trees}), got {len(array)}")
+        return self._with(tree_weights=array)
+
+    def concat(self, *others: Ensemble) -> Ensemble:
+        """The trees of this model and then those of `others`; bases add up. X needs the most columns of any of them.
+
+        Names of features must agree where models have them; metadata is this model's. Gains, counts and covers are
+        kept when every model has them.
+        """
+        for other in others:
+            if not isinstance(other, Ensemble):
+                raise ModelError(f"a model can be joined with other models (Ensemble) only, got {type(other).__name__}")
+        models = (self, *others)
+        n_features = max(model.n_features for model in models)
+        names = {model.feature_names for model in models if model.feature_names is not None}
+        if len(names) > 1:
+            raise ModelError("the models name their features differently, so they do not look at the same data")
+        feature_names = names.pop() if names else None
+        return self._with(
+            **{name: join([getattr(model, name) for model in models], dtype) for name, dtype in TYPE_OF.items()},
+            node_offsets=offsets_of(np.concatenate([np.diff(model.node_offsets) for model in models])),
+            tree_weights=np.concatenate([model.tree_weights for model in models]),
+            n_features=n_features,
+            base=sum(model.base for model in models),
+            feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
+            _depths=np.concatenate([model._depths for model in models]),
+            _packed={},
+        )
+
+    def with_metadata(self, **entries: Any) -> Ensemble:
+        """The same model with some entries of its metadata added or replaced."""
+        return self._with(_metadata=to_json(self.metadata | entries))
+
+    def replace(self, **changes: Any) -> Ensemble:
+        """The model with some arguments of `Ensemble(...)` replaced, checked like any new one."""
+        return Ensemble(**{name: getattr(self, name) for name in ARGUMENTS} | changes)
+
+    def topology(self) -> Topology:
+        """Size and shape of the trees, and which features they use."""
+        from rankwood.model.topology import describe
+
+        return describe(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file (safetensors: arrays and a JSON header), whole or not at all."""
+        from rankwood.model.file import save_model
+
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ensemble:
+        """Read a model that `save` wrote. `rankwood.load_model` also reads other formats."""
+        from rankwood.model.file import read_rankwood
+
+        return read_rankwood(path)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of what decides the scores: trees, weights, base and number of features."""
+        digest = hashlib.sha256(f"rankwood {self.n_features} {self.base.hex()}".encode())
+        for name in SCORING_ARRAYS:
+            array = getattr(self, name)
+            digest.update(f"{name} {len(array)}".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        return digest.hexdigest()
+
+    def __len__(self) -> int:
+        return self.n_trees
+
+    def __bool__(self) -> bool:
+        return True  # a model without trees is a model
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ensemble):
+            return NotImplemented
+        return self is other or self.fingerprint() == other.fingerprint()
+
+    def __hash__(self) -> int:
+        return int(self.fingerprint()[:15], 16)
+
+    def __repr__(self) -> str:
+        return f"Ensemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features)"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"an Ensemble does not change; {name} is set by making a new one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("an Ensemble does not change")
+
+    def __copy__(self) -> Ensemble:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ensemble:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, ({name: getattr(self, name) for name in ARGUMENTS},)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _with(self, **changes: Any) -> Ensemble:
+        """A copy with changes that keep the trees valid."""
+        for value in changes.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        model = object.__new__(Ensemble)
+        model._set(**(vars(self) | {"_prepared": {}} | changes))
+        model._check_sums()
+        return model
+
+    def _pick(self, nodes: Any, leaves: Any) -> dict[str, Any]:
+        """The arrays of a tree, cut down to some nodes and leaves."""
+        arrays = {name: getattr(self, name) for name in TYPE_OF}
+        return {
+            name: None if array is None else array[leaves if name in PER_LEAF else nodes]
+            for name, array in arrays.items()
+        }
+
+    def _check_sums(self) -> None:
+        try:
+            _native.check_sums(self.leaf_value, self.node_offsets, self.tree_weights, self.base)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+
+    def _tree_arrays(self) -> tuple[Any, ...]:
+        missing_left = self.missing_left.view(np.uint8)
+        nodes = (self.feature, self.threshold, self.left, self.right, missing_left)
+        return *nodes, self.leaf_value, self.node_offsets, self.n_features
+
+    def _weighted_arrays(self) -> tuple[Any, ...]:
+        return *self._tree_arrays(), self.tree_weights, self.base
+
+    def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
+        name = _registry().choose_engine(self, n_rows) if engine == "auto" else engine
+        prepared = self._prepared.get(name)
+        if prepared is None:
+            prepared = self._prepared[name] = _registry().get_engine(name).prepare(self)
+        return prepared
+
+    def _reference(self) -> _native.ReferenceTraversal:
+        # Two threads that come here first both prepare it, and either result will do: no lock to hold across a fork.
+        traversal: _native.ReferenceTraversal | None = self._packed.get("reference")
+        if traversal is None:
+            traversal = self._packed["reference"] = _native.ReferenceTraversal(*self._tree_arrays())
+        return traversal
+
+
+@cache
+def _registry() -> Any:
+    """The engines, imported when something is first scored; an import statement on every call would cost more."""
+    from rankwood.scoring import auto as registry
+
+    return registry
+
+
+SCORING_ARRAYS = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "node_offsets", "tree_weights")
+ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL)
+
+
+def _rebuild(arguments: dict[str, Any]) -> Ensemble:
+    return Ensemble(**arguments)

@@ -1,0 +1,1 @@
+"""Scoring: engines, the stopwatch, verification."""

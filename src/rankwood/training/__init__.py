@@ -1,0 +1,1 @@
+"""Training: growing trees, losses, the loop, and the estimators on top."""

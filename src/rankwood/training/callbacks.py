@@ -1,0 +1,295 @@
+"""Callbacks in LightGBM's style, and what they are told: measures and what became of every tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rankwood.errors import RankwoodError
+
+# What happened in every iteration of boosting, and the weights of trees that follow from it.
+
+
+class Step(NamedTuple):
+    """One iteration. Trees are known by the iteration that grew them, from 0.
+
+    iteration    its number
+    k            trees to be dropped, as the strategy has it: before it is rounded and kept below half of the trees
+    dropped      trees that were left out of the scores while the new tree was grown
+    removed      whether they were then removed for good
+    weight       of the new tree
+    factor       what the weights of the dropped trees were multiplied by, unless they were removed
+    candidate    measure of the model without the dropped trees, where removal was judged by it
+    value        measure of the model after the iteration, on the data that removal is judged on; None without any
+    best         the best value so far, this one included
+    improved     whether it is this one
+    n_trees      live trees after the iteration
+    """
+
+    iteration: int
+    k: float = 0.0
+    dropped: tuple[int, ...] = ()
+    removed: bool = False
+    weight: float = 1.0
+    factor: float = 1.0
+    candidate: float | None = None
+    value: float | None = None
+    best: float | None = None
+    improved: bool = False
+    n_trees: int = 0
+
+
+Live = dict[int, float]  # weight of every live tree by its number, the oldest first
+
+
+def apply(step: Step, live: Live) -> None:
+    """Change the live trees as the step did.
+
+    >>> live = {0: 1.0, 1: 1.0}
+    >>> apply(Step(2, dropped=(0,), weight=0.5, factor=0.5), live)
+    >>> live
+    {0: 0.5, 1: 1.0, 2: 0.5}
+    >>> apply(Step(3, dropped=(1,), removed=True), live)
+    >>> live
+    {0: 0.5, 2: 0.5, 3: 1.0}
+    """
+    for tree in step.dropped:
+        if step.removed:
+            del live[tree]
+        else:
+            live[tree] *= step.factor
+    live[step.iteration] = step.weight
+
+
+def live_after(steps: Iterable[Step]) -> Live:
+    """The live trees and their weights after some steps, bit for bit what they were in training."""
+    live: Live = {}
+    for step in steps:
+        apply(step, live)
+    return live
+
+
+# Callbacks in LightGBM's style: called before or after each tree, with what there is to know of it.
+#
+# LightGBM's own callback objects work too: what they are told has the same names.
+
+
+class Result(NamedTuple):
+    """Value of one measure on one data set after one tree; the names are LightGBM's."""
+
+    dataset_name: str
+    metric_name: str
+    metric_value: float
+    maximize: bool  # whether higher is better
+
+    @property
+    def metric_std_dev(self) -> None:
+        """LightGBM's has one when it cross-validates."""
+
+    def is_cv_result(self) -> bool:
+        return False
+
+
+@dataclass
+class CallbackEnv:
+    """What a callback is told. The first six fields are LightGBM's.
+
+    model            the ensemble so far: `env.model.whole()` is an Ensemble
+    params           a callback before a tree may change `learning_rate`
+    iteration        number of the tree, from 0
+    train_name       name under which the training data is measured, if it is
+    step             what became of the tree, once it is grown: a rankwood.training.callbacks.Step
+    n_trees          trees at which training ends, which takes more iterations when some are removed again
+    replayed         the tree comes from a checkpoint; callbacks see it again, so that they know what went before
+    best             set by early stopping: the tree to end with, and the measures after it
+    """
+
+    model: Any
+    params: dict[str, Any]
+    iteration: int
+    begin_iteration: int
+    end_iteration: int
+    evaluation_result_list: list[Result] = field(default_factory=list)
+    train_name: str | None = None
+    step: Step | None = None
+    n_trees: int | None = None
+    replayed: bool = False
+    best: tuple[int, list[Result]] | None = None
+
+
+Callback = Callable[[CallbackEnv], None]
+
+
+class EarlyStopException(Exception):
+    """Raised by a callback to end training; `best_iteration` counts from 0."""
+
+    def __init__(self, best_iteration: int, best_score: Iterable[Result]) -> None:
+        super().__init__()
+        self.best_iteration = best_iteration
+        self.best_score = list(best_score)
+
+
+def stopped_at(error: Exception) -> tuple[int, list[Result]] | None:
+    """The best iteration and its measures, if `error` is an early stop, ours or LightGBM's; else None."""
+    if type(error).__name__ != "EarlyStopException":
+        return None
+    stop: Any = error
+    return int(stop.best_iteration), [Result(*result[:4]) for result in stop.best_score]
+
+
+def early_stopping(
+    stopping_rounds: int, first_metric_only: bool = False, verbose: bool = False, min_delta: float = 0.0
+) -> Callback:
+    """Stop when a measure on validation data has not improved for `stopping_rounds` trees; the best size is restored.
+
+    Measures on the training data do not count. With several measures or data sets, the first that has not improved by
+    more than `min_delta` for so long ends the training; `first_metric_only` goes by the first measure alone, on every
+    data set. When the last tree comes first, the best size for the first measure on the first data set is restored.
+    `verbose` prints a line at the end.
+
+    >>> import rankwood as rw
+    >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5).split(0.5)
+    >>> ranker = rw.LambdaMART(n_trees=100, n_leaves=4).fit(train, valid=valid, callbacks=[early_stopping(5)])
+    >>> ranker.n_trees_ == ranker.best_iteration_ < 100
+    True
+    """
+    if isinstance(stopping_rounds, bool) or not hasattr(stopping_rounds, "__index__") or stopping_rounds < 1:
+        raise RankwoodError(f"stopping_rounds must be a whole number from 1 up, got {stopping_rounds!r}")
+    if not min_delta >= 0.0:
+        raise RankwoodError(f"min_delta must be a number from 0 up, got {min_delta!r}")
+    return _EarlyStopping(stopping_rounds, first_metric_only, verbose, min_delta)
+
+
+class _EarlyStopping:
+    order = 30
+
+    def __init__(self, stopping_rounds: int, first_metric_only: bool, verbose: bool, min_delta: float) -> None:
+        self.stopping_rounds, self.first_metric_only = stopping_rounds, first_metric_only
+        self.verbose, self.min_delta = verbose, min_delta
+        self.best: dict[tuple[str, str], tuple[float, int, list[Result]]] = {}
+
+    def __call__(self, env: CallbackEnv) -> None:
+        if env.iteration == env.begin_iteration:
+            self.best = {}
+        watched = [result for result in env.evaluation_result_list if result.dataset_name != env.train_name]
+        if not watched:
+            raise RankwoodError(NO_VALIDATION_DATA)
+        if self.first_metric_only:
+            watched = [result for result in watched if result.metric_name == watched[0].metric_name]
+        for data, measure, value, higher_is_better in watched:
+            sign = 1.0 if higher_is_better else -1.0
+            best = self.best.get((data, measure))
+            if best is None or sign * value > sign * best[0] + self.min_delta:
+                self.best[data, measure] = (value, env.iteration, env.evaluation_result_list)
+        env.best = self.best[watched[0][:2]][1:]
+        for data, measure, *_ in watched:
+            _, iteration, results = self.best[data, measure]
+            if env.iteration - iteration >= self.stopping_rounds:
+                env.best = (iteration, results)
+                self._say(env)
+                raise EarlyStopException(iteration, results)
+        if env.iteration == env.end_iteration - 1:
+            self._say(env)
+
+    def _say(self, env: CallbackEnv) -> None:
+        if self.verbose and env.best is not None:
+            print(f"best of {env.iteration + 1} trees: {_line(env.best[0], env.best[1])}")
+
+
+NO_VALIDATION_DATA = "early stopping needs validation data other than the training data: give valid, or eval_set"
+
+
+def log_evaluation(period: int = 1, *, write: Callable[[str], Any] = print) -> Callback:
+    """Write the measures every `period` trees.
+
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> ranker = rw.MART(n_trees=4, n_leaves=2, min_docs_per_leaf=1, measure="RR")
+    >>> lines = []
+    >>> _ = ranker.fit(data, eval_set=[data], callbacks=[log_evaluation(2, write=lines.append)])
+    >>> [line.split("\\t") for line in lines]
+    [['[2]', "train's RR: 1"], ['[4]', "train's RR: 1"]]
+    """
+
+    def log(env: CallbackEnv) -> None:
+        if period > 0 and env.evaluation_result_list and (env.iteration + 1) % period == 0 and not env.replayed:
+            write(_line(env.iteration, env.evaluation_result_list))
+
+    log.order = 10  # type: ignore[attr-defined]
+    return log
+
+
+def _line(iteration: int, results: Iterable[Result]) -> str:
+    return "\t".join([f"[{iteration + 1}]", *(f"{data}'s {measure}: {value:g}" for data, measure, value, _ in results)])
+
+
+def record_evaluation(eval_result: dict[str, dict[str, list[float]]]) -> Callback:
+    """Keep every measure of every tree in `eval_result`: data set, then measure, then a list.
+
+    >>> import rankwood as rw
+    >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5).split(0.5)
+    >>> history = {}
+    >>> _ = rw.MART(n_trees=3, n_leaves=4).fit(train, valid=valid, callbacks=[record_evaluation(history)])
+    >>> len(history["valid"]["nDCG@10"])
+    3
+    """
+    if not isinstance(eval_result, dict):
+        raise RankwoodError(f"eval_result must be a dict to fill, got {type(eval_result).__name__}")
+
+    def record(env: CallbackEnv) -> None:
+        if env.iteration == env.begin_iteration:
+            eval_result.clear()
+        for data, measure, value, _ in env.evaluation_result_list:
+            eval_result.setdefault(data, {}).setdefault(measure, []).append(value)
+
+    record.order = 20  # type: ignore[attr-defined]
+    return record
+
+
+def reset_parameter(**schedules: Sequence[float] | Callable[[int], float]) -> Callback:
+    """Change parameters before each tree: a list with a value per tree, or a function of the tree's number.
+
+    `learning_rate` is what can be changed.
+
+    >>> import rankwood as rw
+    >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5)
+    >>> slower = reset_parameter(learning_rate=lambda tree: 0.1 * 0.5**tree)
+    >>> rw.MART(n_trees=3, n_leaves=4).fit(data, callbacks=[slower]).ensemble_.tree_weights.tolist()
+    [0.1, 0.05, 0.025]
+    """
+    unknown = set(schedules) - {"learning_rate"}
+    if unknown:
+        raise RankwoodError(f"reset_parameter can change learning_rate only, not {', '.join(sorted(unknown))}")
+
+    def reset(env: CallbackEnv) -> None:
+        number, n_trees = env.iteration - env.begin_iteration, env.end_iteration - env.begin_iteration
+        for name, schedule in schedules.items():
+            if callable(schedule):
+                env.params[name] = schedule(number)
+            elif len(schedule) == n_trees:
+                env.params[name] = schedule[number]
+            else:
+                raise RankwoodError(f"the schedule of {name} has {len(schedule)} values for {n_trees} trees")
+
+    reset.before_iteration = True  # type: ignore[attr-defined]
+    reset.order = 10  # type: ignore[attr-defined]
+    return reset
+
+
+def in_order(callbacks: Iterable[Callback]) -> tuple[list[Callback], list[Callback]]:
+    """Callbacks to call before a tree and after it, each in the order that they ask for."""
+    ranked = sorted(callbacks, key=lambda callback: getattr(callback, "order", 0))
+    for callback in ranked:
+        if not callable(callback):
+            raise RankwoodError(f"a callback is a function of one argument, got {type(callback).__name__}")
+    before = [callback for callback in ranked if getattr(callback, "before_iteration", False)]
+    return before, [callback for callback in ranked if not getattr(callback, "before_iteration", False)]
+
+
+def as_mapping(results: Iterable[Result]) -> Mapping[str, Mapping[str, float]]:
+    """Results of one iteration by data set and measure."""
+    nested: dict[str, dict[str, float]] = {}
+    for data, measure, value, _ in results:
+        nested.setdefault(data, {})[measure] = value
+    return nested

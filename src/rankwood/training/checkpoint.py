@@ -1,0 +1,301 @@
+"""The ensemble while it grows, and the file from which a training that was killed goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwood._version import __version__
+from rankwood.atomic import check_writable
+from rankwood.data.bins import BinnedDataset
+from rankwood.dtypes import AnyArray
+from rankwood.errors import RankwoodError
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import TYPE_OF, Tree, offsets_of
+from rankwood.training.callbacks import Live, Result, Step, apply, live_after
+from rankwood.training.forest import TreeBatch
+from rankwood.training.tasks import Regression, Task
+
+# The ensemble while it grows.
+
+
+@dataclass
+class GrowingEnsemble:
+    """The ensemble to start from; and all trees grown so far, with the step, the learning rate and the measures of each
+    round. A round is a tree for every problem of the task: one tree, but for task="ordinal".
+
+    Trees that were removed again stay here (they are small, unlike what training keeps of live ones), so that the model
+    after any round can be had: the steps say which trees were live then, and with what weights.
+    """
+
+    # LightGBM's reset_parameter tells these one by one, and changes the callbacks' `params`, which is enough here.
+    boosters: ClassVar[tuple[Any, ...]] = ()
+
+    start: Ensemble
+    task: Task = field(default_factory=Regression)
+    trees: list[Tree] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    history: list[list[Result]] = field(default_factory=list)
+    live: Live = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = live_after(self.steps)
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.history)
+
+    @property
+    def last_step(self) -> Step | None:
+        return self.steps[-1] if self.steps else None
+
+    def append(self, trees: list[Tree], step: Step, learning_rate: float, results: list[Result]) -> None:
+        """One more round of trees, and the measures after it."""
+        self.trees += trees
+        self.steps.append(step)
+        apply(step, self.live)
+        self.learning_rates.append(learning_rate)
+        self.history.append(results)
+
+    def check_rate(self, tree: int, learning_rate: float) -> None:
+        """Refuse to go on from a checkpoint that was made with another learning rate for a tree."""
+        if learning_rate != self.learning_rates[tree]:
+            raise RankwoodError(
+                f"the checkpoint was made with learning rate {self.learning_rates[tree]} for tree {tree}, "
+                f"now it is {learning_rate}: delete it to start anew, or choose another file"
+            )
+
+    def trees_of(self, number: int) -> list[Tree]:
+        """The trees of a round."""
+        per_round = self.task.n_problems
+        return self.trees[number * per_round : (number + 1) * per_round]
+
+    def boosted(self, n_rounds: int | None = None) -> Ensemble:
+        """The trees that were live after the first `n_rounds` alone; after all unless told otherwise."""
+        return self._ensemble(self.live if n_rounds is None else live_after(self.steps[:n_rounds]))
+
+    def whole(self, n_rounds: int | None = None) -> Ensemble:
+        """The starting ensemble and the trees that were live after the first `n_rounds`."""
+        return self.task.extend(self.start, self.boosted(n_rounds))
+
+    def everything(self) -> Ensemble:
+        """All trees ever grown; those that were removed have weight 0."""
+        return self._ensemble({number: self.live.get(number, 0.0) for number in range(self.n_rounds)})
+
+    def first_with(self, n_trees: int) -> int | None:
+        """The first round after which so many rounds' trees were live; None when there was none."""
+        return next((step.iteration for step in self.steps if step.n_trees == n_trees), None)
+
+    def _ensemble(self, live: Live) -> Ensemble:
+        weights = [self.task.sign * weight for weight in live.values()]
+        return Ensemble.from_trees(
+            [tree for number in live for tree in self.trees_of(number)],
+            tree_weights=np.repeat(np.array(weights, dtype=np.float64), self.task.n_problems),
+            n_features=self.start.n_features,
+            feature_names=self.start.feature_names,
+        )
+
+
+# The forest while it grows.
+
+
+class GrowingForest:
+    """The trees so far, batch by batch, and the measures after each round: one tree of every problem of the task."""
+
+    boosters: ClassVar[tuple[Any, ...]] = ()  # as in GrowingEnsemble: for LightGBM's callbacks
+
+    def __init__(self, start: Ensemble, task: Task) -> None:
+        self.start, self.task = start, task
+        self.sizes: list[int] = []  # inner nodes of every tree
+        self.history: list[list[Result]] = []  # of the rounds that count; a batch may have more
+        self._columns: dict[str, list[AnyArray]] = {name: [] for name in TreeBatch.NAMES}
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.history)
+
+    def add(self, batch: TreeBatch) -> None:
+        """More trees. Their rounds count one by one, when their measures are noted in `history`."""
+        self.sizes += batch.sizes.tolist()
+        for name, parts in self._columns.items():
+            parts.append(batch.arrays[name])
+
+    def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
+        """The forest of the first `n_rounds`; of all unless told otherwise. Every problem is the mean of its trees."""
+        n_rounds = self.n_rounds if n_rounds is None else n_rounds
+        return self.task.extend(self.start, self.trees(n_rounds, self.task.sign * mean_weight(n_rounds), last=last))
+
+    def trees(self, n_rounds: int, weight: float, *, last: bool = False) -> Ensemble:
+        """The trees of the first `n_rounds` with this weight. `last`: nothing more is asked of this object.
+
+        Trees of full depth are large: the last time, every array is let go of as soon as it is copied.
+        """
+        n_trees = n_rounds * self.task.n_problems
+        n_nodes = sum(self.sizes[:n_trees])
+        arrays: dict[str, Any] = {}
+        for name in TreeBatch.NAMES:
+            parts = self._columns.pop(name) if last else self._columns[name]
+            length = n_nodes + n_trees * (name == "leaf_value")
+            arrays[name] = _joined(parts, TYPE_OF[name], length)
+            del parts
+        return Ensemble(
+            **arrays,
+            node_offsets=offsets_of(self.sizes[:n_trees]),
+            tree_weights=np.full(n_trees, weight),
+            n_features=self.start.n_features,
+            feature_names=self.start.feature_names,
+        )
+
+
+def mean_weight(n_trees: int) -> float:
+    """Weight of a tree in a mean of `n_trees`, cut to 24 bits.
+
+    Labels are small whole numbers and leaves of full depth hold single labels. Times 24 bits these are exact, and so is
+    their sum: documents that the trees do not tell apart have equal scores, in whichever order trees are added.
+
+    >>> mean_weight(8), mean_weight(10)
+    (0.125, 0.09999999403953552)
+    """
+    share, exponent = math.frexp(1.0 / max(n_trees, 1))
+    return math.ldexp(math.floor(share * 2**24), exponent - 24)
+
+
+def _joined(parts: list[AnyArray], dtype: Any, length: int) -> AnyArray:
+    """The first `length` entries of all parts; never to be changed, so that an Ensemble can share them."""
+    array = np.empty(length, dtype=dtype)
+    done = 0
+    for part in parts:
+        some = part[: length - done]
+        array[done : done + len(some)] = some
+        done += len(some)
+    array.flags.writeable = False
+    return array
+
+
+# Checkpoints: training that was killed goes on to the very model it would have become.
+
+
+DROPPED = Step._fields.index("dropped")
+
+Identity = dict[str, str]  # what the next tree depends on, by name; large things as digests
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Save the trees to `path` every `every` trees, and go on from there when the file exists.
+
+    The file is a model file. It says what it was trained on and how; going on with other data or parameters is an
+    error. The number of trees may be larger than before: so a finished training is prolonged. With task="ordinal" it
+    is every `every` rounds of trees. With X-DART it is every `every` iterations, and the file also has the trees that
+    were removed, with weight 0.
+
+    >>> import rankwood as rw, tempfile, os
+    >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=4)
+    >>> checkpoint = rw.Checkpoint(os.path.join(tempfile.mkdtemp(), "training.rw"), every=10)
+    >>> _ = rw.MART(n_trees=25, n_leaves=4).fit(data, checkpoint=checkpoint)
+    >>> rw.MART(n_trees=40, n_leaves=4).fit(data, checkpoint=checkpoint).n_trees_  # 15 more
+    40
+    """
+
+    path: str | os.PathLike[str]
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not hasattr(self.every, "__index__") or self.every < 1:
+            raise RankwoodError(f"a checkpoint is made every 1 or more trees, got every={self.every!r}")
+
+    def read(self, identity: Identity) -> tuple[Ensemble, dict[str, Any]] | None:
+        """The trees saved, and what was noted of them; None when there is no checkpoint yet."""
+        path = os.fspath(self.path)
+        check_writable(path)  # now, not after the first `every` trees
+        if not Path(path).exists():
+            return None
+        model = Ensemble.load(path)
+        return model, check_identity(path, model, identity)
+
+    def load(self, fresh: GrowingEnsemble, identity: Identity) -> GrowingEnsemble:
+        """`fresh` and the trees saved, with what was noted of each; `fresh` itself when there is no checkpoint yet."""
+        found = self.read(identity)
+        if found is None:
+            return fresh
+        model, saved = found
+        return GrowingEnsemble(
+            fresh.start,
+            fresh.task,
+            trees=[model.tree(t) for t in range(model.n_trees)],
+            steps=[Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in saved["steps"]],
+            learning_rates=saved["learning_rates"],
+            history=read_history(saved["history"]),
+        )
+
+    def save(self, growing: GrowingEnsemble, identity: Identity) -> None:
+        """Write the trees so far; a kill while writing leaves the checkpoint before it."""
+        notes = {
+            "identity": identity,
+            "learning_rates": growing.learning_rates,
+            "history": growing.history,
+            "steps": growing.steps,
+        }
+        growing.everything().with_metadata(checkpoint=notes).save(self.path)
+
+
+def read_history(history: list[Any]) -> list[list[Result]]:
+    """The measures after each tree, as they were noted."""
+    return [[Result(*result) for result in results] for results in history]
+
+
+def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, Any]:
+    """What a checkpoint's notes say, when it was made with what `identity` says; else an error."""
+    saved = model.metadata.get("checkpoint")
+    if not isinstance(saved, dict):
+        raise RankwoodError(f"{path} is a finished model, not a checkpoint: choose another file")
+    made_with = saved["identity"]
+    other = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
+    if other:
+        raise RankwoodError(
+            f"the checkpoint {path} was made with other {', other '.join(other)}: "
+            "delete it to start anew, or choose another file"
+        )
+    return saved
+
+
+def identify(
+    train: BinnedDataset, watched: Mapping[str, BinnedDataset], start: Ensemble, parameters: Mapping[str, Any]
+) -> Identity:
+    """Everything that the next tree, and where training stops, depend on; the trees before it aside."""
+    return {
+        "training data": _digest(train),
+        **{f"data set {name!r}": _digest(binned) for name, binned in watched.items()},
+        "model to start from": start.fingerprint(),
+        **identify_settings(parameters),
+    }
+
+
+def identify_settings(parameters: Mapping[str, Any]) -> Identity:
+    """Parameters by their texts, and the version, which may change what they mean."""
+    named = {name: _without_addresses(repr(value)) for name, value in parameters.items()}
+    return {**named, "version of rankwood": __version__}
+
+
+def _digest(binned: BinnedDataset) -> str:
+    data = binned.data
+    digest = hashlib.sha256()
+    for array in (binned.bins, binned.edges.flat, binned.edges.offsets, binned.by_query(data.y), data.offsets):
+        digest.update(np.ascontiguousarray(array).data)
+    for weights in (None if data.weights is None else binned.by_query(data.weights), data.query_weights):
+        digest.update(b"-" if weights is None else weights.tobytes())
+    return digest.hexdigest()
+
+
+def _without_addresses(text: str) -> str:
+    """A function's text names the place in memory where it happens to lie."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -1,0 +1,335 @@
+"""Trees of full depth, grown independently of each other, each on a sample of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood import _native
+from rankwood.data.bins import CodedDataset
+from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
+from rankwood.errors import DataError, RankwoodError
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import offsets_of
+from rankwood.system import resolve_threads
+from rankwood.training.losses import document_weights
+from rankwood.training.tasks import Regression, Task
+
+# Trees grown to full depth on samples of the data: the trees of a forest, many in one native call.
+
+
+@dataclass(frozen=True)
+class FullDepthRules:
+    """How each tree of a forest is made: what it sees, and when it stops.
+
+    criterion          "variance" of the labels, or "entropy" over labels as classes; a leaf's value is the mean label
+    max_features       features drawn at each node: a count, a fraction, "sqrt" of all, or None for all. As long as all
+                       that were drawn are constant in the node, more are drawn
+    queries_per_tree   whole queries that a tree is grown on: a count, or a fraction of all
+    docs_per_tree      documents, when no queries are drawn: a count, or a fraction of all
+    replace            whether one may be drawn twice; None: documents yes, queries no
+    max_depth, n_leaves    limits of a tree; with n_leaves, the split that gains most comes next
+    min_docs_per_leaf  smallest number of documents of a leaf; below 1, a fraction of those that the tree sees
+    min_gain           a split must lower the mean impurity of its documents by more than this
+    """
+
+    criterion: Literal["variance", "entropy"] = "variance"
+    max_features: float | Literal["sqrt"] | None = "sqrt"
+    queries_per_tree: float | None = None
+    docs_per_tree: float | None = None
+    replace: bool | None = None
+    max_depth: int | None = None
+    n_leaves: int | None = None
+    min_docs_per_leaf: float = 1
+    min_gain: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.criterion not in ("variance", "entropy"):
+            raise RankwoodError(f"criterion must be 'variance' or 'entropy', got {self.criterion!r}")
+        if self.queries_per_tree is not None and self.docs_per_tree is not None:
+            raise RankwoodError("give queries_per_tree or docs_per_tree, not both: a tree sees one kind of sample")
+        for name in ("max_features", "queries_per_tree", "docs_per_tree"):
+            _check_share(name, getattr(self, name))
+        if self.max_depth is not None and self.max_depth < 0:
+            raise RankwoodError(f"max_depth must be at least 0, or None for no limit, got {self.max_depth}")
+        if self.n_leaves is not None and self.n_leaves < 1:
+            raise RankwoodError(f"n_leaves must be at least 1, or None for no limit, got {self.n_leaves}")
+        given = self.min_docs_per_leaf
+        if not given > 0 or (given > 1 and given != math.floor(given)):
+            raise RankwoodError(f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {given}")
+        if not 0.0 <= self.min_gain < math.inf:
+            raise RankwoodError(f"min_gain must be a number of at least 0, got {self.min_gain}")
+
+    def n_tried(self, n_features: int) -> int:
+        """Features drawn at each node.
+
+        >>> FullDepthRules(max_features="sqrt").n_tried(46), FullDepthRules(max_features=0.1).n_tried(136)
+        (6, 13)
+        """
+        if self.max_features is None:
+            return max(1, n_features)
+        if self.max_features == "sqrt":
+            return max(1, math.isqrt(n_features))
+        if _is_count(self.max_features):
+            return min(int(self.max_features), max(1, n_features))
+        return max(1, int(self.max_features * n_features))
+
+    def sampling(self, sizes: IndexArray) -> _native.SampleRules:
+        """What a tree draws when queries have these sizes."""
+        queries = self.queries_per_tree is not None
+        name = "queries_per_tree" if queries else "docs_per_tree"
+        given = self.queries_per_tree if queries else 1.0 if self.docs_per_tree is None else self.docs_per_tree
+        assert given is not None
+        n_all = int(np.count_nonzero(sizes)) if queries else int(sizes.sum())
+        n_drawn = int(given) if _is_count(given) else max(1, round(given * n_all))
+        replace = not queries if self.replace is None else self.replace
+        if n_drawn > n_all and not replace:
+            kind = "queries" if queries else "documents"
+            raise RankwoodError(
+                f"{name}={given} is more than the {n_all} {kind} of the data: draw fewer, or with replace=True"
+            )
+        return _native.SampleRules(queries, replace, n_drawn)
+
+    def native(self, n_features: int, missing_as_zero: bool) -> _native.FullDepthRules:
+        return _native.FullDepthRules(
+            self.n_tried(n_features),
+            float(self.min_docs_per_leaf),
+            self.max_depth,
+            self.n_leaves,
+            float(self.min_gain),
+            missing_as_zero,
+        )
+
+
+def _is_count(share: Any) -> bool:
+    return hasattr(share, "__index__")
+
+
+def _check_share(name: str, share: Any) -> None:
+    """A count is a whole number from 1 up, a fraction a float up to 1.0."""
+    if share is None or (name == "max_features" and share == "sqrt"):
+        return
+    if _is_count(share) and not isinstance(share, bool):
+        good = share >= 1
+    else:
+        good = isinstance(share, float) and 0.0 < share <= 1.0
+    if not good:
+        also = ", 'sqrt'" if name == "max_features" else ""
+        raise RankwoodError(
+            f"{name} must be a count (a whole number from 1 up), a fraction (up to 1.0){also} or None, got {share!r}"
+        )
+
+
+@dataclass(frozen=True)
+class TreeBatch:
+    """Some trees, one after another, as the arrays of an Ensemble."""
+
+    sizes: IndexArray  # inner nodes of each
+    arrays: dict[str, AnyArray]
+
+    NAMES = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "split_gain", "node_count")
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.sizes)
+
+    def part(self, begin: int, end: int) -> TreeBatch:
+        """Some of them: those from number `begin` of the batch to before `end`."""
+        nodes = slice(int(self.sizes[:begin].sum()), int(self.sizes[:end].sum()))
+        leaves = slice(nodes.start + begin, nodes.stop + end)  # a tree has one leaf more than inner nodes
+        cut = {name: array[leaves if name == "leaf_value" else nodes] for name, array in self.arrays.items()}
+        return TreeBatch(self.sizes[begin:end], cut)
+
+    def native(self) -> _native.ForestTrees:
+        return _native.ForestTrees(offsets_of(self.sizes), *(self.arrays[name] for name in self.NAMES[:6]))
+
+
+class FullDepthGrower:
+    """Grows the trees of forests on one coded data set.
+
+    `target` is what the trees learn, one number per row of the data set in input order; None: its labels. Weights of
+    documents and queries count in means and gains. Tree number t of a seed draws from a stream of its own: it does not
+    depend on which trees are grown with it, nor on the number of threads.
+
+    >>> import rankwood as rw
+    >>> from rankwood.data.bins import CodedDataset
+    >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 0, 1], group=[3])
+    >>> grower = FullDepthGrower(CodedDataset.make(data), FullDepthRules(replace=False))
+    >>> grower.grow(0, 0, 1, n_threads=1).arrays["threshold"]
+    array([1.5])
+    """
+
+    def __init__(self, train: CodedDataset, rules: FullDepthRules, target: FloatArray | None = None) -> None:
+        data = train.data
+        labels = data.y if target is None else np.asarray(target, dtype=np.float64)
+        if labels.shape != (data.n_docs,) or not np.isfinite(labels).all():
+            raise DataError(f"target must have one finite number per row ({data.n_docs}), got shape {labels.shape}")
+        given = None if data.weights is None else train.by_query(data.weights)
+        weights = document_weights(data.offsets, given, data.query_weights)
+        total = float(data.n_docs if weights is None else weights.sum())
+        if not np.abs(labels).max(initial=0.0) * total < 1e100 or not total < 1e100:
+            raise DataError("labels and weights are too large to be added up: scale them down")
+        self.train, self.rules, self.target = train, rules, labels
+        self._sampling = rules.sampling(data.queries.sizes)
+        self._rules = rules.native(data.n_features, train.missing_as_zero)
+        try:
+            self._native = _native.ForestGrower(
+                train.codes,
+                train.has_missing,
+                train.offsets,
+                train.low,
+                train.high,
+                data.offsets,
+                train.by_query(labels),
+                weights,
+                rules.criterion == "entropy",
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from None
+
+    def grow(
+        self, seed: int, first: int, n_trees: int, *, stop: Callable[[], bool] | None = None, n_threads: int
+    ) -> TreeBatch:
+        """The trees number `first` to `first + n_trees - 1` of a seed; when `stop` says so, only some of the first."""
+        sizes, *arrays = self._native.grow(_word(seed), first, n_trees, self._sampling, self._rules, stop, n_threads)
+        return TreeBatch(sizes, dict(zip(TreeBatch.NAMES, arrays, strict=True)))
+
+    def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
+        """What else than the data set and the rules decides the trees."""
+        return self.target, self.train.codes, self.train.low, self.train.high
+
+    def sample(self, seed: int, tree: int) -> tuple[IndexArray, IndexArray]:
+        """Rows of the data set that a tree is grown on, query by query, and how often each was drawn."""
+        rows, times = self._native.sample(_word(seed), tree, self._sampling)
+        places = rows.astype(np.int64)
+        return (places if self.train.rows is None else self.train.rows[places]), times.astype(np.int64)
+
+    def add_out_of_bag(
+        self,
+        batch: TreeBatch,
+        seed: int,
+        first: int,
+        sums: FloatArray,
+        counts: NDArray[np.uint32],
+        *,
+        n_threads: int,
+    ) -> None:
+        """Add the leaf values that trees give to documents they were not grown on, query by query, and count them."""
+        self._native.add_out_of_bag(
+            batch.native(), _word(seed), first, self._sampling, self.train.X, sums, counts, n_threads
+        )
+
+
+def running_sums(
+    batch: TreeBatch, X: FeatureMatrix, sums: FloatArray, *, n_threads: int, block: int = 2**23
+) -> Iterator[FloatArray]:
+    """The sum of leaf values of every row after each of the trees, `sums` being those before."""
+    step, done = max(1, block // max(1, len(X))), 0
+    while done < batch.n_trees:
+        some = batch.part(done, min(done + step, batch.n_trees))
+        scores = np.empty((some.n_trees, len(X)))
+        _native.running_sums(some.native(), X, sums, scores, n_threads)
+        yield from scores
+        sums, done = scores[-1], done + some.n_trees
+
+
+def _word(seed: int) -> int:
+    """A seed of any size as 64 bits."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+
+# The trees of a forest for a task: one for each of its problems and numbers, all on the same sample.
+
+
+REGRESSION = Regression()
+
+
+class TaskGrower:
+    """Grows rounds of trees on one coded data set. Round t of a seed draws one sample, for the trees of all problems.
+
+    >>> import rankwood as rw
+    >>> from rankwood.training.tasks import Ordinal
+    >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], group=[3])
+    >>> grower = TaskGrower(CodedDataset.make(data), FullDepthRules(replace=False), Ordinal(2))
+    >>> grower.grow(0, 0, 1, n_threads=1).arrays["threshold"].tolist()
+    [0.5, 1.5]
+    """
+
+    def __init__(self, train: CodedDataset, rules: FullDepthRules, task: Task = REGRESSION) -> None:
+        self.train, self.rules, self.task = train, rules, task
+        self.problems = [FullDepthGrower(train, rules, target) for target in task.targets(train.data.y)]
+
+    def grow(
+        self, seed: int, first: int, n_rounds: int, *, stop: Callable[[], bool] | None = None, n_threads: int
+    ) -> TreeBatch:
+        """Rounds `first` to `first + n_rounds - 1`, the problems in turn; fewer when `stop` says so."""
+        batches = [one.grow(seed, first, n_rounds, stop=stop, n_threads=n_threads) for one in self.problems]
+        return batches[0] if len(batches) == 1 else _in_turn(batches)
+
+    def sample(self, seed: int, number: int) -> tuple[IndexArray, IndexArray]:
+        """Rows of the data set that the trees of a round are grown on, and how often each was drawn."""
+        return self.problems[0].sample(seed, number)
+
+    def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
+        """What else than the data set, the task and the rules decides the trees."""
+        return tuple(array for one in self.problems for array in one.fingerprint_arrays())
+
+    def start(self) -> Ensemble:
+        """The whole model before the first round."""
+        data = self.train.data
+        empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
+        return self.task.combine([empty] * self.task.n_problems)
+
+
+def out_of_bag_scores(
+    grower: TaskGrower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
+) -> tuple[FloatArray, IndexArray]:
+    """Score of every document by the trees that were not grown on it, and how many rounds these are; in input order.
+
+    `model` has the trees that `grow_forest` gave for the same `seed` and `first_tree`, or the first of them. The score
+    is the model's with these trees alone, NaN where every tree has seen the document. Costs what scoring the data does.
+    """
+    threads = resolve_threads(n_threads)
+    train, task, step = grower.train, grower.task, 64
+    sums, counts = np.zeros(train.n_docs), np.zeros(train.n_docs, dtype=np.uint32)
+    for problem, part in zip(grower.problems, task.split(model), strict=True):
+        counts[:] = 0  # the same for every problem
+        whole = as_batch(part)
+        for begin in range(0, part.n_trees, step):
+            batch = whole.part(begin, min(begin + step, part.n_trees))
+            problem.add_out_of_bag(batch, seed, first_tree + begin, sums, counts, n_threads=threads)
+    means = np.divide(sums, counts, out=np.full(train.n_docs, np.nan), where=counts > 0)
+    scores = grower.start().base + task.sign * means
+    return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
+
+
+def as_batch(model: Ensemble) -> TreeBatch:
+    """The trees of a model."""
+    arrays = {name: getattr(model, name) for name in TreeBatch.NAMES}
+    arrays["missing_left"] = model.missing_left.view(np.uint8)
+    return TreeBatch(np.diff(model.node_offsets), arrays)
+
+
+def _in_turn(batches: list[TreeBatch]) -> TreeBatch:
+    """The first tree of every batch, the second of every batch, and so on; as many as each has."""
+    n_rounds = min(batch.n_trees for batch in batches)
+    order = np.arange(len(batches) * n_rounds).reshape(len(batches), n_rounds).T.ravel()
+    parts = [batch.part(0, n_rounds) for batch in batches]
+    sizes = np.concatenate([part.sizes for part in parts])
+    joined = {name: np.concatenate([part.arrays[name] for part in parts]) for name in TreeBatch.NAMES}
+    nodes, leaves = _pick(sizes, order), _pick(sizes + 1, order)
+    picked = {name: array[leaves if name == "leaf_value" else nodes] for name, array in joined.items()}
+    return TreeBatch(sizes[order], picked)
+
+
+def _pick(sizes: IndexArray, order: IndexArray) -> IndexArray:
+    """Places of the entries of blocks of these sizes, the blocks in this order."""
+    starts = offsets_of(sizes)[:-1]
+    lengths = sizes[order]
+    begins = offsets_of(lengths)[:-1]
+    return np.arange(lengths.sum()) + np.repeat(starts[order] - begins, lengths)

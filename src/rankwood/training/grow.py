@@ -1,0 +1,346 @@
+"""One boosted tree: sample, grow leaf by leaf, prune to balance, give the leaves their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from rankwood import _native
+from rankwood.data.bins import BinEdges, BinnedDataset
+from rankwood.dtypes import FloatArray, OffsetArray
+from rankwood.errors import RankwoodError
+from rankwood.model.trees import Tree
+
+# What a tree gets to see: a sample of queries, a sample of features.
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Shares drawn without replacement: of the queries for each tree, of the features for each tree or each split."""
+
+    query_fraction: float = 1.0
+    feature_fraction: float = 1.0
+    per_split: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("query_fraction", "feature_fraction"):
+            if not 0.0 < getattr(self, name) <= 1.0:
+                raise RankwoodError(f"{name} must lie above 0 and be at most 1, got {getattr(self, name)}")
+
+    def rows(self, offsets: OffsetArray, rng: Generator) -> NDArray[np.uint32] | None:
+        """Rows of a sample of whole queries, ascending; None for all rows."""
+        n_queries = len(offsets) - 1
+        if self.query_fraction == 1.0:
+            return None
+        n_drawn = max(1, round(self.query_fraction * n_queries))
+        drawn = np.zeros(n_queries, dtype=bool)
+        drawn[rng.choice(n_queries, size=n_drawn, replace=False)] = True
+        return np.flatnonzero(np.repeat(drawn, np.diff(offsets))).astype(np.uint32)
+
+    def features(self, n_features: int, rng: Generator) -> NDArray[np.uint8]:
+        """Marks of a sample of features."""
+        marks = np.zeros(n_features, dtype=np.uint8)
+        n_drawn = max(1, round(self.feature_fraction * n_features))
+        if n_drawn == n_features:
+            marks[:] = 1
+        else:
+            marks[rng.choice(n_features, size=n_drawn, replace=False)] = 1
+        return marks
+
+
+# A tree while it grows, and when it is done: over bins as well as over values.
+
+
+@dataclass
+class GrowingTree:
+    """Nodes numbered as the grower numbers them: the children of a node follow each other."""
+
+    gain: list[float] = field(default_factory=list)  # of the best split of every node
+    depth: list[int] = field(default_factory=list)
+    first_child: dict[int, int] = field(default_factory=dict)  # of every split node; the other child is the next
+    max_depth: int = 0
+
+    def walk(self) -> tuple[list[int], list[int]]:
+        """Inner nodes in preorder, and leaves from left to right."""
+        inner, leaves, stack = [], [], [0]
+        while stack:
+            node = stack.pop()
+            child = self.first_child.get(node)
+            if child is None:
+                leaves.append(node)
+            else:
+                inner.append(node)
+                stack += [child + 1, child]
+        return inner, leaves
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A finished tree, and the bins behind its thresholds. Leaves are numbered from left to right."""
+
+    tree: Tree
+    bins: NDArray[np.int32]  # of every inner node: bins up to this one go left
+
+    def leaves_of(self, binned: BinnedDataset, *, n_threads: int = 1) -> NDArray[np.uint16]:
+        """Leaf of every document of a data set in the bins that the tree was grown on."""
+        leaf = np.empty(binned.n_docs, dtype=np.uint16)
+        tree = self.tree
+        assert tree.missing_left is not None
+        missing_left = tree.missing_left.view(np.uint8)
+        n_values = binned.edges.n_values
+        _native.reach_leaves(
+            binned.bins, n_values, tree.feature, self.bins, missing_left, tree.left, tree.right, leaf, n_threads
+        )
+        return leaf
+
+
+def finish(
+    growing: GrowingTree,
+    grower: _native.TreeGrower,
+    edges: BinEdges,
+    inner: list[int],
+    leaves: list[int],
+    leaf_value: FloatArray,
+) -> GrownTree:
+    """Arrays of a grown tree; `inner` and `leaves` are those of `growing.walk()`."""
+    number_of = {node: number for number, node in enumerate(inner)}
+    number_of |= {node: ~number for number, node in enumerate(leaves)}
+    first = [growing.first_child[node] for node in inner]
+    splits = [grower.node(node) for node in inner]
+    tree = Tree(
+        feature=np.array([s[0] for s in splits], dtype=np.int32),
+        threshold=np.array([edges.threshold(s[0], s[1]) for s in splits], dtype=np.float64),
+        left=np.array([number_of[node] for node in first], dtype=np.int32),
+        right=np.array([number_of[node + 1] for node in first], dtype=np.int32),
+        leaf_value=leaf_value,
+        missing_left=np.array([s[2] for s in splits], dtype=np.bool_),
+        split_gain=np.array([growing.gain[node] for node in inner], dtype=np.float64),
+        node_count=np.array([s[3] for s in splits], dtype=np.int64),
+        leaf_cover=np.array([grower.node(node)[3] for node in leaves], dtype=np.float64),
+    )
+    return GrownTree(tree, np.array([s[1] for s in splits], dtype=np.int32))
+
+
+def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
+    """A tree that was grown on these bins, and the bins behind its thresholds."""
+    bins = np.empty(len(tree.feature), dtype=np.int32)
+    for node, (feature, threshold) in enumerate(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)):
+        start, end = edges.offsets[feature : feature + 2]
+        bins[node] = np.searchsorted(edges.flat[start:end], threshold)
+    return GrownTree(tree, bins)
+
+
+# Best-first growth, with the cost-sensitive choice of Asadi & Lin (2013, section 3.1).
+
+
+MAX_LEAVES = 65_536  # leaf numbers of training documents are kept in two bytes
+
+
+@dataclass(frozen=True)
+class GrowthRules:
+    """When a tree stops growing, and which leaf is split next.
+
+    n_leaves, max_depth    limits of a tree (max_depth None: no limit)
+    min_docs_per_leaf      smallest number of documents of a leaf; below 1, a fraction of those that the tree sees
+    min_gain, min_hessian  smallest gain of a split, smallest sum of hessians of a leaf
+    l2                     added to the sum of hessians wherever it divides
+    depth_relaxation       Asadi & Lin's lambda in [0, 1]: how much gain may be given up for a shallower tree
+    gain                   "newton" or "variance" (their equation 2, on the pseudo-responses)
+    """
+
+    n_leaves: int = 64
+    max_depth: int | None = None
+    min_docs_per_leaf: float = 1
+    min_gain: float = 0.0
+    min_hessian: float = 1e-3
+    l2: float = 0.0
+    depth_relaxation: float = 0.0
+    gain: str = "newton"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_leaves <= MAX_LEAVES:
+            raise RankwoodError(f"n_leaves must lie between 1 and {MAX_LEAVES}, got {self.n_leaves}")
+        if self.max_depth is not None and self.max_depth < 0:
+            raise RankwoodError(f"max_depth must be at least 0, or None for no limit, got {self.max_depth}")
+        if not self.min_docs_per_leaf > 0:
+            raise RankwoodError(f"min_docs_per_leaf must be above 0, got {self.min_docs_per_leaf}")
+        if not 0.0 <= self.depth_relaxation <= 1.0:
+            raise RankwoodError(f"depth_relaxation must lie between 0 and 1, got {self.depth_relaxation}")
+        if self.gain not in ("newton", "variance"):
+            raise RankwoodError(f"gain must be 'newton' or 'variance', got {self.gain!r}")
+        for name in ("min_gain", "min_hessian", "l2"):
+            if not 0.0 <= getattr(self, name) < np.inf:
+                raise RankwoodError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
+
+    def min_docs(self, n_docs: int) -> int:
+        """Smallest number of documents of a leaf when a tree is grown on `n_docs`."""
+        if self.min_docs_per_leaf >= 1:
+            return int(self.min_docs_per_leaf)
+        return max(1, int(np.ceil(self.min_docs_per_leaf * n_docs)))
+
+
+def grow_leafwise(
+    grower: _native.TreeGrower,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    rows: NDArray[np.uint32],
+    features: NDArray[np.uint8],
+    rules: GrowthRules,
+    *,
+    hessian_is_count: bool = False,
+    draw_features: Callable[[], NDArray[np.uint8]] | None = None,
+) -> GrowingTree:
+    """Grow one tree on `rows`: split the chosen leaf until there are `n_leaves`, or no split gains.
+
+    `features` marks what may be split on at the root, and everywhere unless `draw_features` gives new marks for the
+    two children of each split. `hessian_is_count` says that every hessian is 1.
+    """
+    max_depth = rules.max_depth if rules.max_depth is not None else rules.n_leaves
+    root_gain = grower.start(
+        gradient,
+        hessian,
+        rows,
+        features,
+        rules.l2,
+        rules.min_hessian,
+        rules.min_gain,
+        rules.min_docs(len(rows)),
+        hessian_is_count,
+        rules.n_leaves > 1 and max_depth > 0,
+    )
+    tree = GrowingTree(gain=[root_gain], depth=[0])
+    gain, depth = tree.gain, tree.depth
+    splittable = [0] if root_gain > 0 else []
+    for n_leaves in range(2, rules.n_leaves + 1):
+        if not splittable:
+            break
+        leaf = choose_leaf(splittable, tree, rules.depth_relaxation)
+        splittable.remove(leaf)
+        child_depth = depth[leaf] + 1
+        marks = None if draw_features is None else draw_features()
+        gains = grower.split(leaf, n_leaves < rules.n_leaves and child_depth < max_depth, marks)
+        left = len(gain)
+        tree.first_child[leaf] = left
+        tree.max_depth = max(tree.max_depth, child_depth)
+        for child, child_gain in enumerate(gains, start=left):
+            gain.append(child_gain)
+            depth.append(child_depth)
+            if child_gain > 0:
+                splittable.append(child)
+    return tree
+
+
+def choose_leaf(splittable: list[int], tree: GrowingTree, depth_relaxation: float) -> int:
+    """The leaf to split next: of largest gain; or, relaxed, of least tree depth among those of nearly that gain.
+
+    Equations 3 to 5: among the leaves whose gain exceeds (1 - lambda) times the best, take the one that leaves the
+    tree shallowest, ties by gain. Equal gains go to the older node.
+    """
+    gain = tree.gain
+    best = max(splittable, key=gain.__getitem__)
+    if depth_relaxation == 0.0 or tree.depth[best] < tree.max_depth:  # splitting it does not deepen the tree
+        return best
+    floor = (1.0 - depth_relaxation) * gain[best]
+    shallow = [leaf for leaf in splittable if tree.depth[leaf] < tree.max_depth and gain[leaf] > floor]
+    return max(shallow, key=gain.__getitem__, default=best)
+
+
+# Pruning while boosting: Asadi & Lin (2013, section 3.2).
+
+
+def prune_to_balance(tree: GrowingTree, balance: float) -> None:
+    """Collapse the deepest leaves until the tree is full enough for its depth: equation 6.
+
+    While the number of nodes is below `balance` (their alpha) times that of a perfect tree of the same depth, the
+    deepest pair of sibling leaves becomes one leaf again; of several, the one whose split gained least. 0 never
+    prunes, 1 leaves a perfect tree.
+    """
+    n_nodes = 2 * len(tree.first_child) + 1
+    while tree.first_child and n_nodes < balance * (2 ** (tree.max_depth + 1) - 1):
+        # The parents of the deepest leaves: both children of such a parent are leaves.
+        parents = [node for node in tree.first_child if tree.depth[node] == tree.max_depth - 1]
+        victim = min(parents, key=lambda node: (tree.gain[node], -node))
+        del tree.first_child[victim]
+        n_nodes -= 2
+        if len(parents) == 1:
+            tree.max_depth -= 1
+
+
+# From gradients to a finished tree: sample, grow, prune, give the leaves their values.
+
+
+SMALL = 20_000  # rows below which a second thread costs more than it gives
+
+
+@dataclass(frozen=True)
+class TreeRules:
+    """How each tree of an ensemble is made.
+
+    `balance` is Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
+    `missing_as_zero` sends missing values where 0 goes; the data to learn from then has none.
+    """
+
+    growth: GrowthRules = field(default_factory=GrowthRules)
+    sampling: Sampling = field(default_factory=Sampling)
+    balance: float = 0.0
+    missing_as_zero: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.balance <= 1.0:
+            raise RankwoodError(f"balance must lie between 0 and 1, got {self.balance}")
+
+
+class TreeBuilder:
+    """Builds trees on one binned data set, with threads that are kept from tree to tree."""
+
+    def __init__(self, binned: BinnedDataset, rules: TreeRules, *, constant_hessian: bool, n_threads: int) -> None:
+        self.binned, self.rules = binned, rules
+        self.n_threads = 1 if binned.n_docs < SMALL else n_threads
+        self._grower = _native.TreeGrower(binned.bins, binned.edges.n_values, binned.has_missing, self.n_threads)
+        self._all_rows = np.arange(binned.n_docs, dtype=np.uint32)
+        # Variance gain is Newton gain over documents: every document weighs 1, whatever its hessian.
+        self._count_docs = rules.growth.gain == "variance" or constant_hessian
+        self._ones = np.ones(binned.n_docs) if rules.growth.gain == "variance" else None
+
+    def build(self, gradient: FloatArray, hessian: FloatArray, rng: Generator) -> tuple[GrownTree, NDArray[np.uint16]]:
+        """One tree fitted to the gradients, and the leaf of every document."""
+        sampling, n_features = self.rules.sampling, self.binned.data.n_features
+        rows = sampling.rows(self.binned.data.offsets, rng)
+        features = sampling.features(n_features, rng)
+        draw = (
+            (lambda: np.stack([sampling.features(n_features, rng) for _ in range(2)])) if sampling.per_split else None
+        )
+        growing = grow_leafwise(
+            self._grower,
+            gradient,
+            hessian if self._ones is None else self._ones,
+            self._all_rows if rows is None else rows,
+            features,
+            self.rules.growth,
+            hessian_is_count=self._count_docs,
+            draw_features=draw,
+        )
+        prune_to_balance(growing, self.rules.balance)
+        inner, leaves = growing.walk()
+        numbers = np.array(leaves, dtype=np.uint64)
+        values = self._leaf_values(numbers, gradient, hessian)
+        grown = finish(growing, self._grower, self.binned.edges, inner, leaves, values)
+        if self.rules.missing_as_zero:
+            grown = replace(grown, tree=replace(grown.tree, missing_left=grown.tree.threshold >= 0.0))
+        if rows is not None:
+            return grown, grown.leaves_of(self.binned, n_threads=self.n_threads)
+        leaf_of_row = np.empty(self.binned.n_docs, dtype=np.uint16)
+        self._grower.mark(numbers, leaf_of_row)
+        return grown, leaf_of_row
+
+    def _leaf_values(self, leaves: NDArray[np.uint64], gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+        """Newton step of every leaf. The denominator has a floor, so that no leaf runs away."""
+        g, h = np.empty(len(leaves)), np.empty(len(leaves))
+        self._grower.sums(leaves, gradient, hessian, g, h)
+        growth = self.rules.growth
+        step: FloatArray = g / np.maximum(h + growth.l2, max(growth.min_hessian, 1e-12))
+        return step

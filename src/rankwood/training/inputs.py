@@ -1,0 +1,238 @@
+"""What `fit`, `predict` and `score` are given, in all its spellings, as data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from rankwood.data.bins import BinnedDataset, CodedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FEATURE, FloatArray
+from rankwood.errors import DataError
+from rankwood.matrix import column_names, column_order, drop_column
+
+# Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
+
+
+Train = TypeVar("Train", BinnedDataset, CodedDataset)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Features and labels, and what goes with them: all of `fit` that is about the training data."""
+
+    X: Any
+    y: Any = None
+    qid: Any = None
+    group: Any = None
+    sample_weight: Any = None
+    query_weight: Any = None
+
+    @property
+    def is_dataset(self) -> bool:
+        return isinstance(self.X, (Dataset, BinnedDataset))
+
+    @property
+    def has_queries(self) -> bool:
+        return self.is_dataset or self.qid is not None or self.group is not None or _has_qid(self.X)
+
+    def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
+        """As a data set with the features that `learner` was fitted on; `reset` makes it learn which these are.
+
+        `alone`: without queries every row is one of its own, instead of an error.
+        """
+        if self.is_dataset:
+            return self._as_given(learner, reset)
+        X, column = split_qid(self.X)
+        if self.y is not None and not isinstance(X, np.ndarray) and "label" in (column_names(X) or ()):
+            raise DataError("X has a column 'label' and y is given, too: drop it, or it is learnt from")
+        matrix, labels = validate_data(learner, X, self.y, reset=reset, y_numeric=True, **ACCEPTED)
+        group = self.group
+        qid = column if self.qid is None and group is None else self.qid
+        if alone and qid is None and group is None:
+            group = np.ones(len(labels), dtype=np.int64)
+        weights = None if self.sample_weight is None else np.asarray(self.sample_weight)
+        if weights is not None and weights.shape[:1] != (len(labels),):
+            raise DataError(
+                f"sample_weight must have one value per row ({len(labels)}), got shape {weights.shape}; "
+                "weights of queries go into query_weight"
+            )
+        return Dataset(
+            matrix.toarray() if hasattr(matrix, "toarray") else matrix,
+            labels,
+            qid=qid,
+            group=group,
+            weights=weights,
+            query_weights=self.query_weight,
+            feature_names=getattr(learner, "feature_names_in_", None),
+        )
+
+    def _as_given(self, learner: Any, reset: bool) -> Dataset:
+        for name in ("y", "qid", "group", "sample_weight", "query_weight"):
+            if getattr(self, name) is not None:
+                raise DataError(
+                    f"a Dataset holds its own labels, queries and weights: leave {name} out, and give them to "
+                    "Dataset(X, y, qid=..., weights=..., query_weights=...)"
+                )
+        data: Dataset = self.X.data if isinstance(self.X, BinnedDataset) else self.X
+        if reset:
+            remember_features(learner, data)
+        else:
+            order = checked_order(learner, data)
+            if order is None:
+                return data
+            if isinstance(self.X, BinnedDataset):
+                raise DataError("the features of the BinnedDataset stand in another order than in training")
+            data = data.select_features(order)
+        return data
+
+
+def training_data(learner: Any, rows: Rows) -> BinnedDataset:
+    """The training data in bins: those it comes in, or new ones."""
+    data = something_to_learn_from(learner, rows)
+    if not isinstance(rows.X, BinnedDataset):
+        return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
+    if data is not rows.X.data:  # missing values became 0
+        return BinnedDataset.encode(data, rows.X.edges, n_threads=learner._n_threads())
+    return rows.X
+
+
+def something_to_learn_from(learner: Any, rows: Rows) -> Dataset:
+    """The training data; the learner notes its features."""
+    data = rows.dataset(learner, reset=True, alone=not learner._needs_queries)
+    if data.n_docs == 0:
+        raise DataError("there is nothing to learn from: the training data has no rows")
+    for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
+        if weights is not None and not weights.any():
+            raise DataError(f"there is nothing to learn from: all of {name} is zero")
+    return zero_filled(data) if _missing_as_zero(learner) else data
+
+
+def evaluation_data(
+    learner: Any,
+    train: Train,
+    given: Rows,
+    valid: Any,
+    eval_set: Any,
+    eval_qid: Sequence[Any] | None,
+    eval_group: Sequence[Any] | None,
+    eval_names: Sequence[str] | None,
+) -> dict[str, Dataset | BinnedDataset | Train]:
+    """The data sets to measure on, by name; the training data, given again, is `train` itself."""
+    eval_set = _as_sets(eval_set)
+    sets = [*([] if valid is None else [(valid, None)]), *eval_set]
+    n_sets, n_given = len(sets), len(eval_set)
+    for name, values in (("eval_qid", eval_qid), ("eval_group", eval_group), ("eval_names", eval_names)):
+        if values is not None and len(values) != n_given:
+            raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
+    watched: dict[str, Dataset | BinnedDataset | Train] = {}
+    for place, one in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
+        X, y = one
+        is_train = given.has_queries and (X is given.X or X is _behind(given.X) or X is train.data) and y is given.y
+        if place >= 0 and eval_names is not None:
+            name = str(eval_names[place])
+        else:
+            name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
+        if is_train and any(other is train for other in watched.values()):
+            raise DataError("the training data is given twice to be measured: once is enough")
+        if name in watched:
+            raise DataError(f"two data sets to measure on have the name {name!r}: give others in eval_names")
+        qid, group = (None if values is None or place < 0 else values[place] for values in (eval_qid, eval_group))
+        try:
+            rows = Rows(X, y, qid, group)
+            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner), _missing_as_zero(learner))
+        except ValueError as error:
+            raise DataError(f"data set {name!r}: {error}") from error
+    return watched
+
+
+def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
+    """Pairs (X, y) of what may be a list of pairs and Datasets, or just one of these."""
+    datasets = (Dataset, BinnedDataset)
+    if eval_set is None:
+        return []
+    if isinstance(eval_set, datasets) or (isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple)):
+        eval_set = [eval_set]
+    sets = [(one, None) if isinstance(one, datasets) else tuple(one) for one in eval_set]
+    if any(len(one) != 2 for one in sets):
+        raise DataError("eval_set must hold pairs (X, y), or Datasets")
+    return sets
+
+
+def _in_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset | BinnedDataset:
+    """The bins that the data came in, which may be those of the training data."""
+    if missing_as_zero and (filled := zero_filled(data)) is not data:
+        return filled
+    return rows.X if isinstance(rows.X, BinnedDataset) else data
+
+
+def _missing_as_zero(learner: Any) -> bool:
+    return getattr(learner, "missing", "native") == "zero"
+
+
+def _behind(X: Any) -> Any:
+    """The data set behind bins."""
+    return X.data if isinstance(X, BinnedDataset) else X
+
+
+def zero_filled(data: Dataset) -> Dataset:
+    """The data set with 0 for missing values; itself when none is missing."""
+    missing = np.isnan(data.X)
+    if not missing.any():
+        return data
+    filled = copy(data)
+    filled.X = np.where(missing, FEATURE(0), data.X)
+    return filled
+
+
+def relabelled(data: Dataset, y: FloatArray) -> Dataset:
+    """The data set with other labels."""
+    other = copy(data)
+    other._y = y
+    return other
+
+
+def scoring_matrix(learner: Any, X: Any) -> Any:
+    """The features of X, which may be all that `fit` takes, as a fitted learner's ensemble scores them."""
+    if isinstance(X, (Dataset, BinnedDataset)):
+        return Rows(X).dataset(learner).X
+    features, _ = split_qid(X)
+    if learner._fitted_on_dataset:  # whose names a matrix cannot have: no warning for that
+        return features
+    return validate_data(learner, features, reset=False, **ACCEPTED)
+
+
+def split_qid(X: Any) -> tuple[Any, Any]:
+    """The features of a DataFrame without its column `qid`, and that column; None when there is none."""
+    if not _has_qid(X):
+        return X, None
+    column, rest = drop_column(X, "qid")
+    return rest, column
+
+
+def _has_qid(X: Any) -> bool:
+    return not isinstance(X, np.ndarray) and "qid" in (column_names(X) or ())
+
+
+def remember_features(learner: Any, data: Dataset) -> None:
+    """What scikit-learn's validate_data notes of a matrix, noted of a data set."""
+    learner.n_features_in_ = data.n_features
+    if data.feature_names is not None:
+        learner.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    elif hasattr(learner, "feature_names_in_"):
+        del learner.feature_names_in_
+
+
+def checked_order(learner: Any, data: Dataset) -> list[int] | None:
+    """Where `data` has the features that `learner` was fitted on, None: in their places; others are refused."""
+    if data.n_features != learner.n_features_in_:
+        what = f"{type(learner).__name__} is expecting {learner.n_features_in_} features as input"
+        raise DataError(f"X has {data.n_features} features, but {what}")
+    names = getattr(learner, "feature_names_in_", None)
+    return column_order(data.feature_names, None if names is None else list(names))

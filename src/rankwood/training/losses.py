@@ -1,0 +1,338 @@
+"""What boosting minimises: squared error, LambdaMART's NDCG, or a function of your own.
+
+A loss gives every document two numbers at the current scores. The *gradient* is the direction in which its score
+should go: MINUS the derivative of the loss, the residual or lambda that a tree is fitted to as pseudo-response. The
+*hessian* is the second derivative, never negative. A leaf's value is `sum(gradient) / (sum(hessian) + l2)`.
+
+Rows are grouped by query here: query q holds the rows `offsets[q]` to `offsets[q + 1]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from rankwood import _native
+from rankwood.dtypes import LABEL, OFFSET, SCORE, WEIGHT, FloatArray, OffsetArray
+from rankwood.errors import DataError, RankwoodError
+from rankwood.system import resolve_threads
+
+
+class Gradients(Protocol):
+    """A loss bound to the training data."""
+
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
+        """Write gradient and hessian of every document at `scores` into the given arrays."""
+
+
+class Loss(Protocol):
+    """What the boosting loop asks of a loss."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def constant_hessian(self) -> bool:
+        """True when a document's hessian is its weight, 1 without weights, whatever the scores."""
+
+    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
+        """The score to start from; `weights` as `document_weights` gives them."""
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        """Bind the loss to labels, queries and weights; what does not depend on scores is computed once, here."""
+
+
+def document_weights(
+    offsets: OffsetArray, weights: FloatArray | None, query_weights: FloatArray | None
+) -> FloatArray | None:
+    """Weight of every document, its query's weight included; None when there are no weights.
+
+    >>> document_weights(np.array([0, 1, 3]), None, np.array([1.0, 5.0])).tolist()
+    [1.0, 5.0, 5.0]
+    """
+    if query_weights is None:
+        return weights
+    of_query: FloatArray = np.repeat(query_weights, np.diff(offsets))
+    return of_query if weights is None else weights * of_query
+
+
+@dataclass(frozen=True)
+class SquaredLoss:
+    """Half the squared error, `w (y - score)^2 / 2`: trees are fitted to residuals (MART).
+
+    >>> data = SquaredLoss().prepare(np.array([3.0, 1.0]), np.array([0, 2]))
+    >>> gradient, hessian = np.empty(2), np.empty(2)
+    >>> data.gradients(np.array([2.0, 2.0]), gradient, hessian)
+    >>> gradient.tolist(), hessian.tolist()
+    ([1.0, -1.0], [1.0, 1.0])
+    """
+
+    name: ClassVar[str] = "squared"
+    constant_hessian: ClassVar[bool] = True
+
+    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
+        """The mean label: the best constant."""
+        if len(y) == 0 or (weights is not None and not weights.any()):
+            return 0.0
+        return float(np.average(y, weights=weights))
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        return _SquaredGradients(np.asarray(y, dtype=LABEL), document_weights(offsets, weights, query_weights))
+
+
+@dataclass(frozen=True)
+class _SquaredGradients:
+    y: FloatArray
+    weights: FloatArray | None
+
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
+        np.subtract(self.y, scores, out=out_gradient)
+        if self.weights is None:
+            out_hessian.fill(1.0)
+        else:
+            out_gradient *= self.weights
+            out_hessian[:] = self.weights
+
+
+@dataclass(frozen=True)
+class LambdaLoss:
+    """LambdaMART's loss: pairs of documents in the wrong order, weighed by what their exchange does to NDCG.
+
+    For each pair of a query in which document i is better than j,
+
+        rho = 1 / (1 + exp(sigma (s_i - s_j))),     d = |gain_i - gain_j| |discount_i - discount_j| / ideal DCG,
+        lambda_i += sigma rho d,    lambda_j -= sigma rho d,    w += sigma^2 rho (1 - rho) d for both.
+
+    Gradient and hessian are lambda and w. Documents are ranked by score, ties in document order; the discount of rank
+    r is 1 / log2(1 + r). A document's weight multiplies its lambda and w, a query's weight those of its documents.
+    A query of n documents costs O(n log n + n truncation).
+
+    truncation     pairs with both ranks beyond it do not count, and the ideal DCG ends there; None: the whole list
+    sigma          steepness of rho
+    normalize      as LightGBM's lambdarank_norm: d is divided by 0.01 + |s_i - s_j|, unless all scores of the query
+                   are equal; then lambda and w are scaled by log2(1 + S) / S, S being the sum of |lambda| over both
+                   documents of every pair
+    gains          gain of a label: None for 2^label - 1, "linear" for the label itself, or a table whose entry k is the
+                   gain of label k
+    cut_discounts  the discount is 0 beyond the truncation level, so that d is exactly the change of NDCG@truncation;
+                   False keeps 1 / log2(1 + r) at every rank, as LightGBM does
+
+    >>> data = LambdaLoss(normalize=False).prepare(np.array([0.0, 1.0]), np.array([0, 2]))
+    >>> gradient, hessian = np.empty(2), np.empty(2)
+    >>> data.gradients(np.zeros(2), gradient, hessian)
+    >>> gradient.round(3).tolist(), hessian.round(3).tolist()
+    ([-0.185, 0.185], [0.092, 0.092])
+    """
+
+    truncation: int | None = 30
+    sigma: float = 1.0
+    normalize: bool = True
+    gains: Literal["linear"] | tuple[float, ...] | None = None
+    cut_discounts: bool = False
+    name: ClassVar[str] = "lambda"
+    constant_hessian: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.truncation is not None and not (
+            isinstance(self.truncation, (int, np.integer)) and self.truncation >= 1
+        ):
+            raise RankwoodError(
+                f"truncation must be a rank from 1 on, got {self.truncation}; None takes the whole list"
+            )
+        if not 1e-6 <= self.sigma <= 1e6:
+            raise RankwoodError(f"sigma must lie between 1e-6 and 1e6, got {self.sigma}")
+        if isinstance(self.gains, str):
+            if self.gains != "linear":
+                raise RankwoodError(f"gains must be None, 'linear' or a table, got {self.gains!r}")
+        elif self.gains is not None:
+            object.__setattr__(self, "gains", _gain_table(self.gains))
+
+    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
+        """0: the loss knows differences of scores only."""
+        return 0.0
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
+        try:
+            kernel = _native.LambdaGradients(
+                gains=gains,
+                offsets=np.ascontiguousarray(offsets, dtype=OFFSET),
+                weights=_contiguous(weights),
+                query_weights=_contiguous(query_weights),
+                truncation=max(1, len(gains) if self.truncation is None else min(self.truncation, len(gains))),
+                sigma=self.sigma,
+                normalize=self.normalize,
+                cut_discounts=self.cut_discounts,
+                n_threads=resolve_threads(n_threads),
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        return _LambdaGradients(kernel)
+
+
+@dataclass(frozen=True)
+class _LambdaGradients:
+    kernel: _native.LambdaGradients
+
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
+        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian)
+
+
+def label_gains(y: FloatArray, gains: Literal["linear"] | tuple[float, ...] | None = None) -> FloatArray:
+    """Gain of every label, as `LambdaLoss` describes `gains`; labels may be real numbers unless a table is given.
+
+    >>> label_gains(np.array([0.0, 1.0, 4.0])).tolist(), label_gains(np.array([0.0, 1.0]), (0.0, 0.5)).tolist()
+    ([0.0, 1.0, 15.0], [0.0, 0.5])
+    """
+    if not np.isfinite(y).all():
+        raise DataError(f"label {y[~np.isfinite(y)][0]} has no gain: labels must be finite numbers")
+    if isinstance(gains, tuple):
+        outside = (y < 0) | (y >= len(gains)) | (y != np.floor(y))
+        if outside.any():
+            raise DataError(
+                f"label {y[outside][0]:g} is not in the gain table, which is for 0, 1, ..., {len(gains) - 1}"
+            )
+        return np.asarray(gains, dtype=LABEL)[y.astype(np.int64)]
+    if len(y) and y.min() < 0:
+        raise DataError(
+            f"label {y.min():g} has a negative gain: NDCG needs labels from 0 upwards; add a constant to all"
+        )
+    if gains == "linear":
+        return np.ascontiguousarray(y)
+    with np.errstate(over="ignore"):
+        values: FloatArray = np.exp2(y) - 1.0
+    if not np.isfinite(values).all():
+        raise DataError(f"label {y.max():g} is too large for the gain 2^label - 1: use gains='linear' or a gain table")
+    return values
+
+
+def _gain_table(gains: Sequence[float]) -> tuple[float, ...]:
+    table = tuple(float(gain) for gain in gains)
+    if not table or not np.isfinite(table).all() or min(table) < 0.0 or list(table) != sorted(table):
+        raise RankwoodError(f"a gain table needs finite gains from 0 upwards that never fall, got {table}")
+    return table
+
+
+def _contiguous(weights: FloatArray | None) -> FloatArray | None:
+    return None if weights is None else np.ascontiguousarray(weights, dtype=WEIGHT)
+
+
+GradientFunction: TypeAlias = Callable[[FloatArray, FloatArray, OffsetArray, "FloatArray | None"], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class CustomLoss:
+    """A loss given as a function `(scores, labels, offsets, weights) -> (gradient, hessian)`.
+
+    As in LightGBM and XGBoost the function returns the first and second derivative of the loss to be minimised, by
+    the score of each document; the sign is turned here. It sees documents query by query, query q being the rows
+    `offsets[q]` to `offsets[q + 1]`, and applies the weights itself: `weights` has one entry per document, the
+    weight of its query included, or is None. The arrays it is given are read-only.
+
+    >>> loss = CustomLoss(lambda scores, labels, offsets, weights: (scores - labels, np.ones(len(scores))))
+    >>> gradient, hessian = np.empty(2), np.empty(2)
+    >>> loss.prepare(np.array([3.0, 1.0]), np.array([0, 2])).gradients(np.array([2.0, 2.0]), gradient, hessian)
+    >>> gradient.tolist()
+    [1.0, -1.0]
+    """
+
+    function: GradientFunction
+    base: float = 0.0
+    name: str = "custom"
+    constant_hessian: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise RankwoodError(f"a custom loss needs a function, got {type(self.function).__name__}")
+        if not np.isfinite(self.base):
+            raise RankwoodError(f"the base score of a custom loss must be finite, got {self.base}")
+
+    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
+        return self.base
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        of_documents = document_weights(offsets, weights, query_weights)
+        return _CustomGradients(
+            self,
+            _read_only(np.asarray(y, dtype=LABEL)),
+            _read_only(np.asarray(offsets, dtype=OFFSET)),
+            None if of_documents is None else _read_only(of_documents),
+        )
+
+
+@dataclass(frozen=True)
+class _CustomGradients:
+    loss: CustomLoss
+    y: FloatArray
+    offsets: OffsetArray
+    weights: FloatArray | None
+
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
+        result = self.loss.function(_read_only(scores), self.y, self.offsets, self.weights)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise RankwoodError(f"{self._who} must return a tuple (gradient, hessian), got {type(result).__name__}")
+        out_gradient[:] = self._checked(result[0], "gradient")
+        np.negative(out_gradient, out=out_gradient)
+        hessian = self._checked(result[1], "hessian")
+        if len(hessian) and hessian.min() < 0.0:
+            where = int(hessian.argmin())
+            raise RankwoodError(f"{self._who} returned the hessian {hessian[where]:g} for document {where}: "
+                                "it must not be negative")  # fmt: skip
+        out_hessian[:] = hessian
+
+    @property
+    def _who(self) -> str:
+        return f"the function of the loss {self.loss.name!r}"
+
+    def _checked(self, values: Any, what: str) -> FloatArray:
+        try:
+            array = np.asarray(values, dtype=SCORE)
+        except (TypeError, ValueError) as error:
+            raise RankwoodError(f"{self._who} returned a {what} that is no array of numbers: {error}") from None
+        if array.shape != self.y.shape:
+            raise RankwoodError(f"{self._who} returned a {what} of shape {array.shape} for {len(self.y)} documents")
+        if not np.isfinite(array).all():
+            where = int(np.flatnonzero(~np.isfinite(array))[0])
+            raise RankwoodError(f"{self._who} returned the {what} {array[where]} for document {where}")
+        return array
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,217 @@
+"""Update rules: which trees the next one is grown without, and what becomes of all weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, Protocol
+
+from numpy.random import Generator
+
+from rankwood.errors import RankwoodError
+from rankwood.training.callbacks import Result, Step
+
+# Update rules: which trees the next one is grown without, and what becomes of their weights and of its own.
+#
+# A rule is its parameters and nothing else. What it needs to know of a training is in the steps that were made, so
+# that a training goes on from a checkpoint as if it had never stopped.
+
+
+class Drop(NamedTuple):
+    """Trees to grow the next one without: how many there should be, and those that were drawn."""
+
+    k: float = 0.0
+    trees: tuple[int, ...] = ()
+
+
+class Settled(NamedTuple):
+    """Weight of the new tree, factor of the weights of dropped trees, and whether these are removed for good."""
+
+    weight: float
+    factor: float = 1.0
+    removed: bool = False
+    candidate: float | None = None  # the measure that removal was judged by
+
+
+Judge = Callable[[float], Result]  # measure of the model without the dropped trees, the new one in it with this weight
+
+
+class Update(Protocol):
+    """What the boosting loop asks of a rule."""
+
+    @property
+    def learning_rate(self) -> float: ...
+
+    @property
+    def drops(self) -> bool:
+        """Whether trees are ever taken out of the scores, for which the leaf of every document must be kept."""
+
+    @property
+    def judged_on(self) -> Literal["valid", "train"] | None:
+        """The data that removal is judged on; None when nothing is ever removed."""
+
+    def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
+        """Before the next tree: what to drop, after the step `last`. The stream is that of the iteration."""
+
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+        """When it is grown: weights. The learning rate is that of the iteration."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Every tree joins with the learning rate as its weight, and the others stay as they are.
+
+    schedule    "constant"; or "adaptive", the control of Lucchese et al. (2017): with learning rate nu, tree i = 0, 1,
+                ... has the weight nu / (k + nu), k = rate * i, as if DART had dropped k trees
+    """
+
+    learning_rate: float = 0.1
+    schedule: Literal["constant", "adaptive"] = "constant"
+    rate: float = 0.015
+
+    drops: ClassVar[bool] = False
+    judged_on: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        check_learning_rate(self.learning_rate)
+        if not 0.0 <= self.rate < float("inf"):
+            raise RankwoodError(f"schedule_rate must be a number from 0 up, got {self.rate}")
+
+    def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
+        return Drop()
+
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+        check_learning_rate(learning_rate)
+        if self.schedule == "constant":
+            return Settled(float(learning_rate))
+        k = self.rate * (0 if last is None else last.iteration + 1)
+        return Settled(learning_rate / (k + learning_rate))
+
+
+def check_learning_rate(learning_rate: float) -> None:
+    if not 0.0 < learning_rate < float("inf"):
+        raise RankwoodError(f"learning_rate must be above 0, got {learning_rate}")
+
+
+# Update rules that drop trees: DART (Rashmi & Gilad-Bachrach 2015) and X-DART (Lucchese et al. 2017, algorithm 1).
+
+
+FIRST_K, MORE_K = 1.0, 0.5  # of the adaptive strategy
+
+
+@dataclass(frozen=True)
+class Dart:
+    """k = rate * (live trees) of them are drawn and left out while a tree is grown; all then stay, weighing less.
+
+    With learning rate nu the new tree's weight is nu / (k + nu), and those of dropped trees become k / (k + nu) of what
+    they were. k is rounded, one half upwards, and at most half of the trees; with none dropped the weight is nu.
+    `skip` is the probability that an iteration drops nothing. `weighting` "lightgbm" has k + 1 in place of k + nu: the
+    same at learning rate 1, and with a small one a model that forgets what it learnt first.
+    """
+
+    learning_rate: float = 1.0
+    rate: float = 0.015
+    skip: float = 0.0
+    weighting: Literal["paper", "lightgbm"] = "paper"
+
+    def __post_init__(self) -> None:
+        check_learning_rate(self.learning_rate)
+        if not 0.0 <= self.rate <= 1.0:
+            raise RankwoodError(f"rate must lie between 0 and 1, a share of the trees, got {self.rate}")
+        if not 0.0 <= self.skip <= 1.0:
+            raise RankwoodError(f"skip must be a probability, between 0 and 1, got {self.skip}")
+
+    @property
+    def drops(self) -> bool:
+        return self.rate > 0.0
+
+    @property
+    def judged_on(self) -> Literal["valid", "train"] | None:
+        return None
+
+    def wanted(self, n_live: int, last: Step | None) -> float:
+        """How many of the live trees to drop, not yet rounded."""
+        return self.rate * n_live
+
+    def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
+        k = self.wanted(len(live), last)
+        n_dropped = min(math.floor(k + 0.5), len(live) // 2)
+        if n_dropped == 0 or (self.skip and rng.random() < self.skip):
+            return Drop(k)
+        places = sorted(rng.choice(len(live), n_dropped, replace=False).tolist())
+        return Drop(k, tuple(live[place] for place in places))
+
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+        check_learning_rate(learning_rate)
+        return self._normalised(drop, float(learning_rate))
+
+    def _normalised(self, drop: Drop, nu: float, candidate: float | None = None) -> Settled:
+        """All trees stay: the new one and the dropped ones share what either would have added alone."""
+        k = len(drop.trees)
+        if k == 0:
+            return Settled(nu)
+        share = k + (nu if self.weighting == "paper" else 1.0)
+        return Settled(nu / share, k / share, candidate=candidate)
+
+
+@dataclass(frozen=True)
+class XDart(Dart):
+    """As Dart, but dropped trees are removed for good when the model is better without them than it ever was.
+
+    strategy       how k is chosen: "ratio", rate * (live trees) as in Dart; "fixed", always `k`; "adaptive", 1 at
+                   first, 0.5 more in every iteration up to `upper_bound`, and 1 again after each improvement
+    upper_bound    of the adaptive k: a number of trees, or below 1 a share of the live ones; k may always be 1
+    reference      what the model without them must surpass: the "best" of all iterations, or the "previous"
+    judge          the data on which: "valid" or "train"
+    """
+
+    strategy: Literal["ratio", "fixed", "adaptive"] = "adaptive"
+    k: int = 2
+    upper_bound: float = 5
+    reference: Literal["best", "previous"] = "best"
+    judge: Literal["valid", "train"] = "valid"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k < 1:
+            raise RankwoodError(f"k must be at least 1, a number of trees, got {self.k}")
+        if not 0.0 < self.upper_bound < math.inf:
+            raise RankwoodError(
+                f"upper_bound must be a number of trees, or a share of them below 1, got {self.upper_bound}"
+            )
+
+    @property
+    def drops(self) -> bool:
+        return self.strategy != "ratio" or self.rate > 0.0
+
+    @property
+    def judged_on(self) -> Literal["valid", "train"] | None:
+        return self.judge
+
+    def wanted(self, n_live: int, last: Step | None) -> float:
+        if self.strategy == "fixed":
+            return float(self.k)
+        if self.strategy == "ratio":
+            return super().wanted(n_live, last)
+        if last is None or last.improved:
+            return FIRST_K
+        bound = self.upper_bound * n_live if self.upper_bound < 1 else self.upper_bound
+        return min(last.k + MORE_K, max(bound, FIRST_K))
+
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+        check_learning_rate(learning_rate)
+        nu = float(learning_rate)
+        if not drop.trees or last is None:
+            return self._normalised(drop, nu)
+        found = judge(nu)
+        if surpasses(found, last.best if self.reference == "best" else last.value):
+            return Settled(nu, removed=True, candidate=found.metric_value)
+        return self._normalised(drop, nu, found.metric_value)
+
+
+def surpasses(found: Result, reference: float | None) -> bool:
+    """Whether a measure is better than a value of the same measure; than none, it is."""
+    if reference is None:
+        return True
+    return found.metric_value > reference if found.maximize else found.metric_value < reference

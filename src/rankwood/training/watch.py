@@ -1,0 +1,195 @@
+"""Scores of data sets while an ensemble grows, and the measures on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood import _native
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.data.trec import docnos
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray, OffsetArray
+from rankwood.errors import MeasureError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.evaluation.per_query import mean, per_query
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Tree
+from rankwood.training.callbacks import Live, Result, Step
+from rankwood.training.grow import SMALL, GrownTree
+
+# Scores of a data set out of which trees can be taken again: the leaf of every document in every live tree is kept.
+
+
+class KeptLeaves:
+    """Changes `scores` in place. One byte per document and tree, two for trees of more than 256 leaves.
+
+    A score is the exact sum of what it was at the start and of its trees' values, rounded once: see kept_leaves.hpp.
+    So it does not matter which trees came and went before, nor in what order. Documents that no tree tells apart have
+    equal scores, and training that goes on from a checkpoint has the scores that it had.
+    """
+
+    def __init__(self, scores: FloatArray, *, n_threads: int) -> None:
+        self.scores, self.n_threads = scores, n_threads
+        self.rests = np.zeros(len(scores))
+        small = np.abs(scores) < 2.0**-28
+        scores[small] = np.rint(scores[small] * 2.0**80) * 2.0**-80  # as the values of leaves are
+        self._kept: dict[int, tuple[AnyArray, FloatArray]] = {}
+
+    def keep(self, number: int, tree: Tree, leaf_of_row: NDArray[np.uint16]) -> None:
+        """Remember a tree. It is not added."""
+        n_leaves = len(tree.leaf_value)
+        self._kept[number] = (leaf_of_row.astype(np.uint8) if n_leaves <= 256 else leaf_of_row, tree.leaf_value)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Let go of trees that were removed."""
+        for number in numbers:
+            del self._kept[number]
+
+    @property
+    def trees(self) -> list[int]:
+        """Numbers of the trees that are remembered."""
+        return list(self._kept)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of their leaves."""
+        return sum(leaves.nbytes for leaves, _ in self._kept.values())
+
+    def put_in(self, numbers: Iterable[int], live: Live) -> None:
+        """Add trees to the scores, with their weights in `live`."""
+        self._add({number: live[number] for number in numbers})
+
+    def take_out(self, numbers: Iterable[int], live: Live) -> None:
+        """Take trees out of the scores, in which they are with their weights in `live`."""
+        self._add({number: -live[number] for number in numbers})
+
+    def settle(self, step: Step, live: Live) -> None:
+        """Add the new tree of a step and the trees that it had dropped, or forget these; `live` is after the step."""
+        if step.removed:
+            self.forget(step.dropped)
+        self.put_in([step.iteration, *(() if step.removed else step.dropped)], live)
+
+    def _add(self, weights: Live) -> None:
+        if weights:
+            leaves, values = zip(*(self._kept[number] for number in weights), strict=True)
+            weighted = list(leaves), list(values), list(weights.values())
+            _native.add_trees(*weighted, self.scores, self.rests, self.n_threads)
+
+
+# Scores of a data set as the ensemble grows, and the measures on them.
+
+# A user's own measure: (labels, scores, offsets of queries) -> value, the higher the better; or -> (name, value,
+# whether higher is better), as LightGBM's are.
+CustomMeasure: TypeAlias = Callable[[FloatArray, FloatArray, OffsetArray], "float | tuple[str, float, bool]"]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The measures to watch, in the order given, under one convention."""
+
+    measures: Sequence[str | Measure | CustomMeasure]
+    convention: str | Convention
+    named: list[Measure] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parsed = [m if callable(m) else parse_measure(m) for m in self.measures]
+        names = [_name(measure) for measure in parsed]
+        for name in names:
+            if names.count(name) > 1:
+                raise MeasureError(
+                    f"two measures have the name {name}: give each measure once, each function a name of its own"
+                )
+        object.__setattr__(self, "measures", parsed)
+        object.__setattr__(self, "convention", Convention.get(self.convention))
+        object.__setattr__(self, "named", [measure for measure in parsed if isinstance(measure, Measure)])
+
+
+class ScoredData:
+    """One data set, and the score of every document, query by query."""
+
+    def __init__(self, data: Dataset, order: IndexArray | None, scores: FloatArray, *, n_threads: int) -> None:
+        self.data, self.order = data, order
+        self.scores: FloatArray = np.ascontiguousarray(self._by_query(scores), dtype=np.float64)
+        self.labels: FloatArray = self._by_query(data.y)
+        self.n_threads = 1 if data.n_docs < SMALL else n_threads
+
+    def _by_query(self, values: AnyArray) -> AnyArray:
+        return values if self.order is None else values[self.order]
+
+    @cached_property
+    def doc_ids(self) -> AnyArray:
+        return self._by_query(np.array(docnos(self.data), dtype=object))
+
+    def results(self, name: str, measures: Measures) -> list[Result]:
+        """The measures on the present scores, under the name of the data set."""
+        data = self.data
+        values = iter(
+            per_query(
+                measures.named,
+                self.labels,
+                self.scores,
+                data.offsets,
+                convention=measures.convention,
+                doc_ids=self.doc_ids if Convention.get(measures.convention).ties == "docno" else None,
+                n_threads=self.n_threads,
+            )
+            if measures.named
+            else ()
+        )
+        found = []
+        for measure in measures.measures:
+            if isinstance(measure, Measure):
+                result = Result(name, str(measure), mean(next(values), data.query_weights), True)
+            else:
+                result = self._custom(name, measure)
+            if not math.isfinite(result.metric_value):
+                raise MeasureError(
+                    f"{result.metric_name} on the data set {name!r} is {result.metric_value}: "
+                    "training cannot go by it; is every query left out of the mean?"
+                )
+            found.append(result)
+        return found
+
+    def _custom(self, data_name: str, measure: Any) -> Result:
+        labels, scores = self.labels.view(), self.scores.view()
+        labels.flags.writeable = scores.flags.writeable = False
+        answer = measure(labels, scores, self.data.offsets)
+        try:
+            name, value, higher_is_better = answer if isinstance(answer, tuple) else (_name(measure), answer, True)
+            return Result(data_name, str(name), float(value), bool(higher_is_better))
+        except (TypeError, ValueError):
+            raise MeasureError(
+                f"the measure {_name(measure)} must return a number or (name, number, whether higher is better), "
+                f"got {answer!r:.80}"
+            ) from None
+
+
+class Watched(ScoredData):
+    """A data set in bins, scored by boosted trees."""
+
+    def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
+        super().__init__(binned.data, binned.rows, scores, n_threads=n_threads)
+        self.binned = binned
+
+    @classmethod
+    def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
+        """With the scores of a model to go on from."""
+        return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
+
+    def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
+        """Add a tree's contribution. The same additions in the same order as a model's score."""
+        if leaf_of_row is None:
+            leaf_of_row = grown.leaves_of(self.binned, n_threads=self.n_threads)
+        _native.add_leaf_values(leaf_of_row, grown.tree.leaf_value, weight, self.scores, self.n_threads)
+
+
+def _name(measure: Any) -> str:
+    return str(measure) if isinstance(measure, Measure) else getattr(measure, "__name__", type(measure).__name__)

@@ -1,1 +1,0 @@
-"""Growing and pruning single trees."""

@@ -1,1 +1,0 @@
-"""Search for the best ranker within a scoring budget."""

@@ -1,0 +1,675 @@
+"""Whether two models score alike: on data, and on rows at every threshold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray
+from rankwood.errors import DataError, MissingPackageError, ModelError, RankwoodError, one_line
+from rankwood.formats.registry import load_model, package_of
+from rankwood.matrix import as_array, column_order, feature_names_of
+from rankwood.model.ensemble import Ensemble
+from rankwood.scoring.agreement import MAX_ROWS, adversarial_rows
+
+# What a verification found.
+
+
+@dataclass(frozen=True)
+class WorstRow:
+    """The row on which the scores differ most."""
+
+    source: str
+    row: int
+    score_a: float
+    score_b: float
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether two models score alike; true as a condition when they do.
+
+    rows               number of rows by source: data, float32 and float64 (rows at thresholds, by step)
+    max_absolute       largest difference of two scores
+    max_relative       the same, relative to the larger score of the row or, when that is larger, to a typical score
+    n_disagree         rows whose relative difference, but for the rounding, is above the tolerance, by source
+    same_structure     whether their trees have the same shapes, so that routing was compared; None: not both are models
+    n_routing          rows and trees that they send to different leaves, by source
+    routing            the first of these
+    notes              what was left out, and why
+    rounding           what sums in float32 alone change a score by, at most, where one of the models sums so
+    """
+
+    a: str
+    b: str
+    tolerance: float
+    rows: dict[str, int]
+    max_absolute: float
+    max_relative: float
+    worst: WorstRow | None
+    n_disagree: dict[str, int]
+    same_structure: bool | None
+    n_routing: dict[str, int]
+    routing: tuple[RoutingDifference, ...]
+    notes: tuple[str, ...] = ()
+    rounding: float = 0.0
+
+    @property
+    def agree(self) -> bool:
+        return not any(self.n_disagree.values()) and not any(self.n_routing.values())
+
+    def __bool__(self) -> bool:
+        return self.agree
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"agree": self.agree, **_plain(asdict(self))}
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """What was found, in words."""
+        n_rows = sum(self.rows.values())
+        rows = ", ".join(f"{n:,} {source}" for source, n in self.rows.items())
+        lines = [
+            f"{self.a} and {self.b} {'agree' if self.agree else 'DISAGREE'} on {n_rows:,} rows ({rows})",
+            f"largest difference of scores: {self.max_absolute:.3g}, relative {self.max_relative:.3g} "
+            f"(tolerance {self.tolerance:g})",
+        ]
+        if self.worst is not None and self.max_absolute > 0:
+            w = self.worst
+            lines.append(f"it is on {w.source} row {w.row}: A {w.score_a!r}, B {w.score_b!r}")
+        if any(self.n_disagree.values()):
+            lines.append(f"rows above the tolerance: {_counts(self.n_disagree)}")
+        if self.same_structure:
+            total = sum(self.n_routing.values())
+            lines.append(f"rows and trees sent to different leaves: {_counts(self.n_routing) if total else 'none'}")
+        elif self.same_structure is False:
+            lines.append("their trees have different shapes, so scores alone were compared")
+        lines += [f"  {difference}" for difference in self.routing]
+        if not self.agree and not self.n_disagree.get("float32") and not self.n_routing.get("float32"):
+            lines.append("they agree on all float32 rows at thresholds: compare with dtype float32 if data is float32")
+        return [*lines, *(f"note: {note}" for note in self.notes)]
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n:,} {source}" for source, n in counts.items() if n)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that are not finite as text: JSON has no other way."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value
+
+
+# What a sum in float32 makes of a model's leaves, and how far it can lie from the sum in float64.
+#
+# Libraries that give scores in float32 have mostly summed in it. Which way is told by the scores themselves: when at
+# least half of them are, bit for bit, the float32 sum of the leaves in some known order, all are held against that
+# sum, and no difference hides in the rounding. Otherwise the order is not known, and what any order can make is let
+# pass.
+
+
+UNIT = 2.0**-24  # the most that rounding to float32 changes a number, relative to it
+SMALLEST = 2.0**-150  # the same, absolutely, of numbers too small for that
+ENOUGH = 0.5  # of the scores tell the order
+BLOCK_VALUES = 1 << 22
+
+# Terms (rows x trees) and base, both in float32, to scores.
+WAYS: tuple[Callable[[AnyArray, AnyArray], AnyArray], ...] = (
+    lambda terms, base: np.cumsum(np.insert(terms, 0, base, axis=1), axis=1, dtype=np.float32)[:, -1],
+    lambda terms, base: np.cumsum(np.insert(terms, 0, 0.0, axis=1), axis=1, dtype=np.float32)[:, -1] + base,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SingleSums:
+    """Of each row, float32 sums by `WAYS` and a sum in float64 that is rounded once; and a bound on any such sum's
+    distance from the one in float64."""
+
+    ways: tuple[FloatArray, ...]
+    bound: FloatArray
+
+
+def single_sums(model: Ensemble, X: AnyArray, scores: FloatArray, *, n_threads: int | None = None) -> SingleSums:
+    """What sums in float32 of the leaves that rows reach would be; `scores` are those in float64."""
+    ways: list[list[AnyArray]] = [[] for _ in WAYS]
+    sizes: list[AnyArray] = []
+    base = np.float32(model.base)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for terms in _terms(model, X, n_threads):
+            single = terms.astype(np.float32)
+            for sums, way in zip(ways, WAYS, strict=True):
+                sums.append(way(single, base))
+            sizes.append(np.abs(terms).sum(axis=1) + abs(model.base))
+        once = scores.astype(np.float32).astype(np.float64)
+        # n terms and a base need n additions. A term may have been rounded twice before: as a value, times a weight.
+        n_roundings = model.n_trees + 2
+        relative = n_roundings * UNIT / (1.0 - n_roundings * UNIT) if n_roundings * UNIT < 1.0 else np.inf
+        bound = relative * np.concatenate([np.zeros(0), *sizes]) + n_roundings * SMALLEST
+    empty = np.zeros(0, dtype=np.float32)
+    return SingleSums((*(np.concatenate([empty, *sums]).astype(np.float64) for sums in ways), once), bound)
+
+
+def way_of(sums: list[SingleSums], scores: list[FloatArray]) -> int | None:
+    """The way that made these scores; None when none of them is known to have."""
+    n_rows = sum(map(len, scores))
+    n_equal = [
+        sum(int(np.count_nonzero(part.ways[way] == given)) for part, given in zip(sums, scores, strict=True))
+        for way in range(len(WAYS) + 1)
+    ]
+    best = int(np.argmax(n_equal))
+    return best if n_rows and n_equal[best] >= ENOUGH * n_rows else None
+
+
+def _terms(model: Ensemble, X: AnyArray, n_threads: int | None) -> Iterator[AnyArray]:
+    """What each tree adds to the score of each row, in blocks of rows."""
+    values = np.repeat(model.tree_weights, np.diff(model.leaf_offsets)) * model.leaf_value
+    step = max(1, BLOCK_VALUES // max(1, model.n_trees))
+    for first in range(0, len(X), step):
+        yield values[model.leaf_offsets[:-1] + model.leaves(X[first : first + step], n_threads=n_threads)]
+
+
+# Whatever gives scores, behind one face: models, files, fitted learners, objects of other libraries, functions.
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Something that scores rows.
+
+    name      what to call it
+    score     from a matrix to one score per row, in float32 if that is what it sums in
+    ensemble  the model, when it is one of ours: its thresholds and leaves are known
+    single    whether it rounds values to float32 before it compares them
+    """
+
+    name: str
+    score: Callable[[AnyArray], AnyArray]
+    ensemble: Ensemble | None = None
+    single: bool = False
+
+
+def as_scorer(model: Any, name: str, *, n_threads: int | None = None) -> Scorer:
+    """A scorer made of an Ensemble, a model file, a fitted learner, a model of LightGBM, XGBoost, CatBoost or
+    scikit-learn, an ONNX model or onnxruntime session, anything else with `predict`, or a function of a matrix."""
+    if isinstance(model, (str, os.PathLike)):
+        return as_scorer(load_model(model), os.path.basename(model), n_threads=n_threads)
+    model = getattr(model, "ensemble_", model)
+    if isinstance(model, Ensemble):
+        ensemble = model
+        return Scorer(name, lambda X: ensemble.score(X, n_threads=n_threads), ensemble)
+    library = package_of(model, LIBRARIES)
+    shown = f"{name} ({type(model).__name__})"
+    if library is not None:
+        score, single = _of_library(model, library, shown)
+    elif hasattr(model, "predict"):
+        score, single = model.predict, False
+    elif callable(model):
+        score, single = model, False
+    else:
+        raise ModelError(f"{name} must be a model, a model file or have a predict method, got {type(model).__name__}")
+    return Scorer(shown, lambda X: _as_scores(score(X), len(X), name), single=single)
+
+
+Scoring: TypeAlias = tuple[Callable[[AnyArray], Any], bool]
+
+
+def _of_library(model: Any, library: str, shown: str) -> Scoring:
+    """How a model of another library gives raw scores, and whether it rounds values to float32."""
+    try:
+        return LIBRARIES[library](model)
+    except MissingPackageError:
+        raise
+    except Exception as error:  # whatever the library raises, for instance because the model is not fitted
+        raise ModelError(f"{shown} cannot score: {one_line(error, 200)}") from error
+
+
+def _lightgbm(model: Any) -> Scoring:
+    booster = getattr(model, "booster_", model)
+    if not hasattr(booster, "model_to_string"):
+        raise ModelError("it is not fitted")
+    divisor = 1
+    if "average_output" in booster.model_to_string(num_iteration=1):
+        # A forest's raw score is a sum; ours, and what it predicts, is the mean of the trees up to the best round.
+        n_rounds = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
+        divisor = n_rounds * booster.num_model_per_iteration()
+    return lambda X: booster.predict(X, raw_score=True) / divisor, False
+
+
+def _xgboost(model: Any) -> Scoring:
+    import xgboost
+
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    # An estimator that stopped early predicts with its best rounds; a booster does not.
+    best = None if booster is model else booster.attr("best_iteration")
+    rounds = (0, 0) if best is None else (0, int(best) + 1)
+    missing = getattr(model, "missing", np.nan)
+
+    def score(X: AnyArray) -> Any:
+        names, types = booster.feature_names, booster.feature_types
+        matrix = xgboost.DMatrix(X, missing=missing, feature_names=names, feature_types=types)
+        return booster.predict(matrix, output_margin=True, iteration_range=rounds)
+
+    return score, True
+
+
+def _catboost(model: Any) -> Scoring:
+    from catboost import CatBoost
+
+    # The base class's: the ranker's own takes no type of prediction, since it has but one.
+    return lambda X: CatBoost.predict(model, X, prediction_type="RawFormulaVal"), True
+
+
+def _sklearn(model: Any) -> Scoring:
+    module = next(base.__module__ for base in type(model).__mro__ if base.__module__.startswith("sklearn"))
+    # Trees but those on histograms hold float32; what the user has built on scikit-learn's base does as it likes.
+    single = "hist" not in module and not module.startswith("sklearn.base")
+    if hasattr(model, "decision_function"):
+        return model.decision_function, single
+    if hasattr(model, "predict_proba"):
+        n_classes = len(getattr(model, "classes_", (0, 1)))
+        if n_classes != 2:
+            raise ModelError(f"it has {n_classes} classes, not 2: a ranker has one score per document")
+        return lambda X: model.predict_proba(X)[:, 1], single
+    if getattr(model, "loss", None) in ("poisson", "gamma"):
+        return lambda X: np.log(model.predict(X)), single
+    if not hasattr(model, "predict"):
+        raise ModelError("it has no predict method")
+    return model.predict, single
+
+
+def _onnxruntime(session: Any) -> Scoring:
+    for entries, what in ((session.get_inputs(), "input"), (session.get_outputs(), "output")):
+        if len(entries) != 1:
+            raise ModelError(f"the ONNX graph has {len(entries)} {what}s, not one: it is no ranker")
+    entry = session.get_inputs()[0]
+    single = entry.type != "tensor(double)"
+    dtype = np.float32 if single else np.float64
+    return lambda X: session.run(None, {entry.name: X.astype(dtype)})[0], single
+
+
+def _onnx(model: Any) -> Scoring:
+    try:
+        from onnxruntime import InferenceSession
+    except ImportError:
+        raise MissingPackageError("onnxruntime", "scoring with an ONNX model", "formats") from None
+    return _onnxruntime(InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]))
+
+
+def _ydf(model: Any) -> Scoring:
+    raise ModelError("ydf takes named columns, not a matrix: give a function that makes them and calls its predict")
+
+
+LIBRARIES: dict[str, Callable[[Any], Scoring]] = {
+    "lightgbm": _lightgbm,
+    "xgboost": _xgboost,
+    "catboost": _catboost,
+    "sklearn": _sklearn,
+    "onnxruntime": _onnxruntime,
+    "onnx": _onnx,
+    "ydf": _ydf,
+}
+
+
+def _as_scores(values: Any, n_rows: int, name: str) -> AnyArray:
+    """One score per row. Scores in float32 stay so: that tells how they were summed."""
+    scores = np.asarray(values)
+    if scores.dtype != np.float32:
+        scores = scores.astype(np.float64)
+    if scores.shape == (n_rows, 1):
+        scores = scores[:, 0]
+    if scores.shape != (n_rows,):
+        raise ModelError(f"{name} must give one score per row ({n_rows}), got shape {scores.shape}")
+    return scores
+
+
+# Where two models of the same shape send a row to different leaves.
+
+
+SHOWN = 10  # differences that are described
+
+
+@dataclass(frozen=True)
+class RoutingDifference:
+    """A row that two models part on: the node, numbered as in the first model, and what each compares with there."""
+
+    source: str
+    row: int
+    tree: int
+    node: int
+    feature: int
+    value: float
+    threshold_a: float
+    threshold_b: float
+    left_a: bool
+    left_b: bool
+
+    def __str__(self) -> str:
+        a, b = (("left" if left else "right") for left in (self.left_a, self.left_b))
+        return (
+            f"{self.source} row {self.row}: tree {self.tree}, node {self.node}: feature {self.feature} = {self.value!r}"
+            f"; A goes {a} (threshold {self.threshold_a!r}), B goes {b} (threshold {self.threshold_b!r})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """Two models with the same shape of trees, whatever the numbers of their nodes and leaves."""
+
+    a: Ensemble
+    b: Ensemble
+    partner: IndexArray  # of each leaf of A: the number, inside its tree, of the leaf of B in its place
+
+    @classmethod
+    def of(cls, a: Ensemble, b: Ensemble) -> Routes | None:
+        """None when the shapes differ."""
+        if a.n_trees != b.n_trees or not np.array_equal(a.node_offsets, b.node_offsets):
+            return None
+        shape_a, rank_a = _shape(a)
+        shape_b, rank_b = _shape(b)
+        if shape_a != shape_b:
+            return None
+        starts = np.repeat(a.leaf_offsets[:-1], np.diff(a.leaf_offsets))
+        by_rank = np.empty_like(rank_b)
+        by_rank[starts + rank_b] = np.arange(b.n_leaves) - starts
+        return cls(a, b, by_rank[starts + rank_a])
+
+    def differences(
+        self, X: AnyArray, source: str, *, n_threads: int | None = None
+    ) -> tuple[int, list[RoutingDifference]]:
+        """How often a row and a tree part the models, and the first few times."""
+        first, second = (model.leaves(X, n_threads=n_threads) for model in (self.a, self.b))
+        starts = self.a.leaf_offsets
+        if not np.array_equal(self.partner, np.arange(self.a.n_leaves) - np.repeat(starts[:-1], np.diff(starts))):
+            first = first.copy()
+            for tree in range(self.a.n_trees):
+                first[:, tree] = self.partner[starts[tree] : starts[tree + 1]][first[:, tree]]
+        places = np.argwhere(first != second)
+        return len(places), [
+            self._describe(X[row], int(row), int(tree), source) for row, tree in places[:SHOWN].tolist()
+        ]
+
+    def _describe(self, values: AnyArray, row: int, tree: int, source: str) -> RoutingDifference:
+        start = int(self.a.node_offsets[tree])
+        here = there = start
+        while True:
+            left_a, left_b = _goes_left(self.a, here, values), _goes_left(self.b, there, values)
+            if left_a != left_b:
+                feature = int(self.a.feature[here])
+                return RoutingDifference(
+                    source, row, tree, here - start, feature, float(values[feature]),
+                    float(self.a.threshold[here]), float(self.b.threshold[there]), left_a, left_b,
+                )  # fmt: skip
+            here = start + int((self.a.left if left_a else self.a.right)[here])
+            there = start + int((self.b.left if left_b else self.b.right)[there])
+
+
+def _goes_left(model: Ensemble, node: int, values: Any) -> bool:
+    value = float(values[model.feature[node]])
+    return bool(model.missing_left[node]) if value != value else value <= float(model.threshold[node])
+
+
+def _shape(model: Ensemble) -> tuple[bytes, NDArray[np.int64]]:
+    """The nodes of all trees from left to right, True for a leaf; and the rank of each leaf within its tree."""
+    shape, rank = bytearray(), np.zeros(model.n_leaves, dtype=np.int64)
+    left, right = model.left.tolist(), model.right.tolist()
+    for tree, (start, stop) in enumerate(
+        zip(model.node_offsets[:-1].tolist(), model.node_offsets[1:].tolist(), strict=True)
+    ):
+        pending, met = [0 if stop > start else -1], 0
+        while pending:
+            child = pending.pop()
+            shape.append(child < 0)
+            if child < 0:
+                rank[start + tree + ~child] = met
+                met += 1
+            else:
+                pending += [right[start + child], left[start + child]]
+    return bytes(shape), rank
+
+
+# `verify`: score two models on data and on adversarial rows, and compare scores and leaves.
+
+
+MAX_VALUES = 2**25  # of a matrix of rows
+TOLERANCE = 1e-6
+
+
+def verify(
+    a: Any,
+    b: Any,
+    data: Any = None,
+    *,
+    tolerance: float = TOLERANCE,
+    dtype: Literal["float32"] | None = None,
+    max_rows: int = MAX_ROWS,
+    seed: int = 0,
+    n_threads: int | None = None,
+    names: tuple[str, str] = ("A", "B"),
+) -> Verification:
+    """Compare the scores of two models on `data` (a Dataset or a matrix) and on rows at their thresholds.
+
+    A model is an Ensemble, a model file, a fitted learner, a model of LightGBM, XGBoost, CatBoost or scikit-learn, an
+    onnxruntime session, anything with `predict`, or a function of a matrix. One must be an Ensemble or a file, unless
+    there is data. The rows try every threshold of each feature, one step of float32 and of float64 to either side, NaN,
+    infinities and zeros of both signs, and meet every node's threshold where they get to it; at most `max_rows` of each
+    type. Libraries that round to float32 get float32 rows alone, as do all with dtype="float32". Rows that a library
+    refuses are left out, with a note.
+
+    Models agree when no two scores differ by more than `tolerance`, relative to the larger or, when that is larger, to
+    the median size of a score; and, when their trees have the same shapes, when every row reaches the same leaves. Of
+    scores in float32, what comes of summing in float32 is no difference.
+
+    >>> import rankwood as rw
+    >>> one = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
+    >>> print(rw.verify(one, rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])))
+    A and B agree on 38 rows (19 float32, 19 float64)
+    largest difference of scores: 0, relative 0 (tolerance 1e-06)
+    rows and trees sent to different leaves: none
+    >>> bool(rw.verify(one, rw.Ensemble.from_trees([(0, 0.5000001, 1.0, 2.0)])))
+    False
+    """
+    if dtype not in (None, "float32"):
+        raise RankwoodError(f"dtype must be None or 'float32', got {dtype!r}")
+    first, second = (as_scorer(model, name, n_threads=n_threads) for model, name in zip((a, b), names, strict=True))
+    if first.ensemble is None and second.ensemble is None and data is None:
+        raise ModelError("neither is a model whose thresholds are known: give data to compare them on")
+    second = _aligned(first, second, n_threads)
+    notes: list[str] = []
+    single = dtype == "float32" or first.single or second.single
+    models = [scorer.ensemble for scorer in (first, second) if scorer.ensemble is not None]
+    routes = Routes.of(*models) if len(models) == 2 else None
+    found = _Found(first, second, routes, n_threads, notes)
+    for source, X in _matrices(models, data, single, max_rows, seed, notes):
+        found.compare(source, X)
+    return found.result(tolerance, len(models) == 2)
+
+
+class _Found:
+    """Scores and routing differences, as they come in."""
+
+    def __init__(self, a: Scorer, b: Scorer, routes: Routes | None, n_threads: int | None, notes: list[str]) -> None:
+        self.a, self.b, self.routes, self.n_threads, self.notes = a, b, routes, n_threads, notes
+        self.scores: dict[str, tuple[AnyArray, FloatArray, FloatArray]] = {}  # rows and their scores by A and by B
+        self.sums: dict[
+            str, SingleSums
+        ] = {}  # where one of them has scores in float32 and the other's leaves are known
+        self.n_routing: dict[str, int] = {}
+        self.routing: list[RoutingDifference] = []
+
+    def compare(self, source: str, X: AnyArray) -> None:
+        rows, scores_a = _score(self.a, X, np.arange(len(X)), self.notes)
+        kept, scores_b = _score(self.b, X, rows, self.notes)
+        if len(X) and not len(kept):
+            raise ModelError(f"{self.a.name} and {self.b.name} have no row in common that both can score")
+        scores_a = scores_a[np.isin(rows, kept)]
+        for ours, theirs, model in ((scores_a, scores_b, self.a.ensemble), (scores_b, scores_a, self.b.ensemble)):
+            if model is not None and theirs.dtype == np.float32:
+                self.sums[source] = single_sums(model, X[kept], ours, n_threads=self.n_threads)
+        self.scores[source] = kept, scores_a.astype(np.float64), scores_b.astype(np.float64)
+        if self.routes is not None:
+            self.n_routing[source], differences = self.routes.differences(X, source, n_threads=self.n_threads)
+            self.routing += differences[: SHOWN - len(self.routing)]
+
+    def result(self, tolerance: float, both_models: bool) -> Verification:
+        typical = np.concatenate([np.zeros(0), *(np.abs(scores) for _, scores, _ in self.scores.values())])
+        scale = float(np.median(typical)) if len(typical) else 0.0
+        worst: WorstRow | None = None
+        max_absolute = max_relative = rounding = 0.0
+        n_disagree: dict[str, int] = {}
+        way = self._way()
+        for source, (rows, scores_a, scores_b) in self.scores.items():
+            absolute, relative = _differences(scores_a, scores_b, scale)
+            unexplained, allowed = self._unexplained(source, way, scale)
+            n_disagree[source] = int(np.count_nonzero(~(unexplained <= tolerance)))
+            rounding = max(rounding, float(allowed.max(initial=0.0)))
+            max_relative = max(max_relative, float(relative.max(initial=0.0)))
+            if len(rows) and (worst is None or absolute.max() > max_absolute):
+                at = int(absolute.argmax())
+                worst = WorstRow(source, int(rows[at]), float(scores_a[at]), float(scores_b[at]))
+            max_absolute = max(max_absolute, float(absolute.max(initial=0.0)))
+        return Verification(
+            a=self.a.name,
+            b=self.b.name,
+            tolerance=tolerance,
+            rows={source: len(rows) for source, (rows, _, _) in self.scores.items()},
+            max_absolute=max_absolute,
+            max_relative=max_relative,
+            worst=worst,
+            n_disagree=n_disagree,
+            same_structure=self.routes is not None if both_models else None,
+            n_routing=self.n_routing,
+            routing=tuple(self.routing),
+            notes=tuple(dict.fromkeys([*self.notes, *self._rounding_note(way, rounding)])),
+            rounding=rounding,
+        )
+
+    @property
+    def _given(self) -> int:
+        """Which of the two, 0 or 1, may have scores in float32: the one whose leaves are not known."""
+        return 1 if self.a.ensemble is not None else 0
+
+    def _way(self) -> int | None:
+        return way_of(list(self.sums.values()), [self.scores[source][1 + self._given] for source in self.sums])
+
+    def _unexplained(self, source: str, way: int | None, scale: float) -> tuple[FloatArray, FloatArray]:
+        """Of each row, the relative difference that sums in float32 do not explain, and the absolute one that they do.
+
+        With the way of summing known, scores are held against that very sum; else against the worst of all."""
+        scores = self.scores[source][1:]
+        ours, theirs = scores[1 - self._given], scores[self._given]
+        sums = self.sums.get(source)
+        if sums is None:
+            return _differences(ours, theirs, scale)[1], np.zeros(0)
+        if way is not None:
+            single = sums.ways[way]
+            return _differences(single, theirs, scale)[1], _differences(ours, single, scale)[0]
+        absolute, relative = _differences(ours, theirs, scale)
+        return np.where(absolute <= sums.bound, 0.0, relative), sums.bound
+
+    def _rounding_note(self, way: int | None, rounding: float) -> list[str]:
+        if not rounding:
+            return []
+        name = (self.a, self.b)[self._given].name
+        how = "they are compared with such a sum" if way is not None else "as much is let pass, its order is not known"
+        return [f"{name} sums in float32, which alone changes scores by up to {rounding:.2g}: {how}"]
+
+
+def _differences(a: FloatArray, b: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Absolute and relative; a score that one of them does not give (NaN) differs infinitely from one that it does."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        absolute = np.abs(a - b)
+        relative = absolute / np.maximum(np.maximum(np.abs(a), np.abs(b)), scale)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    odd = ~same & np.isnan(absolute + relative)
+    for values in (absolute, relative):
+        values[same], values[odd] = 0.0, np.inf
+    return absolute, relative
+
+
+def _score(scorer: Scorer, X: AnyArray, rows: AnyArray, notes: list[str]) -> tuple[AnyArray, AnyArray]:
+    """Scores, and of which rows: those with infinities, then NaN are left out if the scorer fails on them."""
+    reason = ""
+    for kind, keep in (
+        ("", np.ones(len(rows), dtype=bool)),
+        ("infinities", ~np.isinf(X[rows]).any(axis=1)),
+        ("infinities or NaN", np.isfinite(X[rows]).all(axis=1)),
+    ):
+        try:
+            if not keep.any() and len(rows):
+                continue
+            scores = scorer.score(X[rows[keep]])
+        except RankwoodError:
+            raise
+        except Exception as error:
+            if scorer.ensemble is not None:
+                raise
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            continue
+        if kind:
+            n_out = len(rows) - int(keep.sum())
+            notes.append(f"{scorer.name} refuses rows with {kind}; {n_out} were left out: {reason[:200]}")
+        return rows[keep], scores
+    raise ModelError(f"{scorer.name} cannot score: {reason[:500]}")
+
+
+def _aligned(first: Scorer, second: Scorer, n_threads: int | None) -> Scorer:
+    """The second model with its features in the order of the first, when both have names."""
+    a, b = first.ensemble, second.ensemble
+    if a is None or b is None or a.feature_names is None or b.feature_names is None:
+        return second
+    order = column_order(a.feature_names, b.feature_names)
+    if order is None:
+        return second
+    moved = b.replace(feature=np.array(order, dtype=np.int32)[b.feature], feature_names=a.feature_names)
+    return as_scorer(moved, second.name, n_threads=n_threads)
+
+
+def _matrices(
+    models: list[Ensemble], data: Any, single: bool, max_rows: int, seed: int, notes: list[str]
+) -> Iterator[tuple[str, AnyArray]]:
+    """Rows to compare on, by source."""
+    widths = {model.n_features for model in models}
+    if len(widths) > 1:
+        raise ModelError(
+            f"the models are of {' and '.join(map(str, sorted(widths)))} features: they read different data"
+        )
+    if data is not None:
+        X = _features(data, models)
+        if widths and X.shape[1] not in widths:
+            raise DataError(f"the data has {X.shape[1]} features but the model was built on {widths.pop()}")
+        with np.errstate(over="ignore"):
+            yield "data", X.astype(np.float32) if single and X.dtype != np.float32 else X
+    if models:
+        room = max(1000, min(max_rows, MAX_VALUES // max(1, *widths)))
+        rows = adversarial_rows(models, max_rows=room, seed=seed)
+        left = [
+            what for what, all_of in (("thresholds", rows.every_threshold), ("nodes", rows.every_node)) if not all_of
+        ]
+        if left:
+            notes.append(f"{room:,} rows cannot try all {' and '.join(left)}: those tried were left to chance")
+        yield "float32", rows.single
+        if not single:
+            yield "float64", rows.double
+
+
+def _features(data: Any, models: list[Ensemble]) -> AnyArray:
+    names = next((model.feature_names for model in models if model.feature_names is not None), None)
+    if isinstance(data, Dataset):
+        X, order = data.X, column_order(data.feature_names, names)
+    else:
+        X, order = as_array(data), column_order(feature_names_of(data), names)
+    X = X if order is None else X[:, order]
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

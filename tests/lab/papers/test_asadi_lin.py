@@ -1,0 +1,215 @@
+"""The study of efficient trees: its numbers recomputed slowly, its runs of two kinds, its tables and figures."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+import rankwood as rw
+from rankwood.lab.papers.asadi_lin import (
+    AUTO,
+    BEST,
+    EQUAL,
+    IFELSE,
+    MEASURES,
+    PAPER,
+    PAPER_STARS,
+    AsadiLinResults,
+    AsadiLinStudy,
+    Setting,
+    make_report,
+)
+from rankwood.lab.runs import Kept, RunTable, run_all
+from rankwood.scoring.timing import bench
+
+SETTINGS = {"baseline": {}, "lambda 0.8": {"depth_relaxation": 0.8}, "alpha 0.6": {"balance": 0.6}}
+
+
+@pytest.fixture
+def few_calls(monkeypatch, tmp_path):
+    monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("rankwood.lab.papers.asadi_lin.bench", partial(bench, repeats=6))
+
+
+def slow_models(study, setting, of) -> list[tuple[rw.Ensemble, rw.Dataset]]:
+    """Models trained by themselves, for fold after fold and seed after seed, with the test data of each."""
+    found = []
+    for fold in study.folds:
+        data = study.source.load(fold)
+        for seed in range(study.n_seeds):
+            stop = {"n_trees": 5} if of == EQUAL else {"n_trees": 14, "early_stopping_rounds": 5, "measure": "nDCG"}
+            ranker = rw.LambdaMART(
+                n_leaves=10, learning_rate=0.05, gain="variance", min_docs_per_leaf=0.005, query_fraction=0.3,
+                feature_fraction=0.3, feature_sampling="split", random_state=seed, **stop, **SETTINGS[setting],
+            ).fit(data.train, valid=data.valid)  # fmt: skip
+            found.append((ranker.ensemble_, data.test))
+    return found
+
+
+@pytest.mark.parametrize("of", [BEST, EQUAL])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_topology_and_quality_are_those_of_models_trained_by_themselves(
+    asadi_lin_study, asadi_lin_results, setting, of
+):
+    models = slow_models(asadi_lin_study, setting, of)
+    shape = asadi_lin_results.topology(setting, of)
+    depths = [model.topology().depths for model, _ in models]
+    assert shape["depth"] == pytest.approx(np.mean([np.mean(one) for one in depths]))
+    assert shape["trees"] == np.mean([model.n_trees for model, _ in models])
+    assert shape["path"] == np.mean([one.sum() for one in depths])
+    # A binary tree has one leaf more than splits.
+    assert shape["nodes"] == np.mean([2 * model.n_nodes + model.n_trees for model, _ in models])
+    values = [rw.evaluate(model, test, "nDCG@3").per_query["nDCG@3"] for model, test in models]
+    assert asadi_lin_results.ndcg(setting, "nDCG@3", of) == pytest.approx([one.mean() for one in values])
+    by_query = np.concatenate([(values[0] + values[1]) / 2, (values[2] + values[3]) / 2])  # two folds, two seeds each
+    np.testing.assert_allclose(asadi_lin_results.values(setting, "nDCG@3", of), by_query, rtol=1e-12)
+
+
+def test_comparisons_are_tests_on_all_queries(asadi_lin_results):
+    theirs, ours = (asadi_lin_results.values(name, "nDCG@5") for name in ("baseline", "alpha 0.6"))
+    found = asadi_lin_results.compare("alpha 0.6", "nDCG@5")
+    test = rw.wilcoxon_test(theirs, ours)
+    assert (found.difference, found.p_value) == (test.mean_difference, test.p_value)
+    assert found.low <= found.difference <= found.high
+    assert found.star == ("*" if test.p_value < 0.05 else "")
+    every = asadi_lin_results.comparisons()
+    assert [(one.setting, one.measure) for one, _ in every] == [(s, m) for s in list(SETTINGS)[1:] for m in MEASURES]
+    assert [p for _, p in every] == rw.holm([one.p_value for one, _ in every]).tolist()
+
+
+def test_what_the_two_ways_do_to_trees(asadi_lin_results):
+    plain, relaxed, pruned = (asadi_lin_results.topology(name, EQUAL) for name in SETTINGS)
+    assert relaxed["depth"] < plain["depth"]
+    assert relaxed["nodes"] == plain["nodes"] == 5 * 19  # all leaves that are allowed
+    assert pruned["depth"] < relaxed["depth"]
+    assert pruned["nodes"] < plain["nodes"]
+    assert pruned["splits_per_doc"] < plain["splits_per_doc"] <= plain["path"]
+
+
+def test_latency_is_of_every_chosen_model_and_of_the_first_seed_at_equal_size(asadi_lin_study, asadi_lin_results):
+    assert len(asadi_lin_results.times("alpha 0.6", AUTO)) == 4
+    assert len(asadi_lin_results.times("alpha 0.6", AUTO, EQUAL)) == 2
+    times = asadi_lin_results.times("alpha 0.6", AUTO)
+    found = asadi_lin_results.latency("alpha 0.6", AUTO)
+    assert found.us == pytest.approx(np.mean(times))
+    assert found.speed_up == pytest.approx(np.mean(asadi_lin_results.times("baseline", AUTO)) / np.mean(times))
+    assert asadi_lin_results.latency("baseline", AUTO).speed_up == 1.0
+    assert asadi_lin_results.latency("alpha 0.6", AUTO, fold=1).half is None  # of two models
+    timed = asadi_lin_results.select(kind="latency", setting="alpha 0.6", of=BEST)
+    assert [one["trees"] for one in timed] == [m["trees"] for m in asadi_lin_results.models("alpha 0.6")]
+
+
+def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi_lin_results, tmp_path, monkeypatch):
+    study, runs, calls = replace(asadi_lin_study, models=None), RunTable(tmp_path / "runs.sqlite"), []
+
+    def dying(self, config):
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return run(self, config)
+
+    def run(self, config):
+        calls.append(config)
+        if config["kind"] == "latency":  # known from another run
+            return dict(next(result for known, result in asadi_lin_results.runs if known == config))
+        return original(self, config)
+
+    original = AsadiLinStudy.run
+    monkeypatch.setattr(AsadiLinStudy, "run", dying)
+    with pytest.raises(KeyboardInterrupt):
+        study.runs(runs)
+    monkeypatch.setattr(AsadiLinStudy, "run", run)
+    resumed = AsadiLinResults(study, study.runs(runs))
+    assert calls == study.configs()
+    assert all(resumed.topology(name) == asadi_lin_results.topology(name) for name in SETTINGS)
+
+
+def test_times_are_taken_again_without_training(asadi_lin_study, asadi_lin_runs, tmp_path, monkeypatch, few_calls):
+    runs = RunTable(tmp_path / "runs.sqlite")
+    runs.path.write_bytes(asadi_lin_runs.path.read_bytes())
+    monkeypatch.setattr(AsadiLinStudy, "_train", None)
+    study = replace(asadi_lin_study, timing="quiet machine")
+    again = AsadiLinResults(study, study.runs(runs))
+    before = {entry["key"] for entry in asadi_lin_runs.entries()}
+    added = [entry["config"] for entry in runs.entries() if entry["key"] not in before]
+    assert len(added) == 3 * 2 * 3  # settings, folds, models
+    assert {(one["kind"], one["timing"]) for one in added} == {("latency", "quiet machine")}
+    assert len(again.times("baseline", AUTO)) == 4
+
+
+def test_workers_train_and_do_not_disturb_timings(asadi_lin_study, asadi_lin_runs, monkeypatch):
+    calls, told = [], []
+
+    def noting(configs, *given, **more):
+        calls.append(({config["kind"] for config in configs}, more.get("n_workers", 1)))
+        return run_all(configs, *given, **more)
+
+    monkeypatch.setattr("rankwood.lab.study.run_all", noting)
+    runs = asadi_lin_study.runs(asadi_lin_runs, n_workers=2, on_run=lambda done, total: told.append((done, total)))
+    assert calls == [({"training"}, 2), ({"training", "latency"}, 1)]
+    assert [config for config, _ in runs] == asadi_lin_study.configs()
+    assert told[-1] == (30, 30)
+    assert {total for _, total in told} == {30}
+
+
+def test_a_model_that_was_not_kept_is_trained_again(asadi_lin_study, asadi_lin_results, few_calls):
+    config = asadi_lin_study.latency_configs()[-1]
+    result = replace(asadi_lin_study, models=None, _kept=Kept()).run(config)
+    assert result["trees"] == next(known["trees"] for one, known in asadi_lin_results.runs if one == config)
+
+
+def test_without_a_compiler_there_is_no_generated_c(asadi_lin_study, asadi_lin_results, monkeypatch, few_calls):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    config = asadi_lin_study.latency_configs()[0]
+    result = asadi_lin_study.run(config)
+    assert IFELSE not in result
+    assert "no-such-compiler" in result["obstacle"]
+    runs = [(c, result if c["kind"] == "latency" else r) for c, r in asadi_lin_results.runs]
+    report = asadi_lin_study.report(runs)
+    assert report.tables[0].rows[1][-4:-2] == ["–", "–"]
+    assert "No generated C: " in report.tables[0].note
+    assert report.tables[0].rows[0][-1] == "1.00x"
+
+
+def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
+    report = make_report(asadi_lin_results)
+    written = report.write(tmp_path, environment={"rankwood": "0"})
+    assert all(path.stat().st_size > 1000 for path in written if path.suffix in (".png", ".svg"))
+    tables = {table.name: table for table in report.tables}
+    assert list(tables) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
+    row = next(row for row in tables["table1"].rows if row[0] == "alpha 0.6")
+    for measure, cell in zip(MEASURES, row[5:10], strict=True):
+        star = asadi_lin_results.compare("alpha 0.6", measure).star
+        assert cell == f"{np.mean(asadi_lin_results.ndcg('alpha 0.6', measure)):.4f}{star}"
+    assert [row[0] for row in tables["equal"].rows] == list(SETTINGS)
+    assert {row[2] for row in tables["equal"].rows} == {"5.0"}
+    assert [row[:2] for row in tables["folds"].rows] == [[f"{fold}", name] for fold in (1, 2) for name in SETTINGS]
+    assert tables["beside"].rows[1][1].endswith(" / -79.8%")  # 17.8 to 3.6
+    for row in tables["visits"].rows:
+        assert row[1:3] == [
+            f"{asadi_lin_results.topology(row[0], EQUAL)[name]:,.0f}" for name in ("path", "splits_per_doc")
+        ]
+    saved = json.loads((tmp_path / "results.json").read_text())
+    assert saved["facts"]["topology"]["baseline"][EQUAL]["trees"] == 5.0
+    assert "What differs from the paper" in (tmp_path / "report.md").read_text()
+
+
+def test_the_paper_is_copied_rightly():
+    assert list(PAPER) == [setting.name for setting in AsadiLinStudy(None, ()).settings]
+    changes = [round(100 * (row[9] / 42.2 - 1), 1) for row in PAPER.values()]
+    assert changes == [0.0, 1.2, -1.2, -1.4, -23.2, -31.8, -39.1, -46.7, -56.2]  # the paper has -31.7
+    assert all(row[0] * row[1] == pytest.approx(row[2], rel=0.06) for row in PAPER.values())
+    assert set(PAPER_STARS) == {name for name in PAPER if name.startswith("alpha")}
+
+
+def test_a_study_pickles_and_needs_sense(asadi_lin_study, source):
+    assert pickle.loads(pickle.dumps(asadi_lin_study)).configs() == asadi_lin_study.configs()
+    assert Setting("lambda", 0.95).parameters == {"depth_relaxation": 0.95}
+    with pytest.raises(rw.RankwoodError, match="at least one seed, one tree, two leaves"):
+        AsadiLinStudy(source, (1,), n_leaves=1)
+    with pytest.raises(rw.RankwoodError, match="lambda and alpha are above 0 and at most 1"):
+        AsadiLinStudy(source, (1,), alphas=(1.5,))

@@ -1,0 +1,164 @@
+"""The study of sub-samples: its numbers recomputed slowly from the runs, its tables and figures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import rankwood as rw
+from rankwood.lab.papers.subsampling import PAPER, SubsamplingResults, SubsamplingStudy, make_report, queries_of
+from rankwood.lab.runs import RunTable
+
+
+def read_png(path):
+    from matplotlib.image import imread
+
+    return imread(path)[:, :, :3]
+
+
+def slow_values(study, setting, part, measure):
+    """Seeds x folds, from forests trained anew."""
+    table = np.zeros((study.n_seeds, len(study.folds)))
+    for seed in range(study.n_seeds):
+        for column, number in enumerate(study.folds):
+            fold = study.source.load(number)
+            forest = rw.RandomForest(
+                study.n_trees,
+                queries_per_tree=queries_of(setting, fold.train.n_queries),
+                criterion="entropy",
+                max_features="sqrt",
+                random_state=seed,
+            ).fit(fold.train)
+            table[seed, column] = rw.evaluate(forest, getattr(fold, part), measure, convention="letor")[measure]
+    return table
+
+
+@pytest.mark.parametrize("setting", ["1", "63%"])
+@pytest.mark.parametrize(("part", "measure"), [("valid", "nDCG@10"), ("test", "AP")])
+def test_means_and_deviations(subsampling_study, subsampling_results, setting, part, measure):
+    runs = slow_values(subsampling_study, setting, part, measure).mean(axis=1)
+    mean, std = subsampling_results.mean_and_std(setting, part, measure)
+    assert mean == pytest.approx(runs.mean(), abs=1e-12)
+    assert std == pytest.approx(runs.std(ddof=1), abs=1e-12)
+
+
+def test_the_best_is_chosen_on_validation_data(subsampling_study, subsampling_results):
+    means = {s: subsampling_results.mean_and_std(s, "valid", "nDCG@10")[0] for s in subsampling_study.sweep}
+    assert means[subsampling_results.best] == max(means.values())
+
+
+def test_the_contrast_pools_the_queries_of_all_folds(subsampling_study, subsampling_results):
+    found = subsampling_results.contrast("5", "AP")
+    values = []
+    for setting in ("63%", "5"):
+        by_fold = [
+            np.mean([r["test"]["AP"] for c, r in subsampling_results.of(setting) if c["fold"] == fold], axis=0)
+            for fold in (1, 3)
+        ]
+        values.append(np.concatenate(by_fold))
+    assert found.n_queries == sum(subsampling_study.source.load(fold).test.n_queries for fold in (1, 3))
+    assert found.difference == pytest.approx((values[1] - values[0]).mean())
+    assert found.p_randomisation == rw.randomisation_test(*values).p_value
+    assert subsampling_results.contrast("63%", "AP").p_randomisation == 1.0
+
+
+def test_trees_are_more_alike_and_stronger_when_they_see_more(subsampling_results):
+    assert subsampling_results.correlation("1") < subsampling_results.correlation("63%")
+    assert subsampling_results.strength("1", "nDCG@10") < subsampling_results.strength("63%", "nDCG@10")
+
+
+def test_a_killed_study_ends_as_one_that_was_not(subsampling_study, subsampling_results, tmp_path, monkeypatch):
+    runs, calls = RunTable(tmp_path / "runs.sqlite"), []
+    run = SubsamplingStudy.run
+
+    def dying(self, config):
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        calls.append(config)
+        return run(self, config)
+
+    monkeypatch.setattr(SubsamplingStudy, "run", dying)
+    with pytest.raises(KeyboardInterrupt):
+        subsampling_study.runs(runs)
+
+    def counting(self, config):
+        calls.append(config)
+        return run(self, config)
+
+    monkeypatch.setattr(SubsamplingStudy, "run", counting)
+    resumed = SubsamplingResults(subsampling_study, subsampling_study.runs(runs))
+    assert calls == subsampling_study.configs()
+    for setting in subsampling_study.sweep:
+        for part in ("valid", "test"):
+            one, two = (found.mean_and_std(setting, part, "AP") for found in (subsampling_results, resumed))
+            assert one == two
+
+
+def test_the_report(subsampling_study, subsampling_results, tmp_path):
+    report = make_report(subsampling_results)
+    written = report.write(tmp_path, environment={"rankwood": "0"})
+    assert all(path.stat().st_size > 0 for path in written)
+    assert {"table2.csv", "table3.tex", "figure1.png", "figure1.svg", "report.md"} <= {path.name for path in written}
+    sweep = next(table for table in report.tables if table.name == "sweep")
+    assert len(sweep.rows) == len(subsampling_study.sweep)
+    runs = slow_values(subsampling_study, "10", "test", "AP").mean(axis=1)
+    assert sweep.rows[2][sweep.columns.index("test MAP")] == f"{runs.mean():.4f} ({runs.std(ddof=1):.4f})"
+    page = (tmp_path / "report.md").read_text()
+    assert "What differs from the paper" in page
+    assert report.tables[0].markdown() in page
+    saved = json.loads((tmp_path / "results.json").read_text())
+    assert saved["tables"]["sweep"]["rows"][2] == list(sweep.rows[2])
+    assert saved["facts"]["best"] == subsampling_results.best
+    figures = [read_png(path) for path in written if path.suffix == ".png"]
+    assert len(figures) == 4
+    for figure in figures:
+        assert min(figure.shape[:2]) > 300
+        assert 0.01 < (figure < 0.9).any(axis=2).mean() < 0.5  # neither empty nor a mess
+
+
+def test_the_paper_stands_beside_its_data(source, subsampling_results, tmp_path):
+    class Named:
+        name = "OHSUMED"
+        n_folds = 5
+        identify, load = source.identify, source.load
+
+    study = SubsamplingStudy(Named(), (1, 3), subsampling_results.study.sweep, n_seeds=2, n_trees=12)
+    report = make_report(type(subsampling_results)(study, subsampling_results.runs))
+    test = report.tables[0]
+    row = next(row for row in test.rows if row[0].startswith("1 ("))
+    assert "0.4443 (0.0022)" in row
+    assert "0.4473 (0.0009)" in row
+    mean = subsampling_results.mean_and_std("1", "test", "nDCG@10")[0]
+    assert f"{mean - 0.4443:+.4f}" in row
+    assert any(line.endswith("more than 0.005.") for line in report.differences)
+    contrast = subsampling_results.contrast("1", "AP")
+    assert any(f"{contrast.difference:+.4f}" in row for row in report.tables[1].rows)
+    assert [table.name for table in report.tables] == ["table3", "significance", "table2", "sweep", "table4"]
+
+
+def test_the_paper_is_copied_rightly():
+    assert PAPER["MQ2008"].values["test", "21", "nDCG@10"] == (0.2292, 0.0008)
+    assert PAPER["MQ2008"].values["test", "63%", "AP"] == (0.4701, 0.0012)
+    assert PAPER["OHSUMED"].values["valid", "63%", "nDCG@10"] == (0.4187, 0.0039)
+    assert PAPER["MQ2007"].others["LambdaMART"] == (0.4484, 0.4675)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sweep": ("1", "5")}, "must be part of it"),
+        ({"sweep": ("63%", "63%")}, "two different settings"),
+        ({"n_seeds": 0}, "at least one seed"),
+    ],
+)
+def test_studies_that_make_no_sense_are_refused(source, changes, words):
+    with pytest.raises(rw.RankwoodError, match=words):
+        SubsamplingStudy(**{"source": source, "folds": (1,), "sweep": ("1", "63%"), **changes})
+
+
+@pytest.mark.parametrize(("setting", "words"), [("100", "cannot see 100"), ("x", "number of queries"), ("0", "number")])
+def test_settings_that_make_no_sense_are_refused(setting, words):
+    with pytest.raises(rw.RankwoodError, match=words):
+        queries_of(setting, 50)

@@ -1,0 +1,256 @@
+"""The page in a browser: headless Chromium, driven by playwright. Both absent: a loud skip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+
+import pytest
+
+import rankwood as rw
+from lab.report.conftest import QUICK
+from rankwood.lab.report.facts import Estimate, Timing
+from rankwood.lab.report.page import render_page
+from rankwood.lab.report.write import gather
+
+pytestmark = pytest.mark.browser
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+BOXES = """texts => texts.map(text => {
+    const box = text.getBoundingClientRect();
+    return [box.left, box.top, box.right, box.bottom];
+})"""
+NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api", reason="BROWSER TESTS SKIPPED: pip install playwright")
+    path = os.environ.get("RANKWOOD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("BROWSER TESTS SKIPPED: there is no chromium; install it or set RANKWOOD_CHROMIUM")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def report(models, data, tmp_path_factory):
+    named = {"large": models["large"], "small": models["small"], NASTY: models["stump"]}
+    facts = gather(named, data, budget=QUICK, title=NASTY)
+    timed = [
+        replace(model, timing=Timing(Estimate(us, 0.9 * us, 1.1 * us), "bitslice", 20, 900))  # points stay apart
+        for model, us in zip(facts.models, (1.0, 0.4, 0.1), strict=True)
+    ]
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(render_page(replace(facts, models=timed)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(chromium, report):
+    """Open the report; what went wrong on the page, or was asked of the network, is found at the end."""
+    contexts, wrong = [], []
+
+    def open_page(path=report, **options):
+        context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda request: wrong.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [one for one in wrong if not one.startswith(("data:", "blob:"))] == []
+
+
+def test_the_plot_has_a_point_per_model_and_names_are_text(opened):
+    page = opened()
+    assert page.locator("#chart-tradeoff .point").count() == 3
+    assert page.locator("h1").inner_text() == NASTY
+    assert page.locator("#table-models tbody tr").count() == 3
+    assert page.locator("#table-models").get_by_text(NASTY).count() == 1
+    assert page.locator("img").count() == 0
+    for chart in ("curves", "depths", "leaves", "weights", "queries"):
+        assert page.locator(f"#chart-{chart} svg").count() == 1
+    assert "NaN" not in page.content()
+    assert "undefined" not in page.locator("#report").inner_text()
+
+
+def hover(page, target):
+    """Where it is on the screen already: scrolling hides a tooltip."""
+    target.scroll_into_view_if_needed()
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    target.hover()
+
+
+def test_hovering_and_focus_show_a_tooltip(opened):
+    from playwright.sync_api import expect
+
+    page = opened()
+    tip = page.locator("#tip")
+    expect(tip).to_be_hidden()
+    hover(page, page.locator("#chart-tradeoff .point").nth(1))
+    expect(tip).to_be_visible()
+    assert tip.inner_text().startswith("small")
+    assert "µs per document" in tip.inner_text()
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    page.locator("#chart-tradeoff .point").nth(2).focus()  # scrolls back there
+    expect(tip).to_contain_text(NASTY)
+    page.evaluate("window.scrollBy(0, 20)")
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(tip).to_be_visible()
+    for chart, word in (("curves svg", "iteration"), ("queries svg", "query"), ("depths rect", "trees")):
+        hover(page, page.locator(f"#chart-{chart}").first)
+        expect(tip).to_contain_text(word)
+
+
+def test_filtering_removes_a_model_from_all_figures(opened):
+    page = opened()
+    chip = page.locator(".chip", has_text="small")
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert page.locator("#chart-tradeoff .point").count() == 2
+    for chart in ("tradeoff", "curves", "depths", "leaves", "weights"):
+        assert page.locator(f"#chart-{chart} [data-model='0']").count() > 0
+        assert page.locator(f"#chart-{chart} [data-model='1']").count() == 0
+    assert page.locator("#table-significance tbody tr").count() == 2
+    chip.press("Enter")  # and by keyboard it comes back
+    assert page.locator("#chart-tradeoff .point").count() == 3
+    for other in page.locator(".chip").all():
+        other.click()
+    assert "No model is chosen" in page.locator("#chart-tradeoff").inner_text()
+
+
+def test_the_measure_and_the_axes_can_be_chosen(opened):
+    page = opened()
+    assert page.locator("#chart-tradeoff .title").first.text_content() == "nDCG@10"
+    page.locator("#choose-measure").select_option("AP")
+    assert page.locator("#chart-tradeoff .title").first.text_content() == "AP"
+    assert page.locator("#table-models thead th").nth(1).inner_text() == "AP"
+    page.locator("#choose-cost").select_option("leaves")
+    assert "leaves (log scale)" in page.locator("#chart-tradeoff").inner_text()
+    page.locator("#choose-log").uncheck()
+    assert "log scale" not in page.locator("#chart-tradeoff").inner_text()
+    page.locator("#choose-shown").select_option("difference")
+    assert "difference from large" in page.locator("#chart-tradeoff .title").first.text_content()
+    page.locator("#choose-weight").select_option("weights")
+    page.locator("#choose-share").select_option("gain")
+    page.locator("#choose-p").select_option("p")
+    page.locator("#choose-differing").uncheck()
+    assert page.locator("#table-settings").get_by_text("n trees").count() == 1
+
+
+def test_choosing_models_changes_the_queries(opened):
+    page = opened()
+    told, bars = page.locator("#told"), page.locator("#chart-queries .bar")
+    assert told.inner_text().startswith("small against large by nDCG@10")
+    assert bars.count() == 60
+    first = told.inner_text()
+    heights = bars.evaluate_all("bars => bars.map(bar => bar.getAttribute('height'))")
+    page.locator("#choose-b").select_option(NASTY)
+    assert told.inner_text() != first
+    assert told.inner_text().startswith(f"{NASTY} against large")
+    assert bars.evaluate_all("bars => bars.map(bar => bar.getAttribute('height'))") != heights
+    worst = page.locator("#table-worst tbody tr").first.inner_text()
+    page.locator("#swap").click()
+    assert told.inner_text().startswith(f"large against {NASTY}")
+    assert page.locator("#table-best tbody tr").first.locator("th").inner_text() == worst.split()[0]
+    page.locator("#choose-b").select_option(NASTY)
+    assert "Choose two different models" in page.locator("#chart-queries").inner_text()
+
+
+def test_tables_can_be_copied_downloaded_and_sorted(opened):
+    page = opened(permissions=["clipboard-read", "clipboard-write"], accept_downloads=True)
+    page.locator("[data-table='models'][data-as='copy']").click()
+    page.locator("#said", has_text="Copied").wait_for()
+    lines = page.evaluate("navigator.clipboard.readText()").strip().split("\n")
+    assert len(lines) == 4
+    assert lines[0].split("\t")[:2] == ["model", "nDCG@10"]
+    assert lines[3].split("\t")[0] == NASTY
+    page.locator("[data-table='significance'][data-as='markdown']").click()
+    page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('| row'))")
+    with page.expect_download() as download:
+        page.locator("[data-table='models'][data-as='csv']").click()
+    text = download.value.path().read_text(encoding="utf-8")
+    assert download.value.suggested_filename == "models.csv"
+    assert text.startswith("model,nDCG@10,")
+    leaves = page.locator("#table-models thead button", has_text="leaves")
+    leaves.click()
+    assert page.locator("#table-models tbody th").first.inner_text().startswith("large")
+    leaves.click()
+    assert page.locator("#table-models tbody th").first.inner_text().startswith(NASTY)
+
+
+def background(page) -> str:
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_light_and_dark_follow_the_system_and_the_button(opened):
+    light, dark = opened(color_scheme="light"), opened(color_scheme="dark")
+    assert background(light) == "rgb(246, 247, 249)"
+    assert background(dark) == "rgb(17, 21, 26)"
+    light.locator("#theme").click()
+    dark.locator("#theme").click()
+    assert background(light) == "rgb(17, 21, 26)"
+    assert background(dark) == "rgb(246, 247, 249)"
+    light.emulate_media(color_scheme="dark")
+    assert background(light) == "rgb(17, 21, 26)"
+
+
+def test_paper_is_light_and_wide_enough(opened):
+    page = opened(color_scheme="dark", viewport={"width": 720, "height": 1000})
+    page.emulate_media(media="print")
+    assert background(page) == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 32, 42)"
+    assert page.locator("#table-models").evaluate("table => table.getBoundingClientRect().right") <= 720
+
+
+@pytest.mark.parametrize("width", [390, 768, 1200])
+def test_nothing_is_wider_than_the_window(opened, width):
+    page = opened(viewport={"width": width, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": 360, "height": 800})  # turned, or made smaller
+    page.wait_for_function("document.querySelector('#chart-tradeoff svg').viewBox.baseVal.width < 360")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_axis_texts_do_not_leave_or_overlap_each_other(opened):
+    page = opened(viewport={"width": 390, "height": 844})
+    for chart in ("tradeoff", "curves", "weights", "queries"):
+        boxes = page.locator(f"#chart-{chart} text").evaluate_all(BOXES)
+        for number, one in enumerate(boxes):
+            assert one[0] >= 0, chart
+            assert one[2] <= 390, chart
+            for other in boxes[:number]:
+                apart = one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] - 3 or other[1] >= one[3] - 3
+                assert apart, chart
+
+
+def test_a_report_of_one_model_without_curves(opened, data, tmp_path):
+    facts = gather({"alone": rw.Ensemble.from_trees([(0, 1.0, 0.0, 1.0)], n_features=6)}, data.query(0), budget=QUICK)
+    path = tmp_path / "alone.html"
+    path.write_text(render_page(facts), encoding="utf-8")
+    page = opened(path)
+    assert page.locator("#chart-tradeoff .point").count() == 1
+    assert "No model brings its learning curve" in page.locator("#curves").inner_text()
+    assert "nothing to compare with" in page.locator("#queries").inner_text()
+    assert "undefined" not in page.locator("#report").inner_text()
+    assert "NaN" not in page.locator("#report").inner_text()

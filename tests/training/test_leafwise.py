@@ -1,0 +1,274 @@
+"""Growth: splits equal those found by trying them all; trees equal exact CART where the answer is unambiguous."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rankwood as rw
+from oracles import trees as oracle
+from rankwood.data.bins import BinnedDataset
+from rankwood.errors import RankwoodError
+from rankwood.training.forest import FullDepthRules
+from rankwood.training.grow import GrowingTree, GrowthRules, Sampling, TreeBuilder, TreeRules, choose_leaf
+
+pytestmark = pytest.mark.native
+
+
+def build(X, g, h, *, n_threads=1, balance=0.0, sampling=None, seed=0, constant_hessian=False, **growth):
+    data = rw.Dataset(X, np.zeros(len(X)), group=[len(X)])
+    binned = BinnedDataset.make(data, n_threads=n_threads)
+    rules = TreeRules(GrowthRules(**growth), sampling or Sampling(), balance)
+    builder = TreeBuilder(binned, rules, constant_hessian=constant_hessian, n_threads=n_threads)
+    return builder.build(g, h, np.random.default_rng(seed))
+
+
+def random_problem(seed, n=60, n_features=3, n_values=6, missing=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(n_values, size=(n, n_features)).astype(np.float32)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, rng.normal(size=n), rng.random(n) + 0.1
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    missing=st.sampled_from([0.0, 0.2, 0.9]),
+    l2=st.sampled_from([0.0, 1.0]),
+    min_hessian=st.sampled_from([1e-3, 2.0]),
+    min_docs=st.sampled_from([1, 2, 7]),
+)
+def test_the_first_split_is_the_best_of_all(seed, missing, l2, min_hessian, min_docs):
+    X, g, h = random_problem(seed, missing=missing)
+    thresholds = [oracle.candidate_thresholds(X[:, f]) for f in range(X.shape[1])]
+    expected = oracle.best_split(X, g, h, thresholds, l2=l2, min_hessian=min_hessian, min_docs=min_docs)
+    grown, leaf = build(X, g, h, n_leaves=2, l2=l2, min_hessian=min_hessian, min_docs_per_leaf=min_docs)
+    if expected is None or expected.gain <= 1e-9:
+        assert len(grown.tree.leaf_value) == 1
+        return
+    assert_allclose(grown.tree.split_gain[0], expected.gain, rtol=1e-5, atol=1e-7)
+    assert_array_equal(leaf == 0, expected.goes_left)
+    sums = [(g[leaf == k].sum(), h[leaf == k].sum()) for k in (0, 1)]
+    assert_allclose(grown.tree.leaf_value, [a / max(b + l2, min_hessian) for a, b in sums], rtol=1e-12)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), n_leaves=st.integers(1, 12), min_docs=st.sampled_from([1, 4]))
+def test_best_first_growth_equals_its_slow_twin(seed, n_leaves, min_docs):
+    X, g, h = random_problem(seed, n=80, n_values=12)
+    thresholds = [oracle.candidate_thresholds(X[:, f]) for f in range(X.shape[1])]
+    expected = oracle.grow(X, g, h, thresholds, n_leaves, min_docs=min_docs)
+    _, leaf = build(X, g, h, n_leaves=n_leaves, min_docs_per_leaf=min_docs)
+    found = [set(np.flatnonzero(leaf == k).tolist()) for k in range(leaf.max() + 1)]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, expected))
+
+
+@pytest.mark.parametrize("max_leaf_nodes", [2, 5, 16, 40])
+def test_trees_equal_scikit_learn_cart(max_leaf_nodes):
+    """Unambiguous: no two splits of random real targets gain the same.
+
+    Thresholds may differ inside a gap between the values of a node: scikit-learn takes the middle of the gap in the
+    node, ours is an edge between two neighbouring values of the whole column.
+    """
+    tree_module = pytest.importorskip("sklearn.tree")
+    rng = np.random.default_rng(5)
+    X = rng.integers(40, size=(500, 6)).astype(np.float32)
+    y = X[:, 0] * X[:, 1] / 50 + np.sin(X[:, 2]) + rng.normal(size=500)
+    theirs = tree_module.DecisionTreeRegressor(max_leaf_nodes=max_leaf_nodes, random_state=0).fit(X, y)
+    grown, leaf = build(X, y, np.ones(500), n_leaves=max_leaf_nodes, constant_hessian=True)
+    assert_allclose(grown.tree.leaf_value[leaf], theirs.predict(X), rtol=1e-9)
+    inner = theirs.tree_.feature >= 0
+    assert sorted(grown.tree.feature) == sorted(theirs.tree_.feature[inner])
+
+
+def test_a_function_of_three_leaves_is_recovered():
+    X = np.arange(300, dtype=np.float32).reshape(-1, 1)
+    y = np.where(X[:, 0] < 100, 1.0, np.where(X[:, 0] < 250, 20.0, 300.0))
+    grown, _ = build(X, y, np.ones(300), n_leaves=10)
+    assert grown.tree.leaf_value.tolist() == [1.0, 20.0, 300.0]
+    assert sorted(grown.tree.threshold) == [99.5, 249.5]
+
+
+@pytest.mark.parametrize("gain", ["newton", "variance"])
+def test_threads_do_not_change_a_bit(gain):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 40)).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    g, h = rng.normal(size=30_000) * np.exp(3 * rng.normal(size=30_000)), rng.random(30_000)
+    trees = [build(X, g, h, n_threads=n, n_leaves=50, min_docs_per_leaf=5, gain=gain) for n in (1, 2, 3)]
+    for grown, leaf in trees[1:]:
+        assert_array_equal(leaf, trees[0][1])
+        for name in ("feature", "threshold", "leaf_value", "split_gain", "missing_left"):
+            assert_array_equal(getattr(grown.tree, name), getattr(trees[0][0].tree, name))
+
+
+def test_variance_gain_ignores_the_hessians():
+    X, g, h = random_problem(3)
+    by_variance, _ = build(X, g, h, n_leaves=2, gain="variance")
+    by_count, _ = build(X, g, np.ones_like(h), n_leaves=2)
+    assert by_variance.tree.threshold.tolist() == by_count.tree.threshold.tolist()
+    assert_allclose(by_variance.tree.split_gain, by_count.tree.split_gain)
+
+
+@pytest.mark.parametrize(("rule", "n_leaves"), [({"max_depth": 0}, 1), ({"max_depth": 2}, 4), ({"n_leaves": 1}, 1)])
+def test_limits_hold(rule, n_leaves):
+    X, g, h = random_problem(7, n=200, n_values=50)
+    grown, _ = build(X, g, h, **rule)
+    assert len(grown.tree.leaf_value) == n_leaves
+
+
+@pytest.mark.parametrize(("min_docs", "at_least"), [(10, 10), (0.1, 20), (0.101, 21)])
+def test_leaves_have_their_documents(min_docs, at_least):
+    X, g, h = random_problem(7, n=200, n_values=50)
+    _, leaf = build(X, g, h, min_docs_per_leaf=min_docs)
+    counts = np.bincount(leaf)
+    assert counts.min() >= at_least
+    assert len(counts) > 2
+
+
+def test_a_share_is_of_the_documents_that_a_tree_sees():
+    X, g, h = random_problem(7, n=400, n_values=50)
+    binned = BinnedDataset.make(rw.Dataset(X, np.zeros(400), group=[10] * 40))
+    rules = TreeRules(GrowthRules(min_docs_per_leaf=0.1), Sampling(query_fraction=0.3))
+    builder = TreeBuilder(binned, rules, constant_hessian=False, n_threads=1)
+    for seed in range(5):
+        _, leaf = builder.build(g, h, np.random.default_rng(seed))
+        counts = np.bincount(leaf[rules.sampling.rows(binned.data.offsets, np.random.default_rng(seed))])
+        assert 0.1 * 120 <= counts.min() < 0.1 * 400
+
+
+def test_the_leaves_of_asadi_and_lin():
+    """70 leaves of 0.5 % of the documents each, from 30 % of the data: of all documents that would be 35 %."""
+    data = rw.make_ranking(n_queries=200, docs_per_query=40, n_features=20, seed=1)
+    ranker = rw.LambdaMART(2, 70, min_docs_per_leaf=0.005, query_fraction=0.3, gain="variance").fit(data)
+    assert np.diff(ranker.ensemble_.leaf_offsets).tolist() == [70, 70]
+
+
+def test_a_share_means_the_same_for_every_kind_of_tree():
+    said = [
+        next(line for line in rules.__doc__.splitlines() if line.strip().startswith("min_docs_per_leaf")).split()
+        for rules in (GrowthRules, FullDepthRules)
+    ]
+    assert said[0] == said[1]
+
+
+def test_min_gain_stops_growth():
+    X, g, h = random_problem(7, n=200, n_values=50)
+    grown, _ = build(X, g, h, min_gain=5.0)
+    assert grown.tree.split_gain.min() > 5.0
+    assert len(build(X, g, h, min_gain=1e9)[0].tree.leaf_value) == 1
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, 7.0])
+def test_constant_features_are_never_split(value):
+    X = np.full((20, 3), value, dtype=np.float32)
+    grown, leaf = build(X, np.arange(20.0), np.ones(20))
+    assert len(grown.tree.feature) == 0
+    assert leaf.tolist() == [0] * 20
+
+
+def test_zero_gradients_give_one_leaf_of_zero():
+    X, _, h = random_problem(1)
+    grown, _ = build(X, np.zeros(60), h)
+    assert grown.tree.leaf_value.tolist() == [0.0]
+
+
+def test_gradients_must_be_finite():
+    X, g, h = random_problem(1)
+    g[3] = np.inf
+    with pytest.raises(ValueError, match="gradients must be finite"):
+        build(X, g, h)
+
+
+def test_leaves_of_other_data_follow_the_thresholds():
+    X, g, h = random_problem(11, n=300, n_features=20, n_values=30, missing=0.1)
+    data = rw.Dataset(X, np.zeros(300), group=[300])
+    binned = BinnedDataset.make(data)
+    builder = TreeBuilder(binned, TreeRules(GrowthRules(n_leaves=20)), constant_hessian=False, n_threads=1)
+    grown, leaf = builder.build(g, h, np.random.default_rng(0))
+    assert_array_equal(grown.leaves_of(binned), leaf)
+    model = rw.Ensemble.from_trees([grown.tree], n_features=20)
+    assert_array_equal(model.leaves(X)[:, 0], leaf)
+    other = np.random.default_rng(1).normal(10, 20, size=(100, 20)).astype(np.float32)
+    other[::7] = np.nan
+    encoded = BinnedDataset.encode(rw.Dataset(other, np.zeros(100), group=[100]), binned.edges)
+    assert_array_equal(grown.leaves_of(encoded, n_threads=2), model.leaves(other)[:, 0])
+
+
+def test_samples_are_whole_queries_and_marked_features():
+    rng = np.random.default_rng(0)
+    sampling = Sampling(query_fraction=0.4, feature_fraction=0.3)
+    offsets = np.array([0, 3, 3, 10, 20, 21])
+    rows = sampling.rows(offsets, rng)
+    parts = [set(range(a, b)) for a, b in pairwise(offsets) if b > a]
+    assert all(part <= set(rows.tolist()) or not part & set(rows.tolist()) for part in parts)
+    assert sampling.features(10, rng).sum() == 3
+    assert Sampling().rows(offsets, rng) is None
+
+
+def test_sampled_trees_score_every_document():
+    X, g, h = random_problem(2, n=300, n_features=8, n_values=30)
+    data = rw.Dataset(X, np.zeros(300), group=[30] * 10)
+    binned = BinnedDataset.make(data)
+    for per_split in (False, True):
+        rules = TreeRules(GrowthRules(n_leaves=10), Sampling(0.5, 0.4, per_split))
+        builder = TreeBuilder(binned, rules, constant_hessian=False, n_threads=1)
+        grown, leaf = builder.build(g, h, np.random.default_rng(4))
+        model = rw.Ensemble.from_trees([grown.tree], n_features=8)
+        assert_array_equal(model.leaves(X)[:, 0], leaf)
+        if not per_split:
+            assert len(set(grown.tree.feature)) <= 3
+
+
+def growing(gain, depth, first_child=None):
+    return GrowingTree(gain=gain, depth=depth, first_child=first_child or {}, max_depth=max(depth))
+
+
+def test_relaxation_prefers_a_leaf_that_does_not_deepen_the_tree():
+    # Nodes 3 and 4 are the deepest (depth 2); node 2 (depth 1) gains less than node 3.
+    tree = growing([9.0, 8.0, 6.0, 10.0, 1.0], [0, 1, 1, 2, 2], {0: 1, 1: 3})
+    leaves = [2, 3, 4]
+    assert choose_leaf(leaves, tree, 0.0) == 3
+    assert choose_leaf(leaves, tree, 0.3) == 3  # 6 is not above 0.7 * 10
+    assert choose_leaf(leaves, tree, 0.4) == 3  # nor strictly above 0.6 * 10
+    assert choose_leaf(leaves, tree, 0.41) == 2
+    assert choose_leaf(leaves, tree, 1.0) == 2
+
+
+def test_relaxation_breaks_ties_by_gain_and_changes_nothing_where_depth_is_not_at_stake():
+    tree = growing([9.0, 3.0, 4.0, 10.0, 1.0], [0, 1, 1, 2, 2], {0: 1})
+    assert choose_leaf([1, 2, 3], tree, 0.9) == 2
+    assert choose_leaf([1, 2], tree, 0.9) == 2
+    assert choose_leaf([3, 4], tree, 0.9) == 3
+
+
+@pytest.mark.parametrize("relaxation", [0.0, 0.4, 0.8, 0.95])
+def test_relaxed_trees_have_as_many_leaves_and_are_no_deeper(relaxation):
+    X, g, h = random_problem(13, n=2000, n_features=6, n_values=200)
+    plain, _ = build(X, g, h, n_leaves=40)
+    relaxed, _ = build(X, g, h, n_leaves=40, depth_relaxation=relaxation)
+    assert len(relaxed.tree.leaf_value) == 40
+    depth = [rw.Ensemble.from_trees([t.tree]).topology().max_depth for t in (plain, relaxed)]
+    assert depth[1] <= depth[0]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"n_leaves": 0}, "n_leaves must lie between 1"),
+        ({"max_depth": -1}, "max_depth must be at least 0"),
+        ({"min_docs_per_leaf": 0}, "min_docs_per_leaf must be above 0"),
+        ({"depth_relaxation": 1.5}, "depth_relaxation must lie between 0 and 1"),
+        ({"gain": "gini"}, "gain must be 'newton' or 'variance'"),
+        ({"l2": -1}, "l2 must be a number of at least 0"),
+        ({"min_hessian": np.nan}, "min_hessian must be a number"),
+    ],
+)
+def test_rules_are_checked(rules, message):
+    with pytest.raises(RankwoodError, match=message):
+        GrowthRules(**rules)
