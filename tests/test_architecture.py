@@ -84,7 +84,9 @@ def test_measures_know_arrays_only():
 
 
 @pytest.mark.parametrize(
-    "path", [path for name, path in HOUSE.files.items() if name.startswith("cli") and name != "cli.console"], ids=lambda path: path.name
+    "path",
+    [path for name, path in HOUSE.files.items() if name.startswith("cli") and name != "cli.console"],
+    ids=lambda path: path.name,
 )
 def test_commands_print_through_the_console(path):
     """Which takes nothing for markup and shows what is not printable as escapes."""
