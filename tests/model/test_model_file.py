@@ -21,7 +21,7 @@ from safetensors.numpy import save as save_tensors
 
 import rankwood as rw
 from rankwood import Ensemble, ModelError
-from rankwood.model.file import parse_rankwood
+from rankwood.model.file import parse_model
 from strategies.ensembles import big_ensemble, ensembles
 
 pytestmark = pytest.mark.native
@@ -60,7 +60,7 @@ def file_of(arrays: dict[str, np.ndarray], facts) -> bytes:
 def loads_or_is_refused(content: bytes) -> bool:
     """Whether the content is a model; it then scores finite numbers. Anything else must be one clear sentence."""
     try:
-        model = parse_rankwood(io.BytesIO(content))
+        model = parse_model(io.BytesIO(content), Ensemble)
     except ModelError as error:
         message = str(error)
     else:

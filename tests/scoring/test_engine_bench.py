@@ -176,7 +176,7 @@ def test_preparation_starts_afresh_and_compilation_once(enlist, model, X, monkey
     times = bench(model, X, ["spy"], [10], repeats=6).engines[0]
     assert len(spy.models) == 5
     assert all(made is not model and made == model for made in spy.models)
-    assert len({id(made._packed) for made in spy.models}) == 5
+    assert len({id(made.trees) for made in spy.models}) == 5
     assert (times.from_cache, times.n_bytes) == (False, 12345)
     compiled = enlist("compiled", limits=Limits(needs_compiler=True), from_cache=True)
     times = bench(model, X, ["compiled"], [10], repeats=6).engines[0]

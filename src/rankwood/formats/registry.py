@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,7 +24,7 @@ from rankwood.formats.writing import ConversionWarning as ConversionWarning
 from rankwood.formats.writing import MissingRule, check_missing
 from rankwood.formats.xgboost import from_xgboost_dump, is_xgboost_dump, is_xgboost_json
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, read_rankwood, with_path
+from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
 # rankwood's own model file.
 
@@ -191,13 +192,13 @@ def _read(path: Source, format: str | None, names: list[str] | None, n_features:
         start = file.read(START)
         kind = recognise(start)
         if kind == "rankwood" and format in (None, "rankwood"):
-            return read_rankwood(path, say_path=False)
+            return guarded("rankwood", lambda: parse_model(file, Ensemble))
         if kind is None and format is None:
             raise ModelError(_unknown(start))
         content = start + file.read()
     try:
         if format == "rankwood":
-            return read_rankwood(path, say_path=False)
+            return guarded("rankwood", lambda: parse_model(BytesIO(content), Ensemble))
         return _parse(content, kind, format, names, n_features)
     except ModelError:
         other = None if format is None else _format_of(content, kind)

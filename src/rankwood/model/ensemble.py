@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,29 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
-from rankwood.dtypes import NODE, OFFSET, WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
-from rankwood.errors import ModelError
+from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
+from rankwood.errors import ModelError, one_line
 from rankwood.matrix import is_plain, row_blocks
-from rankwood.model.trees import (
-    OPTIONAL,
-    PER_LEAF,
-    TYPE_OF,
-    Tree,
-    as_entries,
-    as_feature_count,
-    as_float,
-    as_names,
-    as_tree_numbers,
-    check_training_facts,
-    join,
-    offsets_of,
-    runs,
-    to_json,
-)
+from rankwood.model.file import read_model, save_model
+from rankwood.model.topology import Topology, describe
+from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, OPTIONAL, Tree, Trees, as_entries, as_tree_numbers
 from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
-    from rankwood.model.topology import Topology
     from rankwood.scoring.engines import Precision, PreparedModel
 
 
@@ -76,24 +63,12 @@ class Ensemble:
            [1, 0]], dtype=uint8)
     """
 
-    feature: NodeArray
-    threshold: FloatArray
-    left: NodeArray
-    right: NodeArray
-    missing_left: NDArray[np.bool_]
-    leaf_value: FloatArray
-    node_offsets: OffsetArray
+    trees: Trees
     tree_weights: FloatArray
     n_features: int
     base: float
     feature_names: tuple[str, ...] | None
-    split_gain: FloatArray | None
-    node_count: IndexArray | None
-    leaf_cover: FloatArray | None
     _metadata: str  # as JSON, so that nobody can change it
-    _depths: NodeArray
-    _packed: dict[str, Any]  # what engines make of the trees alone; models that differ in weights share it
-    _prepared: dict[str, PreparedModel]  # by engine
 
     def __init__(
         self,
@@ -114,34 +89,19 @@ class Ensemble:
         node_count: Any = None,
         leaf_cover: Any = None,
     ) -> None:
-        given = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf_value": leaf_value,
-                 "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count,
-                 "leaf_cover": leaf_cover}  # fmt: skip
-        arrays: dict[str, Any] = {
-            name: None if values is None and name in OPTIONAL else as_entries(values, TYPE_OF[name], name)
-            for name, values in given.items()
-        }
-        offsets = as_entries(node_offsets, OFFSET, "node_offsets")
+        columns = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf_value": leaf_value,
+                   "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count,
+                   "leaf_cover": leaf_cover}  # fmt: skip
+        trees = Trees.from_columns(columns, node_offsets)
         self._set(
-            **arrays,
-            node_offsets=offsets,
             tree_weights=as_entries(tree_weights, WEIGHT, "tree_weights"),
             n_features=as_feature_count(n_features),
             base=as_float(base, "base"),
             feature_names=None if feature_names is None else as_names(feature_names, n_features),
             _metadata=to_json({} if metadata is None else metadata),
-            _depths=np.zeros(max(len(offsets) - 1, 0), dtype=NODE),
-            _packed={},
-            _prepared={},
         )
-        try:
-            _native.check_trees(self._depths, *self._tree_arrays())
-        except ValueError as error:
-            raise ModelError(str(error)) from None
+        self._set(trees=trees.checked(self.n_features))
         self._check_sums()
-        for name in OPTIONAL:
-            check_training_facts(name, arrays[name], self.n_nodes, self.n_leaves)
-        self._depths.flags.writeable = False
 
     @classmethod
     def from_trees(
@@ -158,24 +118,78 @@ class Ensemble:
         for leaves. Weights are 1 and there are as many features as are named or needed, unless told otherwise.
         Gains, counts and covers are kept when every tree has them.
         """
-        parts = [tree if isinstance(tree, Tree) else Tree.from_nested(tree) for tree in trees]
-        columns = {name: join([getattr(tree, name) for tree in parts], dtype) for name, dtype in TYPE_OF.items()}
-        if columns["missing_left"] is None:
-            missing = [tree.missing_left for tree in parts]
-            filled = [np.zeros(len(t.feature), bool) if m is None else m for m, t in zip(missing, parts, strict=True)]
-            columns["missing_left"] = np.concatenate(filled)
+        joined = Trees.from_trees([tree if isinstance(tree, Tree) else Tree.from_nested(tree) for tree in trees])
         if n_features is None:
-            needed = int(columns["feature"].max(initial=-1)) + 1  # type: ignore[union-attr]
-            n_features = needed if feature_names is None else len(feature_names)
-        return cls(
-            **columns,
-            node_offsets=offsets_of([len(tree.feature) for tree in parts]),
-            tree_weights=np.ones(len(parts)) if tree_weights is None else tree_weights,
+            n_features = int(joined.feature.max(initial=-1)) + 1 if feature_names is None else len(feature_names)
+        return cls.of(
+            joined,
+            tree_weights=tree_weights,
             n_features=n_features,
             base=base,
             feature_names=feature_names,
             metadata=metadata,
         )
+
+    @classmethod
+    def of(
+        cls,
+        trees: Trees,
+        *,
+        n_features: int,
+        tree_weights: Any = None,
+        base: float = 0.0,
+        feature_names: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Ensemble:
+        """The model of these trees, checked; every weight is 1 unless told otherwise."""
+        return cls(
+            **{name: getattr(trees, name) for name in (*COLUMNS, "node_offsets")},
+            tree_weights=np.ones(trees.n_trees) if tree_weights is None else tree_weights,
+            n_features=n_features,
+            base=base,
+            feature_names=feature_names,
+            metadata=metadata,
+        )
+
+    @property
+    def feature(self) -> NodeArray:
+        return self.trees.feature
+
+    @property
+    def threshold(self) -> FloatArray:
+        return self.trees.threshold
+
+    @property
+    def left(self) -> NodeArray:
+        return self.trees.left
+
+    @property
+    def right(self) -> NodeArray:
+        return self.trees.right
+
+    @property
+    def missing_left(self) -> NDArray[np.bool_]:
+        return self.trees.missing_left
+
+    @property
+    def leaf_value(self) -> FloatArray:
+        return self.trees.leaf_value
+
+    @property
+    def node_offsets(self) -> OffsetArray:
+        return self.trees.node_offsets
+
+    @property
+    def split_gain(self) -> FloatArray | None:
+        return self.trees.split_gain
+
+    @property
+    def node_count(self) -> IndexArray | None:
+        return self.trees.node_count
+
+    @property
+    def leaf_cover(self) -> FloatArray | None:
+        return self.trees.leaf_cover
 
     @property
     def n_trees(self) -> int:
@@ -184,17 +198,16 @@ class Ensemble:
     @property
     def n_nodes(self) -> int:
         """Number of inner nodes."""
-        return len(self.feature)
+        return self.trees.n_nodes
 
     @property
     def n_leaves(self) -> int:
-        return len(self.leaf_value)
+        return self.trees.n_leaves
 
     @property
     def leaf_offsets(self) -> OffsetArray:
         """Where the leaves of each tree start: a tree has one leaf more than inner nodes."""
-        offsets: OffsetArray = self.node_offsets + np.arange(self.n_trees + 1, dtype=OFFSET)
-        return offsets
+        return self.trees.leaf_offsets
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -206,10 +219,7 @@ class Ensemble:
         """One tree, without its weight."""
         if not -self.n_trees <= number < self.n_trees:
             raise ModelError(f"there is no tree {number}: the model has {self.n_trees}")
-        number %= self.n_trees
-        nodes = slice(*self.node_offsets[number : number + 2])
-        leaves = slice(nodes.start + number, nodes.stop + number + 1)
-        return Tree(**self._pick(nodes, leaves))
+        return self.trees.tree(number % self.n_trees)
 
     def score(
         self, X: Any, *, engine: str = "auto", precision: Precision = "double", n_threads: int | None = 1
@@ -238,16 +248,7 @@ class Ensemble:
     def select(self, trees: Any) -> Ensemble:
         """The model of some trees, by number or boolean mask, in the order given; the base stays."""
         chosen = as_tree_numbers(trees, self.n_trees)
-        sizes = np.diff(self.node_offsets)[chosen]
-        nodes = runs(self.node_offsets[chosen], sizes)
-        leaves = runs(self.leaf_offsets[chosen], sizes + 1)
-        return self._with(
-            **self._pick(nodes, leaves),
-            node_offsets=offsets_of(sizes),
-            tree_weights=self.tree_weights[chosen],
-            _depths=self._depths[chosen],
-            _packed={},
-        )
+        return self._with(trees=self.trees.select(chosen), tree_weights=self.tree_weights[chosen])
 
     def reweigh(self, weights: Any) -> Ensemble:
         """The same trees with other weights. Costs little: the trees are shared."""
@@ -272,14 +273,11 @@ class Ensemble:
             raise ModelError("the models name their features differently, so they do not look at the same data")
         feature_names = names.pop() if names else None
         return self._with(
-            **{name: join([getattr(model, name) for model in models], dtype) for name, dtype in TYPE_OF.items()},
-            node_offsets=offsets_of(np.concatenate([np.diff(model.node_offsets) for model in models])),
+            trees=Trees.join([model.trees for model in models]),
             tree_weights=np.concatenate([model.tree_weights for model in models]),
             n_features=n_features,
             base=sum(model.base for model in models),
             feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
-            _depths=np.concatenate([model._depths for model in models]),
-            _packed={},
         )
 
     def with_metadata(self, **entries: Any) -> Ensemble:
@@ -292,22 +290,16 @@ class Ensemble:
 
     def topology(self) -> Topology:
         """Size and shape of the trees, and which features they use."""
-        from rankwood.model.topology import describe
-
         return describe(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file (safetensors: arrays and a JSON header), whole or not at all."""
-        from rankwood.model.file import save_model
-
         save_model(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ensemble:
         """Read a model that `save` wrote. `rankwood.load_model` also reads other formats."""
-        from rankwood.model.file import read_rankwood
-
-        return read_rankwood(path)
+        return read_model(path, cls)
 
     def fingerprint(self) -> str:
         """SHA-256 of what decides the scores: trees, weights, base and number of features."""
@@ -360,17 +352,9 @@ class Ensemble:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         model = object.__new__(Ensemble)
-        model._set(**(vars(self) | {"_prepared": {}} | changes))
+        model._set(**(vars(self) | changes))
         model._check_sums()
         return model
-
-    def _pick(self, nodes: Any, leaves: Any) -> dict[str, Any]:
-        """The arrays of a tree, cut down to some nodes and leaves."""
-        arrays = {name: getattr(self, name) for name in TYPE_OF}
-        return {
-            name: None if array is None else array[leaves if name in PER_LEAF else nodes]
-            for name, array in arrays.items()
-        }
 
     def _check_sums(self) -> None:
         try:
@@ -378,38 +362,67 @@ class Ensemble:
         except ValueError as error:
             raise ModelError(str(error)) from None
 
-    def _tree_arrays(self) -> tuple[Any, ...]:
-        missing_left = self.missing_left.view(np.uint8)
-        nodes = (self.feature, self.threshold, self.left, self.right, missing_left)
-        return *nodes, self.leaf_value, self.node_offsets, self.n_features
-
-    def _weighted_arrays(self) -> tuple[Any, ...]:
-        return *self._tree_arrays(), self.tree_weights, self.base
-
     def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
-        name = _registry().choose_engine(self, n_rows) if engine == "auto" else engine
-        prepared = self._prepared.get(name)
-        if prepared is None:
-            prepared = self._prepared[name] = _registry().get_engine(name).prepare(self)
+        prepared: PreparedModel = _engines().prepared(self, engine, n_rows)
         return prepared
-
-    def _reference(self) -> _native.ReferenceTraversal:
-        # Two threads that come here first both prepare it, and either result will do: no lock to hold across a fork.
-        traversal: _native.ReferenceTraversal | None = self._packed.get("reference")
-        if traversal is None:
-            traversal = self._packed["reference"] = _native.ReferenceTraversal(*self._tree_arrays())
-        return traversal
 
 
 @cache
-def _registry() -> Any:
+def _engines() -> Any:
     """The engines, imported when something is first scored; an import statement on every call would cost more."""
-    from rankwood.scoring import auto as registry
+    from rankwood.scoring import auto
 
-    return registry
+    return auto
 
 
-SCORING_ARRAYS = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "node_offsets", "tree_weights")
+def as_feature_count(n_features: Any) -> int:
+    """A number of features that a model can have."""
+    if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, (int, np.integer)):
+        raise ModelError(f"n_features must be a whole number, got {one_line(repr(n_features))}")
+    if not 0 <= n_features <= MAX_FEATURES:
+        raise ModelError(f"n_features must lie between 0 and {MAX_FEATURES}, got {one_line(n_features)}")
+    return int(n_features)
+
+
+def as_float(value: Any, name: str) -> float:
+    """A number as float; whether it is finite is checked with the sums."""
+    try:
+        if isinstance(value, (str, bytes)):  # float() would read it
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{name} must be a finite number, got {one_line(repr(value))}") from None
+
+
+def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
+    """One name per feature, no name twice."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ModelError("feature_names must be strings, one per feature")
+    if len(names) != n_features:
+        raise ModelError(f"feature_names must have one name per feature ({n_features}), got {len(names)}")
+    if len(set(names)) != len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise ModelError(f"two features have the name {one_line(twice)!r}")
+    return tuple(str(name) for name in names)
+
+
+def to_json(metadata: Any) -> str:
+    """Metadata as JSON text, numpy's numbers included."""
+    if not isinstance(metadata, dict):
+        raise ModelError(f"metadata must be a dict, got {type(metadata).__name__}")
+    try:
+        return json.dumps(metadata, sort_keys=True, allow_nan=False, default=_plain_number)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelError(f"metadata must be what JSON can hold: {error}") from None
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+SCORING_ARRAYS = (*NEEDED, "node_offsets", "tree_weights")
 ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL)
 
 

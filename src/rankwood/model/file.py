@@ -12,27 +12,23 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.errors import MissingPackageError, ModelError, RankwoodError, one_line
-from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import COLUMNS, NEEDED, OPTIONAL
+
+if TYPE_CHECKING:
+    from rankwood.model.ensemble import Ensemble
 
 FORMAT_VERSION = 1
-ARRAYS = {
-    "feature": "I32",
-    "threshold": "F64",
-    "left": "I32",
-    "right": "I32",
-    "missing_left": "BOOL",
-    "leaf_value": "F64",
-    "node_offsets": "I64",
-    "tree_weights": "F64",
-}
-OPTIONAL_ARRAYS = {"split_gain": "F64", "node_count": "I64", "leaf_cover": "F64"}
+_KIND = {"int32": "I32", "int64": "I64", "float64": "F64", "bool": "BOOL"}  # as safetensors calls them
+_COLUMNS = {name: _KIND[np.dtype(column.dtype).name] for name, column in COLUMNS.items()}
+ARRAYS = {name: _COLUMNS[name] for name in NEEDED} | {"node_offsets": "I64", "tree_weights": "F64"}
+OPTIONAL_ARRAYS = {name: _COLUMNS[name] for name in OPTIONAL}
 FACTS = ("format_version", "n_features", "base", "feature_names", "metadata")
 CHECKSUM = "checksum"  # optional: SHA-256 of the arrays in the order above
 # Little-endian, as safetensors has it. Booleans are read as bytes: not every byte is one.
@@ -66,9 +62,14 @@ def model_bytes(model: Ensemble) -> bytes:
     return content
 
 
-def read_rankwood(path: PathLike, *, say_path: bool = True) -> Ensemble:
-    """Read a file that `save_model` wrote. Errors begin with the path unless told otherwise."""
-    return with_path(path, lambda: _read_rankwood(path)) if say_path else _read_rankwood(path)
+def read_model(path: PathLike, build: Callable[..., T]) -> T:
+    """What `build` makes of the arguments of `Ensemble` that are in a file of `save_model`; errors name the path."""
+
+    def read() -> T:
+        with open_model(path) as file:
+            return guarded("rankwood", lambda: parse_model(file, build))
+
+    return with_path(path, read)
 
 
 def is_safetensors(start: bytes) -> bool:
@@ -115,13 +116,8 @@ def open_model(path: PathLike) -> BinaryIO:
     return open(path, "rb")
 
 
-def _read_rankwood(path: PathLike) -> Ensemble:
-    with open_model(path) as file:
-        return guarded("rankwood", lambda: parse_rankwood(file))
-
-
-def parse_rankwood(file: BinaryIO) -> Ensemble:
-    """Read what `save_model` wrote from an open file."""
+def parse_model(file: BinaryIO, build: Callable[..., T]) -> T:
+    """What `build` makes of the arguments of `Ensemble` that are in an open file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     start = file.read(9)
@@ -134,7 +130,7 @@ def parse_rankwood(file: BinaryIO) -> Ensemble:
     facts = _parse_facts(header[8:])  # before the arrays: they may be large and somebody else's
     arrays = _parse_arrays(header + file.read())
     expected = facts.pop(CHECKSUM)
-    model = Ensemble(**arrays, **facts)
+    model = build(**arrays, **facts)
     if expected is not None and expected != _checksum(arrays):
         raise ModelError("the file is damaged: its numbers are not those that were written")
     return model

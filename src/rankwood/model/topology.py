@@ -103,15 +103,14 @@ def describe(model: Ensemble) -> Topology:
     gain: FloatArray | None = None
     if model.split_gain is not None:
         gain = np.bincount(model.feature, weights=model.split_gain, minlength=n_features).astype(np.float64)
-    arrays = [value for value in vars(model).values() if isinstance(value, np.ndarray)]
     return Topology(
-        depths=model._depths,
+        depths=model.trees.depths,
         nodes=nodes,
         leaves=nodes + 1,
         splits_per_feature=np.bincount(model.feature, minlength=n_features),
         thresholds_per_feature=_count_distinct(model.feature, model.threshold, n_features),
         gain_per_feature=gain,
-        n_bytes=sum(array.nbytes for array in arrays),
+        n_bytes=model.trees.n_bytes + model.tree_weights.nbytes,
     )
 
 

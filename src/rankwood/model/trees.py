@@ -1,16 +1,16 @@
-"""Trees as flat arrays: what the columns are, how they are checked, cut and joined; one tree by itself."""
+"""Trees as flat arrays: what the columns are, how they are checked, cut, chosen and joined; and one tree by itself."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwood import _native
 from rankwood.dtypes import (
     LEAF_VALUE,
     NODE,
@@ -22,27 +22,320 @@ from rankwood.dtypes import (
     NodeArray,
     OffsetArray,
 )
-from rankwood.errors import ModelError, one_line
-
-# What the parts of a model must be, and how its arrays are cut and joined.
-
+from rankwood.errors import ModelError
 
 MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
 
-# The arrays of a tree: one entry per inner node, or per leaf; some need not be there.
-TYPE_OF: dict[str, Any] = {
-    "feature": NODE,
-    "threshold": THRESHOLD,
-    "left": NODE,
-    "right": NODE,
-    "leaf_value": LEAF_VALUE,
-    "missing_left": np.bool_,
-    "split_gain": np.float64,
-    "node_count": np.int64,
-    "leaf_cover": np.float64,
+
+# feature, threshold, left, right, missing_left as bytes, leaf_value, node_offsets
+NativeTrees: TypeAlias = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
+
+
+class Column(NamedTuple):
+    """One array of the trees: its storage type, and whether it has an entry per inner node or per leaf."""
+
+    dtype: Any
+    per: Literal["node", "leaf"] = "node"
+    optional: bool = False  # what training knew; scores do not depend on it
+
+
+COLUMNS: dict[str, Column] = {
+    "feature": Column(NODE),
+    "threshold": Column(THRESHOLD),
+    "left": Column(NODE),
+    "right": Column(NODE),
+    "missing_left": Column(np.bool_),
+    "leaf_value": Column(LEAF_VALUE, "leaf"),
+    "split_gain": Column(np.float64, optional=True),
+    "node_count": Column(np.int64, optional=True),
+    "leaf_cover": Column(np.float64, "leaf", optional=True),
 }
-PER_LEAF = ("leaf_value", "leaf_cover")
-OPTIONAL = ("split_gain", "node_count", "leaf_cover")
+NEEDED = tuple(name for name, column in COLUMNS.items() if not column.optional)
+OPTIONAL = tuple(name for name, column in COLUMNS.items() if column.optional)
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Binary trees, one after another, as flat arrays that never change.
+
+    Tree t owns the inner nodes from `node_offsets[t]` to `node_offsets[t + 1]`, and one leaf more than it has inner
+    nodes. Its root is its node 0; without inner nodes it is its only leaf.
+
+    ::
+
+        node_offsets   0           3     4           (tree 0 has 3 inner nodes, tree 1 has 1)
+        feature        7  2  2  |  5  |
+        left           1 ~0 ~2  | ~0  |              (c >= 0: inner node c of the tree; c < 0: its leaf ~c)
+        right          2 ~1 ~3  | ~1  |
+        leaf_value     a  b  c  d | e  f |           (leaves of tree t start at node_offsets[t] + t)
+
+    Parameters
+    ----------
+    feature : array of int32
+        Number of the feature that each inner node looks at.
+    threshold : array of float64
+        What the feature is compared with: a document goes left when `x <= threshold`.
+    left, right : arrays of int32
+        Children, numbered inside the tree.
+    missing_left : array of bool
+        Whether a missing value (NaN) goes left.
+    leaf_value : array of float64
+        Value of each leaf.
+    node_offsets : array of int64
+        Where the inner nodes of each tree start, and their number at the end.
+    split_gain, node_count : arrays, optional
+        What training knew of each inner node: gain of the split, documents that met it.
+    leaf_cover : array of float64, optional
+        Documents that reached each leaf in training, or their weight; explanations (SHAP) build on it.
+    known_depths : array of int32, optional
+        Depth of each tree, once `checked` has walked them.
+    """
+
+    feature: NodeArray
+    threshold: FloatArray
+    left: NodeArray
+    right: NodeArray
+    missing_left: NDArray[np.bool_]
+    leaf_value: FloatArray
+    node_offsets: OffsetArray
+    split_gain: FloatArray | None = None
+    node_count: IndexArray | None = None
+    leaf_cover: FloatArray | None = None
+    known_depths: NodeArray | None = None
+
+    def __post_init__(self) -> None:
+        for array in self.arrays().values():
+            array.flags.writeable = False
+
+    @classmethod
+    def from_columns(cls, columns: dict[str, Any], node_offsets: Any) -> Trees:
+        """Trees from anything that numpy takes for arrays.
+
+        Raises
+        ------
+        ModelError
+            Where a column is missing, is not a list of numbers, or would change a value when stored.
+        """
+        arrays: dict[str, Any] = {
+            name: None
+            if column.optional and columns.get(name) is None
+            else as_entries(columns[name], column.dtype, name)
+            for name, column in COLUMNS.items()
+        }
+        return cls(**arrays, node_offsets=as_entries(node_offsets, OFFSET, "node_offsets"))
+
+    @classmethod
+    def from_trees(cls, trees: Sequence[Tree]) -> Trees:
+        """Single trees, one after another. Optional columns are kept when every tree has them."""
+        parts = [
+            tree
+            if tree.missing_left is not None
+            else dataclasses.replace(tree, missing_left=np.zeros(len(tree.feature), bool))
+            for tree in trees
+        ]
+        columns: dict[str, Any] = {
+            name: join([getattr(tree, name) for tree in parts], column.dtype) for name, column in COLUMNS.items()
+        }
+        return cls.from_columns(columns, offsets_of([len(tree.feature) for tree in parts]))
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.node_offsets) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of inner nodes."""
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.leaf_value)
+
+    @property
+    def sizes(self) -> IndexArray:
+        """Inner nodes of each tree."""
+        return np.diff(self.node_offsets)
+
+    @property
+    def leaf_offsets(self) -> OffsetArray:
+        """Where the leaves of each tree start: a tree has one leaf more than inner nodes."""
+        offsets: OffsetArray = self.node_offsets + np.arange(len(self.node_offsets), dtype=OFFSET)
+        return offsets
+
+    @property
+    def tree_of_node(self) -> IndexArray:
+        """Number of the tree that each inner node belongs to."""
+        return np.repeat(np.arange(self.n_trees), self.sizes)
+
+    @property
+    def tree_of_leaf(self) -> IndexArray:
+        """Number of the tree that each leaf belongs to."""
+        return np.repeat(np.arange(self.n_trees), self.sizes + 1)
+
+    @property
+    def depths(self) -> NodeArray:
+        """Depth of each tree: its longest path in splits."""
+        if self.known_depths is None:
+            raise ModelError("the trees were not checked, so that their depths are not known")
+        return self.known_depths
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """The arrays that there are, by name."""
+        found = {name: getattr(self, name) for name in (*COLUMNS, "node_offsets", "known_depths")}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def nodes_of(self, tree: int) -> slice:
+        """Where the inner nodes of a tree stand."""
+        return slice(int(self.node_offsets[tree]), int(self.node_offsets[tree + 1]))
+
+    def leaves_of(self, tree: int) -> slice:
+        """Where the leaves of a tree stand."""
+        return slice(int(self.node_offsets[tree]) + tree, int(self.node_offsets[tree + 1]) + tree + 1)
+
+    def tree(self, number: int) -> Tree:
+        """One tree by itself."""
+        nodes, leaves = self.nodes_of(number), self.leaves_of(number)
+        return Tree(**{name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()})
+
+    def part(self, begin: int, end: int) -> Trees:
+        """The trees from number `begin` to before `end`; views, nothing is copied."""
+        nodes = slice(int(self.node_offsets[begin]), int(self.node_offsets[end]))
+        leaves = slice(nodes.start + begin, nodes.stop + end)
+        return self._picked(nodes, leaves, self.node_offsets[begin : end + 1] - nodes.start, slice(begin, end))
+
+    def select(self, numbers: IndexArray) -> Trees:
+        """Some trees by number, in the order given."""
+        sizes = self.sizes[numbers]
+        nodes = runs(self.node_offsets[numbers], sizes)
+        leaves = runs(self.leaf_offsets[numbers], sizes + 1)
+        return self._picked(nodes, leaves, offsets_of(sizes), numbers)
+
+    @classmethod
+    def join(cls, parts: Sequence[Trees]) -> Trees:
+        """Trees of several, one after another. Optional columns are kept when every part has them."""
+        columns: dict[str, Any] = {
+            name: join([getattr(part, name) for part in parts], column.dtype) for name, column in COLUMNS.items()
+        }
+        depths = join([part.known_depths for part in parts], NODE)
+        sizes = np.concatenate([np.zeros(0, OFFSET), *(part.sizes for part in parts)])
+        return cls(**columns, node_offsets=offsets_of(sizes), known_depths=depths)
+
+    def replace(self, **arrays: Any) -> Trees:
+        """The trees with other arrays in some columns. Their links are unchecked, if these or the sizes change."""
+        if set(arrays) & {"left", "right", "node_offsets"}:
+            arrays["known_depths"] = None
+        return dataclasses.replace(self, **arrays)
+
+    def checked(self, n_features: int) -> Trees:
+        """The trees with their depths, when they are trees over so many features; else a ModelError."""
+        depths = np.zeros(max(len(self.node_offsets) - 1, 0), dtype=NODE)
+        try:
+            _native.check_trees(depths, *self.native(), n_features)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+        for name in OPTIONAL:
+            _check_training_facts(name, getattr(self, name), self.n_nodes, self.n_leaves)
+        return dataclasses.replace(self, known_depths=depths)
+
+    def native(self) -> NativeTrees:
+        """The arrays that decide where documents go and what they get, as kernels take them."""
+        missing_left = self.missing_left.view(np.uint8)
+        return self.feature, self.threshold, self.left, self.right, missing_left, self.leaf_value, self.node_offsets
+
+    def _picked(self, nodes: Any, leaves: Any, node_offsets: OffsetArray, trees: Any) -> Trees:
+        columns = {name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()}
+        depths = None if self.known_depths is None else self.known_depths[trees]
+        return Trees(**columns, node_offsets=node_offsets, known_depths=depths)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One binary tree by itself: what is handed to `Ensemble.from_trees`, and what `Ensemble.tree` gives back.
+
+    Node 0 is the root; a child c >= 0 is inner node c, c < 0 is leaf ~c; without inner nodes there is leaf 0 alone. The
+    columns are those of `Trees`.
+
+    Examples
+    --------
+    >>> tree = Tree.from_nested((0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)))
+    >>> tree.feature, tree.left, tree.right, tree.leaf_value
+    (array([0, 1], dtype=int32), array([-1, -2], dtype=int32), array([ 1, -3], dtype=int32), array([1., 2., 3.]))
+    """
+
+    feature: NodeArray
+    threshold: FloatArray
+    left: NodeArray
+    right: NodeArray
+    leaf_value: FloatArray
+    missing_left: NDArray[np.bool_] | None = None
+    split_gain: FloatArray | None = None
+    node_count: IndexArray | None = None
+    leaf_cover: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name, column in COLUMNS.items():
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, as_entries(values, column.dtype, name))
+        n_nodes = len(self.feature)
+        for name, column in COLUMNS.items():
+            values, expected = getattr(self, name), n_nodes + (column.per == "leaf")
+            if values is not None and len(values) != expected:
+                raise ModelError(f"a tree of {n_nodes} inner nodes needs {expected} {name} entries, got {len(values)}")
+
+    @classmethod
+    def from_nested(cls, nested: Any) -> Tree:
+        """A tree from nested tuples `(feature, threshold, left, right[, missing_left])`, where a leaf is a number.
+
+        Nodes and leaves are numbered in preorder, left before right.
+        """
+        nodes: list[list[Any]] = []  # feature, threshold, left, right, missing_left
+        leaves: list[float] = []
+        pending: list[tuple[Any, int, int]] = [(nested, -1, 0)]  # subtree, its parent, where the parent notes it
+        while pending:
+            subtree, parent, place = pending.pop()
+            is_leaf = not isinstance(subtree, (tuple, list))
+            number = ~len(leaves) if is_leaf else len(nodes)
+            if parent >= 0:
+                nodes[parent][place] = number
+            if is_leaf:
+                leaves.append(subtree)
+                continue
+            if len(subtree) not in (4, 5):
+                raise ModelError(f"a node must be (feature, threshold, left, right[, missing_left]), got {subtree!r}")
+            nodes.append([subtree[0], subtree[1], 0, 0, subtree[4] if len(subtree) == 5 else False])
+            pending += [(subtree[3], number, 3), (subtree[2], number, 2)]
+        columns: list[Any] = list(zip(*nodes, strict=True)) if nodes else [()] * 5
+        feature, threshold, left, right, missing_left = columns
+        return cls(feature, threshold, left, right, leaf_value=np.array(leaves), missing_left=missing_left)
+
+
+def offsets_of(sizes: Any) -> OffsetArray:
+    """Where runs of these sizes start, and where the last one ends."""
+    offsets: OffsetArray = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    return offsets
+
+
+def runs(starts: IndexArray, sizes: IndexArray) -> IndexArray:
+    """Concatenated ranges: starts[0], starts[0] + 1, ... (sizes[0] of them), starts[1], ..."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    positions: IndexArray = np.arange(total, dtype=OFFSET) + np.repeat(starts - (ends - sizes), sizes)
+    return positions
+
+
+def join(parts: Sequence[AnyArray | None], dtype: Any) -> AnyArray | None:
+    """The parts one after another, not copied if only one has entries; None unless all are there."""
+    there = [part for part in parts if part is not None]
+    if len(there) < len(parts):
+        return None
+    filled = [part for part in there if len(part)]
+    return filled[0] if len(filled) == 1 else np.concatenate([np.zeros(0, dtype), *filled])
 
 
 def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
@@ -67,88 +360,6 @@ def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
     return entries
 
 
-def offsets_of(sizes: Any) -> OffsetArray:
-    """Where runs of these sizes start, and where the last one ends."""
-    offsets: OffsetArray = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
-    return offsets
-
-
-def runs(starts: IndexArray, sizes: IndexArray) -> IndexArray:
-    """Concatenated ranges: starts[0], starts[0] + 1, ... (sizes[0] of them), starts[1], ..."""
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
-    positions: IndexArray = np.arange(total, dtype=OFFSET) + np.repeat(starts - (ends - sizes), sizes)
-    return positions
-
-
-def join(parts: list[AnyArray | None], dtype: Any) -> AnyArray | None:
-    """The parts one after another, not copied if only one has entries; None unless all are there."""
-    there = [part for part in parts if part is not None]
-    if len(there) < len(parts):
-        return None
-    filled = [part for part in there if len(part)]
-    return filled[0] if len(filled) == 1 else np.concatenate([np.zeros(0, dtype), *filled])
-
-
-def as_feature_count(n_features: Any) -> int:
-    """A number of features that a model can have."""
-    if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, (int, np.integer)):
-        raise ModelError(f"n_features must be a whole number, got {one_line(repr(n_features))}")
-    if not 0 <= n_features <= MAX_FEATURES:
-        raise ModelError(f"n_features must lie between 0 and {MAX_FEATURES}, got {one_line(n_features)}")
-    return int(n_features)
-
-
-def as_float(value: Any, name: str) -> float:
-    """A number as float; whether it is finite is checked with the sums."""
-    try:
-        if isinstance(value, (str, bytes)):  # float() would read it
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"{name} must be a finite number, got {one_line(repr(value))}") from None
-
-
-def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
-    """One name per feature, no name twice."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise ModelError("feature_names must be strings, one per feature")
-    if len(names) != n_features:
-        raise ModelError(f"feature_names must have one name per feature ({n_features}), got {len(names)}")
-    if len(set(names)) != len(names):
-        twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise ModelError(f"two features have the name {one_line(twice)!r}")
-    return tuple(str(name) for name in names)
-
-
-def to_json(metadata: Any) -> str:
-    """Metadata as JSON text, numpy's numbers included."""
-    if not isinstance(metadata, dict):
-        raise ModelError(f"metadata must be a dict, got {type(metadata).__name__}")
-    try:
-        return json.dumps(metadata, sort_keys=True, allow_nan=False, default=_plain_number)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ModelError(f"metadata must be what JSON can hold: {error}") from None
-
-
-def _plain_number(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def check_training_facts(name: str, values: AnyArray | None, n_nodes: int, n_leaves: int) -> None:
-    """Refuse gains and covers that are not finite, counts and covers that are negative, and too many or too few."""
-    if values is None:
-        return
-    expected, long, short = (n_leaves, "leaf", "leaf") if name in PER_LEAF else (n_nodes, "inner node", "node")
-    if len(values) != expected:
-        raise ModelError(f"{name} must have one entry per {long} ({expected}), got {len(values)}")
-    bad = np.flatnonzero(~np.isfinite(values) if name == "split_gain" else ~((values >= 0) & np.isfinite(values)))
-    if len(bad):
-        raise ModelError(f"{name} of {short} {bad[0]} is {values[bad[0]]}")
-
-
 def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:
     """Trees by number (negative: from the end) or boolean mask, in the order given, none twice."""
     numbers = np.asarray(trees)
@@ -169,59 +380,18 @@ def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:
     return numbers
 
 
-# One tree as arrays: what importers and learners hand to an ensemble, and what exporters get back from it.
+def _cut(array: AnyArray | None, column: Column, nodes: Any, leaves: Any) -> Any:
+    return None if array is None else array[leaves if column.per == "leaf" else nodes]
 
 
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """A binary tree. Node 0 is the root; a child c >= 0 is inner node c, c < 0 is leaf ~c; no inner node: leaf 0 alone.
-
-    >>> tree = Tree.from_nested((0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)))
-    >>> tree.feature, tree.left, tree.right, tree.leaf_value
-    (array([0, 1], dtype=int32), array([-1, -2], dtype=int32), array([ 1, -3], dtype=int32), array([1., 2., 3.]))
-    """
-
-    feature: NodeArray
-    threshold: FloatArray
-    left: NodeArray
-    right: NodeArray
-    leaf_value: FloatArray
-    missing_left: NDArray[np.bool_] | None = None
-    split_gain: FloatArray | None = None
-    node_count: IndexArray | None = None
-    leaf_cover: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        for name, dtype in TYPE_OF.items():
-            values = getattr(self, name)
-            if values is not None:
-                object.__setattr__(self, name, as_entries(values, dtype, name))
-        n_nodes = len(self.feature)
-        for name in TYPE_OF:
-            values, expected = getattr(self, name), n_nodes + (name in PER_LEAF)
-            if values is not None and len(values) != expected:
-                raise ModelError(f"a tree of {n_nodes} inner nodes needs {expected} {name} entries, got {len(values)}")
-
-    @classmethod
-    def from_nested(cls, nested: Any) -> Tree:
-        """From nested tuples `(feature, threshold, left, right)` or `(feature, threshold, left, right, missing_left)`,
-        where a leaf is a number. Nodes and leaves are numbered in preorder, left before right."""
-        nodes: list[list[Any]] = []  # feature, threshold, left, right, missing_left
-        leaves: list[float] = []
-        pending: list[tuple[Any, int, int]] = [(nested, -1, 0)]  # subtree, its parent, where the parent notes it
-        while pending:
-            subtree, parent, place = pending.pop()
-            is_leaf = not isinstance(subtree, (tuple, list))
-            number = ~len(leaves) if is_leaf else len(nodes)
-            if parent >= 0:
-                nodes[parent][place] = number
-            if is_leaf:
-                leaves.append(subtree)
-                continue
-            if len(subtree) not in (4, 5):
-                raise ModelError(f"a node must be (feature, threshold, left, right[, missing_left]), got {subtree!r}")
-            nodes.append([subtree[0], subtree[1], 0, 0, subtree[4] if len(subtree) == 5 else False])
-            pending += [(subtree[3], number, 3), (subtree[2], number, 2)]
-        columns: list[Any] = list(zip(*nodes, strict=True)) if nodes else [()] * 5
-        feature, threshold, left, right, missing_left = columns
-        return cls(feature, threshold, left, right, leaf_value=np.array(leaves), missing_left=missing_left)
+def _check_training_facts(name: str, values: AnyArray | None, n_nodes: int, n_leaves: int) -> None:
+    """Refuse gains and covers that are not finite, counts and covers that are negative, and too many or too few."""
+    if values is None:
+        return
+    per_leaf = COLUMNS[name].per == "leaf"
+    expected, long, short = (n_leaves, "leaf", "leaf") if per_leaf else (n_nodes, "inner node", "node")
+    if len(values) != expected:
+        raise ModelError(f"{name} must have one entry per {long} ({expected}), got {len(values)}")
+    bad = np.flatnonzero(~np.isfinite(values) if name == "split_gain" else ~((values >= 0) & np.isfinite(values)))
+    if len(bad):
+        raise ModelError(f"{name} of {short} {bad[0]} is {values[bad[0]]}")

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rankwood.errors import RankwoodError
-from rankwood.scoring.engines import BITSLICE, REFERENCE, TRAVERSE, Engine, Kernel, Limits
+from rankwood.scoring.engines import BITSLICE, REFERENCE, TRAVERSE, Engine, Kept, Kernel, Limits, PreparedModel
 from rankwood.system import active_isa
 
 if TYPE_CHECKING:
@@ -86,12 +86,27 @@ BITSLICE_FROM: dict[str, tuple[tuple[int, int], ...]] = {
 }
 
 
+_SMALLEST: Kept[float] = Kept()  # of trees: the smallest batch for which bitslice is taken
+_PREPARED: Kept[PreparedModel] = Kept()  # of models, by name of the engine
+
+
 def choose_engine(model: Ensemble, n_rows: int) -> str:
     """The engine that `engine="auto"` takes for a batch of `n_rows`."""
-    smallest = model._packed.get("auto")
+    kept = _SMALLEST.of(model.trees)
+    smallest = kept.get("batch")
     if smallest is None:
-        smallest = model._packed["auto"] = _smallest_bitslice_batch(model)
+        smallest = kept["batch"] = _smallest_bitslice_batch(model)
     return "bitslice" if n_rows >= smallest else "traverse"
+
+
+def prepared(model: Ensemble, engine: str, n_rows: int) -> PreparedModel:
+    """The model, ready to score `n_rows` rows with an engine or with "auto"; prepared once for as long as it lives."""
+    name = choose_engine(model, n_rows) if engine == "auto" else engine
+    kept = _PREPARED.of(model)
+    found = kept.get(name)
+    if found is None:
+        found = kept[name] = get_engine(name).prepare(model)
+    return found
 
 
 def _smallest_bitslice_batch(model: Ensemble) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,11 +22,33 @@ if TYPE_CHECKING:
 # What an engine is: a name, its limits as data, and `prepare`, which turns a model into something that scores.
 
 
+V = TypeVar("V")
 Precision = Literal["single", "double"]
 Blocks = Iterable[tuple[slice, AnyArray]]  # where rows stand, and their values: what `row_blocks` gives
 
 # A leaf value of this size or a sum of this size is safe in float32: nothing overflows, nothing vanishes.
 LARGEST_SINGLE, SMALLEST_SINGLE = 1e37, 1e-30
+
+
+class Kept(Generic[V]):
+    """What was made of objects, for as long as these live. Objects are told apart by identity, not by value.
+
+    Models stay immutable and hold no cache: engines keep here what they made of trees and models. Racing threads may
+    both make a thing; the results are the same, so no lock is needed, and none can be held across a fork.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[weakref.ref[Any], dict[Hashable, V]]] = {}
+
+    def of(self, owner: Any) -> dict[Hashable, V]:
+        """What is kept of an object: a dictionary to read and to fill."""
+        number = id(owner)
+        found = self._of.get(number)
+        if found is not None:
+            return found[1]
+        kept: dict[Hashable, V] = {}
+        self._of[number] = (weakref.ref(owner, lambda _: self._of.pop(number, None)), kept)
+        return kept
 
 
 class Kernel(Protocol):
@@ -72,7 +95,7 @@ class Engine:
                 f"engines score an Ensemble, such as load_model or ensemble_ give; got {type(model).__name__}"
             )
         limits, n_nodes = self.limits, model.n_nodes
-        most_leaves, depth = int(np.diff(model.leaf_offsets).max(initial=0)), int(model._depths.max(initial=0))
+        most_leaves, depth = int(np.diff(model.leaf_offsets).max(initial=0)), int(model.trees.depths.max(initial=0))
         if limits.max_leaves is not None and most_leaves > limits.max_leaves:
             return f"a tree has {most_leaves:,} leaves and engine {self.name!r} takes {limits.max_leaves:,}"
         if limits.max_depth is not None and depth > limits.max_depth:
@@ -175,11 +198,17 @@ def fits_single(model: Ensemble) -> bool:
 # Engine `reference`: plain traversal. It judges the others.
 
 
+_TRAVERSALS: Kept[_native.ReferenceTraversal] = Kept()  # of trees, by number of features
+
+
 class ReferenceKernel:
     """The packed trees, which models that differ in weights share, with one model's weights and base."""
 
     def __init__(self, model: Ensemble) -> None:
-        self._traversal = model._reference()
+        packed, n_features = _TRAVERSALS.of(model.trees), model.n_features
+        if n_features not in packed:
+            packed[n_features] = _native.ReferenceTraversal(*model.trees.native(), n_features)
+        self._traversal = packed[n_features]
         self._tree_weights, self._base = model.tree_weights, model.base
         self.n_bytes = self._traversal.n_bytes
 
@@ -197,7 +226,7 @@ REFERENCE = Engine("reference", "plain traversal, the judge of the others", Limi
 
 
 def _traverse_kernel(model: Ensemble) -> Kernel:
-    return _native.Traverse(*model._weighted_arrays())
+    return _native.Traverse(*model.trees.native(), model.n_features, model.tree_weights, model.base)
 
 
 TRAVERSE = Engine(
@@ -212,7 +241,7 @@ TRAVERSE = Engine(
 
 
 def _bitslice_kernel(model: Ensemble) -> Kernel:
-    return _native.Bitslice(*model._weighted_arrays())
+    return _native.Bitslice(*model.trees.native(), model.n_features, model.tree_weights, model.base)
 
 
 BITSLICE = Engine(

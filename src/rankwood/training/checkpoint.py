@@ -19,7 +19,7 @@ from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import AnyArray
 from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import TYPE_OF, Tree, offsets_of
+from rankwood.model.trees import COLUMNS, Tree, offsets_of
 from rankwood.training.callbacks import Live, Result, Step, apply, live_after
 from rankwood.training.forest import TreeBatch
 from rankwood.training.tasks import Regression, Task
@@ -145,7 +145,7 @@ class GrowingForest:
         for name in TreeBatch.NAMES:
             parts = self._columns.pop(name) if last else self._columns[name]
             length = n_nodes + n_trees * (name == "leaf_value")
-            arrays[name] = _joined(parts, TYPE_OF[name], length)
+            arrays[name] = _joined(parts, COLUMNS[name].dtype, length)
             del parts
         return Ensemble(
             **arrays,
