@@ -32,13 +32,7 @@ def grower(X, y, *, weights=None, query_weights=None, group=None, max_bins=None,
 
 
 def trees_of(batch, n_features):
-    arrays = {name: array.astype(bool) if name == "missing_left" else array for name, array in batch.arrays.items()}
-    model = rw.Ensemble(
-        **arrays,
-        node_offsets=np.concatenate([[0], np.cumsum(batch.sizes)]),
-        tree_weights=np.ones(batch.n_trees),
-        n_features=n_features,
-    )
+    model = rw.Ensemble.of(batch, n_features=n_features)
     return [model.tree(t) for t in range(batch.n_trees)]
 
 
@@ -303,13 +297,13 @@ def test_every_feature_gets_its_turn():
     forest = grower(X, y, max_features=1, max_depth=1)
     batch = forest.grow(7, 0, 3000, n_threads=2)
     assert batch.sizes.tolist() == [1] * 3000
-    counts = np.bincount(batch.arrays["feature"], minlength=10)
+    counts = np.bincount(batch.feature, minlength=10)
     assert counts.sum() == 3000
     assert np.abs(counts - 300).max() < 5 * np.sqrt(300 * 0.9)
     X[:, 1:] = 3.0  # all but one constant
     batch = grower(X, y, max_features=1, max_depth=1).grow(7, 0, 50, n_threads=1)
     assert batch.sizes.tolist() == [1] * 50
-    assert set(batch.arrays["feature"]) == {0}
+    assert set(batch.feature) == {0}
 
 
 def shared_problem(n_queries=60, seed=0):
@@ -396,15 +390,15 @@ def test_other_targets():
     for criterion in CRITERIA:
         given = grower(X, y, group=sizes, criterion=criterion, target=binary).grow(3, 0, 5, n_threads=1)
         labelled = grower(X, binary, group=sizes, criterion=criterion).grow(3, 0, 5, n_threads=1)
-        for name, array in given.arrays.items():
-            assert_array_equal(array, labelled.arrays[name])
+        for name, array in given.arrays().items():
+            assert_array_equal(array, labelled.arrays()[name])
     real = np.random.default_rng(0).normal(size=len(y))
     tree = tree_on_all(X[:200], y[:200], target=real[:200])
     oracle.check_tree(tree, X[:200], real[:200], np.ones(200), criterion="variance")
 
 
 def fingerprint(batch) -> list[bytes]:
-    return [batch.sizes.tobytes(), *(array.tobytes() for array in batch.arrays.values())]
+    return [array.tobytes() for array in batch.arrays().values()]
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -225,6 +225,18 @@ class Trees:
         sizes = np.concatenate([np.zeros(0, OFFSET), *(part.sizes for part in parts)])
         return cls(**columns, node_offsets=offsets_of(sizes), known_depths=depths)
 
+    @classmethod
+    def join_and_release(cls, parts: list[Trees]) -> Trees:
+        """As `join`, and `parts` is emptied on the way: every array is let go of as soon as it is copied.
+
+        Trees of full depth are large; two copies of all of them at once may not fit.
+        """
+        sizes = np.concatenate([np.zeros(0, OFFSET), *(part.sizes for part in parts)])
+        columns = {name: [getattr(part, name) for part in parts] for name in COLUMNS}
+        parts.clear()
+        joined: dict[str, Any] = {name: join(columns.pop(name), column.dtype) for name, column in COLUMNS.items()}
+        return cls(**joined, node_offsets=offsets_of(sizes))
+
     def replace(self, **arrays: Any) -> Trees:
         """The trees with other arrays in some columns. Their links are unchecked, if these or the sizes change."""
         if set(arrays) & {"left", "right", "node_offsets"}:

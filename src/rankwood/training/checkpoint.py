@@ -16,12 +16,10 @@ import numpy as np
 from rankwood._version import __version__
 from rankwood.atomic import check_writable
 from rankwood.data.bins import BinnedDataset
-from rankwood.dtypes import AnyArray
 from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import COLUMNS, Tree, offsets_of
+from rankwood.model.trees import Tree, Trees
 from rankwood.training.callbacks import Live, Result, Step, apply, live_after
-from rankwood.training.forest import TreeBatch
 from rankwood.training.tasks import Regression, Task
 
 # The ensemble while it grows.
@@ -115,19 +113,16 @@ class GrowingForest:
 
     def __init__(self, start: Ensemble, task: Task) -> None:
         self.start, self.task = start, task
-        self.sizes: list[int] = []  # inner nodes of every tree
+        self._batches: list[Trees] = []
         self.history: list[list[Result]] = []  # of the rounds that count; a batch may have more
-        self._columns: dict[str, list[AnyArray]] = {name: [] for name in TreeBatch.NAMES}
 
     @property
     def n_rounds(self) -> int:
         return len(self.history)
 
-    def add(self, batch: TreeBatch) -> None:
+    def add(self, batch: Trees) -> None:
         """More trees. Their rounds count one by one, when their measures are noted in `history`."""
-        self.sizes += batch.sizes.tolist()
-        for name, parts in self._columns.items():
-            parts.append(batch.arrays[name])
+        self._batches.append(batch)
 
     def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
         """The forest of the first `n_rounds`; of all unless told otherwise. Every problem is the mean of its trees."""
@@ -140,16 +135,14 @@ class GrowingForest:
         Trees of full depth are large: the last time, every array is let go of as soon as it is copied.
         """
         n_trees = n_rounds * self.task.n_problems
-        n_nodes = sum(self.sizes[:n_trees])
-        arrays: dict[str, Any] = {}
-        for name in TreeBatch.NAMES:
-            parts = self._columns.pop(name) if last else self._columns[name]
-            length = n_nodes + n_trees * (name == "leaf_value")
-            arrays[name] = _joined(parts, COLUMNS[name].dtype, length)
-            del parts
-        return Ensemble(
-            **arrays,
-            node_offsets=offsets_of(self.sizes[:n_trees]),
+        parts, done = [], 0
+        for batch in self._batches:
+            parts.append(batch.part(0, min(batch.n_trees, n_trees - done)))
+            done += parts[-1].n_trees
+        if last:
+            self._batches.clear()
+        return Ensemble.of(
+            Trees.join_and_release(parts),
             tree_weights=np.full(n_trees, weight),
             n_features=self.start.n_features,
             feature_names=self.start.feature_names,
@@ -167,18 +160,6 @@ def mean_weight(n_trees: int) -> float:
     """
     share, exponent = math.frexp(1.0 / max(n_trees, 1))
     return math.ldexp(math.floor(share * 2**24), exponent - 24)
-
-
-def _joined(parts: list[AnyArray], dtype: Any, length: int) -> AnyArray:
-    """The first `length` entries of all parts; never to be changed, so that an Ensemble can share them."""
-    array = np.empty(length, dtype=dtype)
-    done = 0
-    for part in parts:
-        some = part[: length - done]
-        array[done : done + len(some)] = some
-        done += len(some)
-    array.flags.writeable = False
-    return array
 
 
 # Checkpoints: training that was killed goes on to the very model it would have become.

@@ -23,7 +23,7 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import Measure
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Tree
+from rankwood.model.trees import Tree, Trees
 from rankwood.system import resolve_threads
 from rankwood.training.callbacks import Callback, CallbackEnv, Result, Step, apply, as_mapping, in_order, stopped_at
 from rankwood.training.checkpoint import (
@@ -36,7 +36,7 @@ from rankwood.training.checkpoint import (
     mean_weight,
     read_history,
 )
-from rankwood.training.forest import TaskGrower, TreeBatch, as_batch, running_sums
+from rankwood.training.forest import TaskGrower, running_sums
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
 from rankwood.training.losses import Loss, document_weights
 from rankwood.training.tasks import Regression, Task
@@ -507,7 +507,7 @@ class _Watched(ScoredData):
         """With the sums of a model whose tree weights are 1: the same additions in the same order."""
         self.sums = self._by_query(model.score(self.data.X, n_threads=self.n_threads))
 
-    def after_each(self, batch: TreeBatch, n_before: int) -> Iterator[None]:
+    def after_each(self, batch: Trees, n_before: int) -> Iterator[None]:
         """Set the scores to the mean after each round of a batch, before which there were `n_before`."""
         step = self.task.n_problems
         for number, sums in enumerate(running_sums(batch, self.X, self.sums, n_threads=self.n_threads), start=1):
@@ -518,7 +518,7 @@ class _Watched(ScoredData):
 
 
 def _after_each(
-    batch: TreeBatch, n_problems: int, n_before: int, watched: Mapping[str, _Watched], measures: Measures
+    batch: Trees, n_problems: int, n_before: int, watched: Mapping[str, _Watched], measures: Measures
 ) -> Iterator[list[Result]]:
     """The measures after each round of a batch."""
     steps = [one.after_each(batch, n_before) for one in watched.values()]
@@ -538,7 +538,7 @@ class _Pace:
     def n_trees(self) -> int:
         return self.size
 
-    def time(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> TreeBatch:
+    def time(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
         start = time.perf_counter()
         batch = grower.grow(seed, first, n_trees, stop=stop, n_threads=self.n_threads)
         rounds = max(time.perf_counter() - start, 1e-6) / max(1.0, n_trees / self.n_threads)  # seconds per round
@@ -583,7 +583,7 @@ class _Keeper:
         n_rounds = model.n_trees // growing.task.n_problems
         if n_rounds > n_trees:
             raise RankwoodError(f"the checkpoint has {n_rounds} trees already, more than n_trees={n_trees}")
-        growing.add(as_batch(model))
+        growing.add(model.trees)
         growing.history = read_history(saved["history"])
         for one in watched.values():
             one.go_on_from(model)

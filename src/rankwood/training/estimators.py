@@ -931,5 +931,5 @@ def out_of_bag_curve(
 
 
 def _same_first_tree(forest: RandomForest, grower: TaskGrower, seed: int, n_threads: int | None) -> bool:
-    again = grower.grow(seed, 0, 1, n_threads=resolve_threads(n_threads)).arrays["threshold"]
+    again = grower.grow(seed, 0, 1, n_threads=resolve_threads(n_threads)).threshold
     return np.array_equal(again, forest.ensemble_.threshold[: len(again)])

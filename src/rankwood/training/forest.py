@@ -15,7 +15,7 @@ from rankwood.data.bins import CodedDataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import offsets_of
+from rankwood.model.trees import Trees, offsets_of
 from rankwood.system import resolve_threads
 from rankwood.training.losses import document_weights
 from rankwood.training.tasks import Regression, Task
@@ -125,28 +125,8 @@ def _check_share(name: str, share: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
-class TreeBatch:
-    """Some trees, one after another, as the arrays of an Ensemble."""
-
-    sizes: IndexArray  # inner nodes of each
-    arrays: dict[str, AnyArray]
-
-    NAMES = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "split_gain", "node_count")
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.sizes)
-
-    def part(self, begin: int, end: int) -> TreeBatch:
-        """Some of them: those from number `begin` of the batch to before `end`."""
-        nodes = slice(int(self.sizes[:begin].sum()), int(self.sizes[:end].sum()))
-        leaves = slice(nodes.start + begin, nodes.stop + end)  # a tree has one leaf more than inner nodes
-        cut = {name: array[leaves if name == "leaf_value" else nodes] for name, array in self.arrays.items()}
-        return TreeBatch(self.sizes[begin:end], cut)
-
-    def native(self) -> _native.ForestTrees:
-        return _native.ForestTrees(offsets_of(self.sizes), *(self.arrays[name] for name in self.NAMES[:6]))
+# Columns in the order in which the kernel gives them.
+GROWN = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "split_gain", "node_count")
 
 
 class FullDepthGrower:
@@ -160,7 +140,7 @@ class FullDepthGrower:
     >>> from rankwood.data.bins import CodedDataset
     >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 0, 1], group=[3])
     >>> grower = FullDepthGrower(CodedDataset.make(data), FullDepthRules(replace=False))
-    >>> grower.grow(0, 0, 1, n_threads=1).arrays["threshold"]
+    >>> grower.grow(0, 0, 1, n_threads=1).threshold
     array([1.5])
     """
 
@@ -194,10 +174,12 @@ class FullDepthGrower:
 
     def grow(
         self, seed: int, first: int, n_trees: int, *, stop: Callable[[], bool] | None = None, n_threads: int
-    ) -> TreeBatch:
+    ) -> Trees:
         """The trees number `first` to `first + n_trees - 1` of a seed; when `stop` says so, only some of the first."""
         sizes, *arrays = self._native.grow(_word(seed), first, n_trees, self._sampling, self._rules, stop, n_threads)
-        return TreeBatch(sizes, dict(zip(TreeBatch.NAMES, arrays, strict=True)))
+        columns = dict(zip(GROWN, arrays, strict=True))
+        columns["missing_left"] = columns["missing_left"].view(np.bool_)
+        return Trees(**columns, node_offsets=offsets_of(sizes))
 
     def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
         """What else than the data set and the rules decides the trees."""
@@ -211,7 +193,7 @@ class FullDepthGrower:
 
     def add_out_of_bag(
         self,
-        batch: TreeBatch,
+        batch: Trees,
         seed: int,
         first: int,
         sums: FloatArray,
@@ -221,19 +203,19 @@ class FullDepthGrower:
     ) -> None:
         """Add the leaf values that trees give to documents they were not grown on, query by query, and count them."""
         self._native.add_out_of_bag(
-            batch.native(), _word(seed), first, self._sampling, self.train.X, sums, counts, n_threads
+            _native_trees(batch), _word(seed), first, self._sampling, self.train.X, sums, counts, n_threads
         )
 
 
 def running_sums(
-    batch: TreeBatch, X: FeatureMatrix, sums: FloatArray, *, n_threads: int, block: int = 2**23
+    batch: Trees, X: FeatureMatrix, sums: FloatArray, *, n_threads: int, block: int = 2**23
 ) -> Iterator[FloatArray]:
     """The sum of leaf values of every row after each of the trees, `sums` being those before."""
     step, done = max(1, block // max(1, len(X))), 0
     while done < batch.n_trees:
         some = batch.part(done, min(done + step, batch.n_trees))
         scores = np.empty((some.n_trees, len(X)))
-        _native.running_sums(some.native(), X, sums, scores, n_threads)
+        _native.running_sums(_native_trees(some), X, sums, scores, n_threads)
         yield from scores
         sums, done = scores[-1], done + some.n_trees
 
@@ -256,7 +238,7 @@ class TaskGrower:
     >>> from rankwood.training.tasks import Ordinal
     >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], group=[3])
     >>> grower = TaskGrower(CodedDataset.make(data), FullDepthRules(replace=False), Ordinal(2))
-    >>> grower.grow(0, 0, 1, n_threads=1).arrays["threshold"].tolist()
+    >>> grower.grow(0, 0, 1, n_threads=1).threshold.tolist()
     [0.5, 1.5]
     """
 
@@ -266,7 +248,7 @@ class TaskGrower:
 
     def grow(
         self, seed: int, first: int, n_rounds: int, *, stop: Callable[[], bool] | None = None, n_threads: int
-    ) -> TreeBatch:
+    ) -> Trees:
         """Rounds `first` to `first + n_rounds - 1`, the problems in turn; fewer when `stop` says so."""
         batches = [one.grow(seed, first, n_rounds, stop=stop, n_threads=n_threads) for one in self.problems]
         return batches[0] if len(batches) == 1 else _in_turn(batches)
@@ -299,37 +281,21 @@ def out_of_bag_scores(
     sums, counts = np.zeros(train.n_docs), np.zeros(train.n_docs, dtype=np.uint32)
     for problem, part in zip(grower.problems, task.split(model), strict=True):
         counts[:] = 0  # the same for every problem
-        whole = as_batch(part)
         for begin in range(0, part.n_trees, step):
-            batch = whole.part(begin, min(begin + step, part.n_trees))
+            batch = part.trees.part(begin, min(begin + step, part.n_trees))
             problem.add_out_of_bag(batch, seed, first_tree + begin, sums, counts, n_threads=threads)
     means = np.divide(sums, counts, out=np.full(train.n_docs, np.nan), where=counts > 0)
     scores = grower.start().base + task.sign * means
     return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
 
 
-def as_batch(model: Ensemble) -> TreeBatch:
-    """The trees of a model."""
-    arrays = {name: getattr(model, name) for name in TreeBatch.NAMES}
-    arrays["missing_left"] = model.missing_left.view(np.uint8)
-    return TreeBatch(np.diff(model.node_offsets), arrays)
+def _native_trees(trees: Trees) -> _native.ForestTrees:
+    *columns, offsets = trees.native()
+    return _native.ForestTrees(offsets, *columns)
 
 
-def _in_turn(batches: list[TreeBatch]) -> TreeBatch:
+def _in_turn(batches: list[Trees]) -> Trees:
     """The first tree of every batch, the second of every batch, and so on; as many as each has."""
     n_rounds = min(batch.n_trees for batch in batches)
     order = np.arange(len(batches) * n_rounds).reshape(len(batches), n_rounds).T.ravel()
-    parts = [batch.part(0, n_rounds) for batch in batches]
-    sizes = np.concatenate([part.sizes for part in parts])
-    joined = {name: np.concatenate([part.arrays[name] for part in parts]) for name in TreeBatch.NAMES}
-    nodes, leaves = _pick(sizes, order), _pick(sizes + 1, order)
-    picked = {name: array[leaves if name == "leaf_value" else nodes] for name, array in joined.items()}
-    return TreeBatch(sizes[order], picked)
-
-
-def _pick(sizes: IndexArray, order: IndexArray) -> IndexArray:
-    """Places of the entries of blocks of these sizes, the blocks in this order."""
-    starts = offsets_of(sizes)[:-1]
-    lengths = sizes[order]
-    begins = offsets_of(lengths)[:-1]
-    return np.arange(lengths.sum()) + np.repeat(starts[order] - begins, lengths)
+    return Trees.join([batch.part(0, n_rounds) for batch in batches]).select(order)
