@@ -10,13 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.trec import docnos
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import aligned_features
-from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.evaluation.per_query import mean, per_query
+from rankwood.evaluation.evaluator import Evaluator, aligned_features
+from rankwood.evaluation.measures import Measure
 from rankwood.model.ensemble import Ensemble
 
 # Which features a model needs: by the gains of its splits, and by what it loses when a feature is shuffled.
@@ -113,15 +111,10 @@ def permutation_importance(
         raise RankwoodError(f"n_repeats must be at least 1, got {n_repeats}")
     if within not in ("query", "data"):
         raise RankwoodError(f"within must be 'query' or 'data', got {within!r}")
-    chosen, parsed = Convention.get(convention), parse_measure(measure)
-    ids = docnos(data) if chosen.ties == "docno" else None
+    evaluator = Evaluator(data, measure, convention, n_threads=n_threads)
 
     def measured(features: Any) -> float:
-        scores = model.score(features, n_threads=n_threads)
-        rows = per_query(
-            parsed, data.y, scores, data.offsets, data.order, convention=chosen, doc_ids=ids, n_threads=n_threads
-        )
-        return float(mean(rows[0], data.query_weights))
+        return float(evaluator.means(model.score(features, n_threads=n_threads))[0])
 
     X = np.array(aligned_features(model, data))  # a copy, one column of which is shuffled at a time
     baseline = measured(X)
@@ -133,7 +126,8 @@ def permutation_importance(
             X[:, feature] = _shuffled(column, data, within, rng)
             drops[repeat, feature] = baseline - measured(X)
         X[:, feature] = column
-    return PermutationImportance(str(parsed), chosen.name, within, baseline, drops, model.feature_names)
+    (name,) = evaluator.names
+    return PermutationImportance(name, evaluator.convention.name, within, baseline, drops, model.feature_names)
 
 
 def _shuffled(column: Any, data: Dataset, within: str, rng: np.random.Generator) -> Any:
@@ -217,17 +211,11 @@ def tree_strength(
     >>> tree_strength(model, data, "P@1")["P@1"].tolist()
     [1.0, 0.0, 0.5]
     """
-    wanted = _parsed(measures)
     chosen = dataclasses.replace(Convention.get(convention), ties="average")
-    found = [
-        mean(
-            per_query(wanted, data.y, values, data.offsets, data.order, convention=chosen, n_threads=n_threads),
-            data.query_weights,
-        )
-        for _, values in tree_outputs(model, data, n_threads=n_threads)
-    ]
-    table = np.array(found, dtype=np.float64).reshape(len(found), len(wanted))
-    return {str(measure): table[:, column] for column, measure in enumerate(wanted)}
+    evaluator = Evaluator(data, measures, chosen, n_threads=n_threads)
+    found = [evaluator.means(values) for _, values in tree_outputs(model, data, n_threads=n_threads)]
+    table = np.array(found, dtype=np.float64).reshape(len(found), len(evaluator.measures))
+    return {name: table[:, column] for column, name in enumerate(evaluator.names)}
 
 
 @dataclass(frozen=True)
@@ -262,9 +250,7 @@ def measure_curve(
     [0.5, 1.0]
     """
     model = as_ensemble(model)
-    wanted = _parsed(measures)
-    chosen = Convention.get(convention)
-    ids = docnos(data) if chosen.ties == "docno" else None
+    evaluator = Evaluator(data, measures, convention, n_threads=n_threads)
     at = _sizes(sizes, model.n_trees)
     sums, counts = np.full(data.n_docs, model.base if in_bag is None else 0.0), np.zeros(data.n_docs)
     found: list[Any] = []
@@ -281,15 +267,13 @@ def measure_curve(
             counts[unseen] += 1
         if len(found) < len(at) and tree + 1 == at[len(found)]:
             scores = sums if in_bag is None else sums / np.maximum(counts, 1)
-            rows = per_query(
-                wanted, data.y, scores, data.offsets, data.order, convention=chosen, doc_ids=ids, n_threads=n_threads
-            )
+            rows = evaluator.values(scores)
             if in_bag is not None:
                 lacking = np.bincount(data.queries.index, weights=counts == 0, minlength=data.n_queries)
                 rows = np.where(lacking == 0, rows, np.nan)
-            found.append(mean(rows, data.query_weights))
-    table = np.array(found, dtype=np.float64).reshape(len(at), len(wanted))
-    return Curve(at, {str(measure): table[:, column] for column, measure in enumerate(wanted)})
+            found.append(evaluator.mean(rows))
+    table = np.array(found, dtype=np.float64).reshape(len(at), len(evaluator.measures))
+    return Curve(at, {name: table[:, column] for column, name in enumerate(evaluator.names)})
 
 
 def tree_outputs(model: Any, data: Dataset, *, n_threads: int | None = None) -> Iterator[tuple[int, FloatArray]]:
@@ -318,11 +302,6 @@ def as_ensemble(model: Any) -> Ensemble:
             f"trees are looked at one by one: give an Ensemble or a fitted ranker, got {type(model).__name__}"
         )
     return ensemble
-
-
-def _parsed(measures: str | Measure | Sequence[str | Measure]) -> list[Measure]:
-    given = [measures] if isinstance(measures, (str, Measure)) else measures
-    return list(dict.fromkeys(parse_measure(measure) for measure in given))
 
 
 def _query_means(values: FloatArray, data: Dataset) -> FloatArray:

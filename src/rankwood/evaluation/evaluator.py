@@ -24,6 +24,7 @@ from rankwood.evaluation.significance import (
 )
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
+from rankwood.system import resolve_threads
 
 DEFAULT_MEASURES = ("nDCG@10",)
 
@@ -61,6 +62,92 @@ class Evaluation(Mapping[str, float]):
         return f"Evaluation({values}; convention {self.convention.name})"
 
 
+class Evaluator:
+    """Measures bound to a data set: labels, queries and ids are looked up once, then any number of scores is measured.
+
+    Parameters
+    ----------
+    data : Dataset
+        Labels and queries; query weights count in means.
+    measures : str, Measure or a sequence of these
+        What is computed, each measure once.
+    convention : str or Convention
+        How, where tools disagree.
+    by_query : bool
+        Whether scores will stand query by query, as training and pruning keep them, instead of in input order.
+    n_threads : int, optional
+        Threads of every call; None: every CPU. Results do not depend on it.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], qid=["a", "b", "a"])
+    >>> evaluator = Evaluator(data, "RR")
+    >>> evaluator.values([0.9, 0.1, 0.3]).tolist(), evaluator.means([0.9, 0.1, 0.3]).tolist()
+    ([[0.5, 1.0]], [0.75])
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        measures: str | Measure | Sequence[str | Measure] = DEFAULT_MEASURES,
+        convention: str | Convention = "rankwood",
+        *,
+        by_query: bool = False,
+        n_threads: int | None = None,
+    ) -> None:
+        if not isinstance(data, Dataset):
+            raise DataError(f"evaluation needs a Dataset, with labels and queries, got {type(data).__name__}")
+        self.data, self.convention = data, Convention.get(convention)
+        self.measures = unique_measures(measures)
+        self.n_threads = resolve_threads(n_threads)
+        self.by_query = by_query
+        self.labels: FloatArray = self.in_order(data.y)
+        self.doc_ids: AnyArray | None = None  # for conventions that break ties by them
+        if self.convention.ties == "docno":
+            self.doc_ids = self.in_order(np.asarray(docnos(data)))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the measures."""
+        return [str(measure) for measure in self.measures]
+
+    def in_order(self, values: AnyArray) -> AnyArray:
+        """Values of the rows of the data set, in the order in which scores stand."""
+        if not self.by_query or self.data.order is None:
+            return values
+        return np.ascontiguousarray(values[self.data.order])
+
+    def values(self, scores: Any) -> FloatArray:
+        """Measures of every query, an array of measures x queries; NaN where a query is left out."""
+        return per_query(
+            self.measures,
+            self.labels,
+            scores,
+            self.data.offsets,
+            None if self.by_query else self.data.order,
+            convention=self.convention,
+            doc_ids=self.doc_ids,
+            n_threads=self.n_threads,
+        )
+
+    def means(self, scores: Any) -> FloatArray:
+        """Mean of each measure over queries, weighted by their weights if there are any."""
+        means: FloatArray = self.mean(self.values(scores))
+        return means
+
+    def mean(self, values: FloatArray) -> Any:
+        """Mean over queries of per-query values of this data set."""
+        return mean(values, self.data.query_weights)
+
+    def evaluate(self, model: Any) -> Evaluation:
+        """How well a model, or scores in input order, ranks the data set."""
+        scores = scores_of(model, self.data, n_threads=self.n_threads)
+        values = dict(zip(self.names, self.values(self.in_order(scores)), strict=True))
+        means = {name: self.mean(row) for name, row in values.items()}
+        return Evaluation(self.convention, means, values, self.data.query_weights)
+
+
 def evaluate(
     model: Any,
     data: Dataset,
@@ -80,23 +167,7 @@ def evaluate(
     >>> rw.evaluate([3.0, 2.0, 1.0], data, "nDCG@10")
     Evaluation(nDCG@10: 0.5869; convention rankwood)
     """
-    if not isinstance(data, Dataset):
-        raise DataError(f"evaluation needs a Dataset, with labels and queries, got {type(data).__name__}")
-    wanted = list(dict.fromkeys(parse_measure(measure) for measure in _as_list(measures)))
-    chosen = Convention.get(convention)
-    values = per_query(
-        wanted,
-        data.y,
-        scores_of(model, data, n_threads=n_threads),
-        data.offsets,
-        data.order,
-        convention=chosen,
-        doc_ids=docnos(data) if chosen.ties == "docno" else None,
-        n_threads=n_threads,
-    )
-    names = [str(measure) for measure in wanted]
-    means = {name: mean(row, data.query_weights) for name, row in zip(names, values, strict=True)}
-    return Evaluation(chosen, means, dict(zip(names, values, strict=True)), data.query_weights)
+    return Evaluator(data, measures, convention, n_threads=n_threads).evaluate(model)
 
 
 @dataclass(frozen=True)
@@ -157,7 +228,7 @@ def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed:
     weights = first.query_weights
     if not _same(weights, second.query_weights):
         raise RankwoodError("cannot compare values of queries that have other weights in the one than in the other")
-    a, b = (_weighted(one.per_query[measure], weights) for one in (first, second))
+    a, b = (weighted_values(one.per_query[measure], weights) for one in (first, second))
     randomisation = randomisation_test(a, b, seed=seed)
     interval = bootstrap_interval(a, b, seed=seed)
     return Comparison(
@@ -185,7 +256,7 @@ def mean_interval(
     >>> interval.low, interval.high
     (0.5, 1.0)
     """
-    values = _weighted(evaluation.per_query[measure], evaluation.query_weights)
+    values = weighted_values(evaluation.per_query[measure], evaluation.query_weights)
     return bootstrap_interval(np.zeros_like(values), values, seed=seed, n_threads=n_threads)
 
 
@@ -193,7 +264,7 @@ def difference_interval(
     first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
 ) -> BootstrapInterval:
     """The mean difference and its 95 % interval alone, as in `compare_values`: for many models."""
-    a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
+    a, b = (weighted_values(one.per_query[measure], first.query_weights) for one in (first, second))
     return bootstrap_interval(a, b, seed=seed, n_threads=n_threads)
 
 
@@ -201,7 +272,7 @@ def randomisation_p(
     first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
 ) -> float:
     """p-value of the randomisation test alone, as in `compare_values`: for many pairs of models."""
-    a, b = (_weighted(one.per_query[measure], first.query_weights) for one in (first, second))
+    a, b = (weighted_values(one.per_query[measure], first.query_weights) for one in (first, second))
     return randomisation_test(a, b, seed=seed, n_threads=n_threads).p_value
 
 
@@ -209,7 +280,7 @@ def _same(weights: FloatArray | None, others: FloatArray | None) -> bool:
     return weights is others or (weights is not None and others is not None and np.array_equal(weights, others))
 
 
-def _weighted(values: FloatArray, weights: FloatArray | None) -> FloatArray:
+def weighted_values(values: FloatArray, weights: FloatArray | None) -> FloatArray:
     """Values times weight, scaled so that their plain mean is the weighted mean of the values."""
     if weights is None:
         return values
@@ -248,5 +319,7 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
     return np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
-def _as_list(measures: str | Measure | Sequence[str | Measure]) -> list[str | Measure]:
-    return [measures] if isinstance(measures, (str, Measure)) else list(measures)
+def unique_measures(measures: str | Measure | Sequence[str | Measure]) -> list[Measure]:
+    """Measures by name, each once, in the order given."""
+    given = [measures] if isinstance(measures, (str, Measure)) else measures
+    return list(dict.fromkeys(parse_measure(measure) for measure in given))

@@ -50,7 +50,7 @@ def per_query(
     order = None if order is None else _whole_numbers(order, "order")
     if len(scores) != len(labels):
         raise DataError(f"scores has {len(scores)} entries for {len(labels)} rows")
-    ties, docnos = _ties(chosen, doc_ids, len(labels))
+    ties, docnos = tie_breaking(chosen, doc_ids, len(labels))
     out: FloatArray = np.empty((len(parsed), max(len(offsets) - 1, 0)), dtype=np.float64)
     specs = [resolve(measure, chosen) for measure in parsed]
     threads = resolve_threads(n_threads)
@@ -136,7 +136,7 @@ def _whole_numbers(values: Any, name: str) -> AnyArray:
     return _numbers(array, name, OFFSET)
 
 
-def _ties(convention: Convention, doc_ids: Any, n_rows: int) -> tuple[_native.Ties, AnyArray | None]:
+def tie_breaking(convention: Convention, doc_ids: Any, n_rows: int) -> tuple[_native.Ties, AnyArray | None]:
     """How to break ties, and the document ids as a matrix of code points, which sort as their UTF-8 bytes do."""
     if convention.ties == "average":
         return _native.Ties.AVERAGE, None

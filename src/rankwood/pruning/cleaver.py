@@ -15,8 +15,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Comparison, aligned_features, compare, evaluate
-from rankwood.evaluation.evaluator import _weighted as weighted
+from rankwood.evaluation.evaluator import Comparison, aligned_features, compare, evaluate, weighted_values
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.evaluation.significance import holm
 from rankwood.model.ensemble import Ensemble
@@ -570,7 +569,7 @@ class _Judge:
         valid = self.pruner.valid
         if valid.queries.n_queries != self._valid.n_queries:  # a sample of it chose
             return None, self._on(self._valid, model)[1]
-        return None, weighted(valid.with_values(values).values(weights), valid.queries.query_weights)
+        return None, weighted_values(valid.with_values(values).values(weights), valid.queries.query_weights)
 
     def _on_valid(self, model: Ensemble, chosen_by: float) -> float:
         """Measure on all of the validation data; that on the part that chose is known."""
@@ -581,7 +580,7 @@ class _Judge:
     def _on(self, data: Dataset, model: Ensemble) -> tuple[float, FloatArray]:
         found = evaluate(model, data, self.measure, convention=self.convention, n_threads=self._n_threads)
         name = str(self.measure)
-        return found.means[name], weighted(found.per_query[name], found.query_weights)
+        return found.means[name], weighted_values(found.per_query[name], found.query_weights)
 
 
 def _result(

@@ -130,7 +130,7 @@ def surrogate_gains(queries: Queries) -> FloatArray:
     >>> surrogate_gains(Queries(data, "nDCG@10")).tolist(), surrogate_gains(Queries(data, "P(rel=2)@5")).tolist()
     ([0.0, 1.0, 7.0], [0.0, 0.0, 1.0])
     """
-    spec, labels = resolve(queries.measure, queries.convention), queries.labels
+    spec, labels = resolve(queries.measure, queries.evaluator.convention), queries.labels
     if queries.measure.name not in GRADED:
         return (labels >= spec.relevant).astype(np.float64)
     if spec.gain == _native.GainKind.EXP:

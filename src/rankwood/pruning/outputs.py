@@ -11,12 +11,12 @@ import numpy as np
 
 from rankwood import _native
 from rankwood.data.dataset import Dataset
-from rankwood.data.trec import docnos
 from rankwood.dtypes import LEAF_VALUE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.evaluation.per_query import _ties, mean, per_query, resolve
+from rankwood.evaluation.evaluator import Evaluator
+from rankwood.evaluation.measures import Measure
+from rankwood.evaluation.per_query import resolve, tie_breaking
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import available_memory, resolve_threads
@@ -236,30 +236,30 @@ class Queries:
         convention: str | Convention = "rankwood",
         n_threads: int | None = None,
     ) -> None:
-        self.measure, self.convention = parse_measure(measure), Convention.get(convention)
-        self.n_threads = resolve_threads(n_threads)
-        order = slice(None) if data.order is None else data.order
-        self.labels: FloatArray = np.ascontiguousarray(data.y[order])
+        self.evaluator = Evaluator(data, measure, convention, by_query=True, n_threads=n_threads)
+        (self.measure,), self.n_threads = self.evaluator.measures, self.evaluator.n_threads
+        self.labels: FloatArray = self.evaluator.labels
         self.offsets: OffsetArray = data.offsets
         self.query_weights: FloatArray | None = data.query_weights
-        self.document_weights: FloatArray | None = None if data.weights is None else data.weights[order]
-        by_id = self.convention.ties == "docno"
-        self._doc_ids: Any = np.asarray(docnos(data))[order] if by_id else None
+        self.document_weights: FloatArray | None = None
+        if data.weights is not None:
+            self.document_weights = self.evaluator.in_order(data.weights)
         values = self.values(np.zeros(len(self.labels)))  # also finds labels that the measure cannot take
         counted = ~np.isnan(values)
         weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
         self.total = float(weights[counted].sum())
         if not self.total > 0.0:
             raise DataError(f"{self.measure} counts no query of the data: there is nothing to go by")
-        ties, ids = _ties(self.convention, self._doc_ids, len(self.labels))
+        convention = self.evaluator.convention
+        ties, ids = tie_breaking(convention, self.evaluator.doc_ids, len(self.labels))
         self._lines = _native.LineMeasure(
-            resolve(self.measure, self.convention),
+            resolve(self.measure, convention),
             self.labels,
             np.ascontiguousarray(self.offsets, OFFSET),
             None if self.query_weights is None else np.ascontiguousarray(self.query_weights, WEIGHT),
             ties,
             ids,
-            self.convention.float32_scores,
+            convention.float32_scores,
         )
 
     @property
@@ -268,20 +268,12 @@ class Queries:
 
     def values(self, scores: FloatArray) -> FloatArray:
         """The measure of every query; NaN where a query is left out."""
-        found: FloatArray = per_query(
-            self.measure,
-            self.labels,
-            scores,
-            self.offsets,
-            convention=self.convention,
-            doc_ids=self._doc_ids,
-            n_threads=self.n_threads,
-        )[0]
+        found: FloatArray = self.evaluator.values(scores)[0]
         return found
 
     def quality(self, scores: FloatArray) -> float:
         """Mean of the measure over queries, weighted by their weights if there are any."""
-        return float(mean(self.values(scores), self.query_weights))
+        return float(self.evaluator.means(scores)[0])
 
     def along(
         self, outputs: TreeOutputs, scores: FloatArray, trees: IndexArray, deltas: FloatArray

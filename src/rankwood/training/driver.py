@@ -498,14 +498,14 @@ class _Watched(ScoredData):
     """A data set to measure on, and the sum of the trees' values so far."""
 
     def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int) -> None:
-        super().__init__(data, data.order, np.zeros(data.n_docs), n_threads=n_threads)
+        super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads)
         self.base, self.task = growing.start.base, growing.task
         self.X = data.X if data.order is None else data.X[data.order]
         self.sums = np.zeros(data.n_docs)
 
     def go_on_from(self, model: Ensemble) -> None:
         """With the sums of a model whose tree weights are 1: the same additions in the same order."""
-        self.sums = self._by_query(model.score(self.data.X, n_threads=self.n_threads))
+        self.sums = model.score(self.X, n_threads=self.n_threads)
 
     def after_each(self, batch: Trees, n_before: int) -> Iterator[None]:
         """Set the scores to the mean after each round of a batch, before which there were `n_before`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,12 +13,11 @@ from numpy.typing import NDArray
 from rankwood import _native
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.data.trec import docnos
-from rankwood.dtypes import AnyArray, FloatArray, IndexArray, OffsetArray
+from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
 from rankwood.errors import MeasureError
 from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.evaluation.per_query import mean, per_query
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live, Result, Step
@@ -115,41 +113,30 @@ class Measures:
 class ScoredData:
     """One data set, and the score of every document, query by query."""
 
-    def __init__(self, data: Dataset, order: IndexArray | None, scores: FloatArray, *, n_threads: int) -> None:
-        self.data, self.order = data, order
-        self.scores: FloatArray = np.ascontiguousarray(self._by_query(scores), dtype=np.float64)
-        self.labels: FloatArray = self._by_query(data.y)
-        self.n_threads = 1 if data.n_docs < SMALL else n_threads
+    def __init__(self, data: Dataset, scores: FloatArray, *, n_threads: int) -> None:
+        self.data, self.n_threads = data, 1 if data.n_docs < SMALL else n_threads
+        by_query = scores if data.order is None else scores[data.order]
+        self.scores: FloatArray = np.ascontiguousarray(by_query, dtype=np.float64)
+        self._bound: dict[tuple[Measure, ...], Evaluator] = {}
 
-    def _by_query(self, values: AnyArray) -> AnyArray:
-        return values if self.order is None else values[self.order]
-
-    @cached_property
-    def doc_ids(self) -> AnyArray:
-        return self._by_query(np.array(docnos(self.data), dtype=object))
+    def evaluator(self, measures: Measures) -> Evaluator:
+        """The measures that have names, bound to this data set."""
+        key = tuple(measures.named)
+        if key not in self._bound:
+            threads, convention = self.n_threads, measures.convention
+            self._bound[key] = Evaluator(self.data, key, convention, by_query=True, n_threads=threads)
+        return self._bound[key]
 
     def results(self, name: str, measures: Measures) -> list[Result]:
         """The measures on the present scores, under the name of the data set."""
-        data = self.data
-        values = iter(
-            per_query(
-                measures.named,
-                self.labels,
-                self.scores,
-                data.offsets,
-                convention=measures.convention,
-                doc_ids=self.doc_ids if Convention.get(measures.convention).ties == "docno" else None,
-                n_threads=self.n_threads,
-            )
-            if measures.named
-            else ()
-        )
+        evaluator = self.evaluator(measures)
+        means = iter(evaluator.means(self.scores) if measures.named else ())
         found = []
         for measure in measures.measures:
             if isinstance(measure, Measure):
-                result = Result(name, str(measure), mean(next(values), data.query_weights), True)
+                result = Result(name, str(measure), float(next(means)), True)
             else:
-                result = self._custom(name, measure)
+                result = self._custom(name, measure, evaluator.labels)
             if not math.isfinite(result.metric_value):
                 raise MeasureError(
                     f"{result.metric_name} on the data set {name!r} is {result.metric_value}: "
@@ -158,8 +145,8 @@ class ScoredData:
             found.append(result)
         return found
 
-    def _custom(self, data_name: str, measure: Any) -> Result:
-        labels, scores = self.labels.view(), self.scores.view()
+    def _custom(self, data_name: str, measure: Any, labels: FloatArray) -> Result:
+        labels, scores = labels.view(), self.scores.view()
         labels.flags.writeable = scores.flags.writeable = False
         answer = measure(labels, scores, self.data.offsets)
         try:
@@ -176,7 +163,7 @@ class Watched(ScoredData):
     """A data set in bins, scored by boosted trees."""
 
     def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
-        super().__init__(binned.data, binned.rows, scores, n_threads=n_threads)
+        super().__init__(binned.data, scores, n_threads=n_threads)
         self.binned = binned
 
     @classmethod
