@@ -260,3 +260,60 @@ def test_iteration_ends():
         data[40]
     with pytest.raises(IndexError):
         data[-41]
+
+
+def test_a_data_set_does_not_change():
+    data = rw.Dataset([[1.0], [2.0]], [0, 1], group=[2])
+    with pytest.raises(AttributeError, match=r"data\.replace\(weights=\.\.\.\) makes another"):
+        data.weights = np.ones(2)
+    with pytest.raises(AttributeError, match="does not change"):
+        del data.X
+
+
+def test_replace_keeps_the_rest_and_checks_what_is_new():
+    data = rw.Dataset([[1.0], [2.0]], [0, 1], group=[1, 1], doc_ids=["a", "b"], feature_names=["x"])
+    other = data.replace(y=[3, 4], query_weights=[1, 2])
+    assert other.y.tolist() == [3.0, 4.0]
+    assert other.query_weights.tolist() == [1.0, 2.0]
+    assert (other.X is data.X, list(other.doc_ids), other.feature_names) == (True, ["a", "b"], ("x",))
+    assert data.y.tolist() == [0.0, 1.0]
+    assert data.query_weights is None
+    assert data.replace(doc_ids=None).doc_ids is None
+    for wrong, message in (
+        ({"y": [1]}, "y must have one value per row"),
+        ({"weights": [1, -1]}, "must not be negative"),
+        ({"feature_names": ["x", "y"]}, "feature_names has 2 entries for 1 features"),
+        ({"doc_ids": ["a"]}, "doc_ids has 1 entries for 2 rows"),
+        ({"labels": [1, 2]}, "has no 'labels' to replace"),
+    ):
+        with pytest.raises(rw.DataError, match=message):
+            data.replace(**wrong)
+
+
+def test_the_fingerprint_knows_all_that_models_and_measures_depend_on():
+    X = np.arange(12, dtype=np.float32).reshape(6, 2)
+    data = rw.Dataset(X, [0, 1, 2, 0, 1, 2], group=[2, 4])
+    ones, names = np.ones(6), [f"d{row}" for row in range(6)]
+    others = [
+        data.replace(weights=ones),
+        data.replace(weights=2 * ones),
+        data.replace(query_weights=np.ones(2)),
+        data.replace(query_weights=2 * np.ones(2)),
+        data.replace(doc_ids=names),
+        data.replace(doc_ids=["d0d1", "", *names[2:]]),
+        data.replace(doc_ids=names[::-1]),
+        data.replace(feature_names=["f0", "f1"]),
+        data.replace(y=[0, 1, 2, 0, 1, 1]),
+        data.replace(X=X[::-1].copy()),
+        rw.Dataset(X, data.y, group=[3, 3]),
+        rw.Dataset(X, data.y, qid=[0, 1, 0, 1, 1, 1]),
+    ]
+    assert len({one.fingerprint() for one in (data, *others)}) == len(others) + 1
+    assert data.replace(weights=ones).fingerprint() == rw.Dataset(X, data.y, group=[2, 4], weights=ones).fingerprint()
+
+
+def test_weights_of_documents_and_of_queries_are_told_apart():
+    """Where there are as many, their bytes are the same and stand in another place."""
+    X, y, weights = [[1.0], [2.0]], [0, 1], [1.0, 2.0]
+    of_documents = rw.Dataset(X, y, group=[1, 1], weights=weights)
+    assert of_documents.fingerprint() != rw.Dataset(X, y, group=[1, 1], query_weights=weights).fingerprint()

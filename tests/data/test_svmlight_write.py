@@ -87,9 +87,8 @@ def test_weights_are_written_beside(tmp_path):
     with pytest.raises(DataError, match=r"data.txt.weight would be read as the weights of .*: remove it first"):
         write_svmlight(plain, path)
     assert read_svmlight(path).weights.tolist() == [0.1, 3.0]
-    data.query_weights = np.ones(1)
     with pytest.raises(DataError, match="cannot both be written"):
-        write_svmlight(data, path)
+        write_svmlight(data.replace(query_weights=np.ones(1)), path)
 
 
 def test_names_that_cannot_be_written(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.lab import tune as tune_module
-from rankwood.lab.search import Point, best_within, digest, front_of
+from rankwood.lab.search import Point, best_within, front_of
 from rankwood.lab.tune import Bench
 
 SPACE = rw.SearchSpace(n_trees=(4, 16), n_leaves=(4, 12), min_docs_per_leaf=(5, 20), patience=8)
@@ -248,31 +248,6 @@ def test_a_study_of_other_weights_is_refused(parts, tmp_path):
     heavy = with_more(train, weights=np.linspace(0.5, 1.5, train.n_docs))
     with pytest.raises(rw.RankwoodError, match="was made with other training data: choose another file"):
         search((heavy, valid, None), n_trials=1, study=path)
-
-
-def test_the_digest_knows_all_that_models_and_measures_depend_on(parts):
-    data = with_more(parts[0])
-    ones, names = np.ones(data.n_docs), [f"d{row}" for row in range(data.n_docs)]
-    others = [
-        with_more(data, weights=ones),
-        with_more(data, weights=2 * ones),
-        with_more(data, query_weights=np.ones(data.n_queries)),
-        with_more(data, query_weights=2 * np.ones(data.n_queries)),
-        with_more(data, doc_ids=names),
-        with_more(data, doc_ids=["d0d1", "", *names[2:]]),
-        with_more(data, doc_ids=names[::-1]),
-        with_more(data, feature_names=[f"f{i}" for i in range(data.n_features)]),
-    ]
-    assert len({digest(one) for one in (data, *others)}) == len(others) + 1
-    assert digest(with_more(data, weights=ones, doc_ids=names)) == digest(with_more(data, weights=ones, doc_ids=names))
-
-
-def test_documents_and_queries_may_be_equally_many():
-    """Then their weights have the same bytes, and stand in another place."""
-    X, y, weights = [[1.0], [2.0]], [0, 1], [1.0, 2.0]
-    assert digest(rw.Dataset(X, y, group=[1, 1], weights=weights)) != digest(
-        rw.Dataset(X, y, group=[1, 1], query_weights=weights)
-    )
 
 
 def test_a_study_of_another_convention_of_the_same_name_is_refused(parts, tmp_path):

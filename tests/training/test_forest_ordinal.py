@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rankwood as rw
 from rankwood.training import tasks as ordinal
 from rankwood.training.checkpoint import mean_weight
-from rankwood.training.inputs import relabelled
 
 pytestmark = pytest.mark.native
 
@@ -41,7 +40,7 @@ def test_it_is_a_forest_per_grade(mood, data):
     assert (model.n_trees, model.base) == (21, 3.0)
     assert_array_equal(model.tree_weights, -mean_weight(7))
     for c, part in enumerate(ordinal.split(model), start=1):
-        alone = forest(mood).fit(relabelled(data, (data.y < c).astype(float))).ensemble_
+        alone = forest(mood).fit(data.replace(y=data.y < c)).ensemble_
         assert part.fingerprint() == alone.fingerprint()
         assert_array_equal(part.split_gain, alone.split_gain)
     expected = sum(1.0 - part.score(data.X) for part in ordinal.split(model))
@@ -71,7 +70,7 @@ def test_probabilities_of_grades(data):
 @every_mood
 def test_out_of_bag_equals_its_slow_twin(mood, data):
     ranker = graded(mood, n_trees=15, out_of_bag=True).fit(data)
-    alone = [forest(mood, n_trees=15, out_of_bag=True).fit(relabelled(data, (data.y < c) * 1.0)) for c in (1, 2, 3)]
+    alone = [forest(mood, n_trees=15, out_of_bag=True).fit(data.replace(y=data.y < c)) for c in (1, 2, 3)]
     expected = sum(1.0 - one.oob_scores_ for one in alone)
     assert_allclose(ranker.oob_scores_, expected, rtol=1e-12, atol=1e-12)
     curve = rw.out_of_bag_curve(ranker, data, sizes=[5, 15])
@@ -110,6 +109,6 @@ def test_boosting_goes_on_from_it(data):
 
 def test_labels_that_are_no_grades(data):
     with pytest.raises(rw.DataError, match="is no grade"):
-        graded().fit(relabelled(data, data.y + 0.5))
+        graded().fit(data.replace(y=data.y + 0.5))
     with pytest.raises(rw.RankwoodError, match="task must be 'regression' or 'ordinal', got 'classes'"):
         forest(task="classes").fit(data)

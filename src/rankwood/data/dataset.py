@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
@@ -35,6 +36,14 @@ class Dataset:
     (2, [0.0, 2.0])
     """
 
+    X: FeatureMatrix
+    queries: Queries
+    weights: FloatArray | None
+    query_weights: FloatArray | None
+    doc_ids: AnyArray | None
+    feature_names: tuple[str, ...] | None
+    _y: FloatArray | None
+
     def __init__(
         self,
         X: Any,
@@ -57,18 +66,17 @@ class Dataset:
             y, X = drop_column(X, "label")
         if feature_names is None:
             feature_names = feature_names_of(X)
-        self.X: FeatureMatrix = as_feature_matrix(X)
-        n_rows, n_features = self.X.shape
-        self._y = None if y is None else _one_per(y, n_rows, "y", "row", LABEL)
-        self.queries: Queries = find_queries(n_rows, qid, group)
-        self.weights: FloatArray | None = _weights(weights, n_rows, "weights", "row")
-        self.query_weights: FloatArray | None = _weights(query_weights, self.n_queries, "query_weights", "query")
-        self.doc_ids: AnyArray | None = None if doc_ids is None else np.asarray(doc_ids, dtype=object)
-        if self.doc_ids is not None and len(self.doc_ids) != n_rows:
-            raise DataError(f"doc_ids has {len(self.doc_ids)} entries for {n_rows} rows")
-        self.feature_names: tuple[str, ...] | None = None if feature_names is None else tuple(map(str, feature_names))
-        if self.feature_names is not None and len(self.feature_names) != n_features:
-            raise DataError(f"feature_names has {len(self.feature_names)} entries for {n_features} features")
+        matrix = as_feature_matrix(X)
+        self._set(
+            X=matrix,
+            _y=y,
+            queries=find_queries(len(matrix), qid, group),
+            weights=weights,
+            query_weights=query_weights,
+            doc_ids=doc_ids,
+            feature_names=feature_names,
+        )
+        self._check()
 
     @property
     def y(self) -> FloatArray:
@@ -120,16 +128,60 @@ class Dataset:
         """The documents of some queries, by number or boolean mask, query by query in the order given."""
         numbers = _as_index(queries, self.n_queries, "queries")
         rows = self.queries.rows_of(numbers)
-        return self._take(rows, self.queries.ids[numbers], self.queries.sizes[numbers], numbers)
+        offsets = np.concatenate([[0], np.cumsum(self.queries.sizes[numbers])]).astype(OFFSET)
+        return self._take(rows, Queries(ids=self.queries.ids[numbers], offsets=offsets, order=None), numbers)
 
     def select_features(self, features: Sequence[int] | AnyArray) -> Dataset:
         """The same documents with some features, by number or boolean mask, in the order given."""
         numbers = _as_index(features, self.n_features, "features")
-        subset = copy(self)
-        subset.X = np.ascontiguousarray(self.X[:, numbers])
-        if self.feature_names is not None:
-            subset.feature_names = tuple(self.feature_names[number] for number in numbers)
-        return subset
+        names = None if self.feature_names is None else [self.feature_names[number] for number in numbers]
+        return self.replace(X=np.ascontiguousarray(self.X[:, numbers]), feature_names=names)
+
+    def replace(self, **changes: Any) -> Dataset:
+        """The data set with other X, y, queries, weights, query_weights, doc_ids or feature_names.
+
+        Parameters
+        ----------
+        **changes
+            As in `Dataset(...)`, but `queries` is a `Queries`, and X an array of float32. All have to fit each other.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> data = rw.Dataset([[1.0], [2.0]], [0, 1], group=[2])
+        >>> data.replace(y=[1, 0]).y.tolist(), data.y.tolist()
+        ([1.0, 0.0], [0.0, 1.0])
+        """
+        if "y" in changes:
+            changes["_y"] = changes.pop("y")
+        unknown = sorted(set(changes) - set(vars(self)))
+        if unknown:
+            raise DataError(f"a data set has no {unknown[0]!r} to replace")
+        other = copy(self)
+        other._set(**changes)
+        other._check()
+        return other
+
+    def fingerprint(self) -> str:
+        """SHA-256 of all that a model or a measure may depend on: features, labels, queries, weights and names.
+
+        Every part is announced by its type and shape, so that no two data sets feed the same bytes.
+        """
+        digest = hashlib.sha256()
+        for array in (self.X, self._y, self.offsets, self.order, self.weights, self.query_weights):
+            if array is None:
+                digest.update(b"none;")
+            else:
+                digest.update(f"{array.dtype.str} {array.shape};".encode())
+                digest.update(np.ascontiguousarray(array).data)
+        for names in (self.doc_ids, self.feature_names):
+            if names is None:
+                digest.update(b"none;")
+            else:
+                digest.update(f"texts {len(names)};".encode())
+                for text in map(str, names):
+                    digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Split by queries: about `fraction` of them, drawn at random, and the rest; each in input order."""
@@ -162,24 +214,50 @@ class Dataset:
         index = self.queries.index[rows]
         queries = find_queries(len(rows), qid=index)
         ids = self.queries.ids[queries.ids] if len(rows) else self.queries.ids[:0]
-        subset = self._take(rows, ids, np.diff(queries.offsets), np.asarray(queries.ids, dtype=OFFSET))
-        subset.queries = Queries(ids=ids, offsets=queries.offsets, order=queries.order)
-        return subset
+        found = Queries(ids=ids, offsets=queries.offsets, order=queries.order)
+        return self._take(rows, found, np.asarray(queries.ids, dtype=OFFSET))
 
     def __repr__(self) -> str:
         return f"Dataset({self.n_docs} documents, {self.n_features} features, {self.n_queries} queries)"
 
-    def _take(self, rows: IndexArray, ids: AnyArray, sizes: AnyArray, numbers: IndexArray) -> Dataset:
-        subset = Dataset.__new__(Dataset)
-        subset.X = self.X[rows]
-        subset._y = None if self._y is None else self._y[rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
-        subset.queries = Queries(ids=ids, offsets=offsets, order=None)
-        subset.weights = None if self.weights is None else self.weights[rows]
-        subset.query_weights = None if self.query_weights is None else self.query_weights[numbers]
-        subset.doc_ids = None if self.doc_ids is None else self.doc_ids[rows]
-        subset.feature_names = self.feature_names
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Dataset does not change; data.replace({name}=...) makes another")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a Dataset does not change")
+
+    def _take(self, rows: IndexArray, queries: Queries, numbers: IndexArray) -> Dataset:
+        """Some rows, which fall into these queries: numbers `numbers` of this data set."""
+        subset = copy(self)
+        subset._set(
+            X=self.X[rows],
+            _y=None if self._y is None else self._y[rows],
+            queries=queries,
+            weights=None if self.weights is None else self.weights[rows],
+            query_weights=None if self.query_weights is None else self.query_weights[numbers],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+        )
         return subset
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check(self) -> None:
+        """Bring every part into its type, and refuse parts that do not fit each other."""
+        n_rows, n_features = self.X.shape
+        ids, names = self.doc_ids, self.feature_names
+        self._set(
+            _y=None if self._y is None else _one_per(self._y, n_rows, "y", "row", LABEL),
+            weights=_weights(self.weights, n_rows, "weights", "row"),
+            query_weights=_weights(self.query_weights, self.n_queries, "query_weights", "query"),
+            doc_ids=None if ids is None else np.asarray(ids, dtype=object),
+            feature_names=None if names is None else tuple(map(str, names)),
+        )
+        if self.doc_ids is not None and len(self.doc_ids) != n_rows:
+            raise DataError(f"doc_ids has {len(self.doc_ids)} entries for {n_rows} rows")
+        if self.feature_names is not None and len(self.feature_names) != n_features:
+            raise DataError(f"feature_names has {len(self.feature_names)} entries for {n_features} features")
 
 
 def _one_per(values: Any, n: int, name: str, what: str, dtype: Any) -> FloatArray:

@@ -60,9 +60,7 @@ def read_data(
     data = read(files, queries=queries, n_threads=n_threads)
     if n_features is not None and data.n_features != n_features:
         raise DataError(f"{files[0]}: there are {data.n_features} feature columns, {n_features} were expected")
-    if not doc_ids:
-        data.doc_ids = None
-    return data
+    return data if doc_ids else data.replace(doc_ids=None)
 
 
 def iter_features(

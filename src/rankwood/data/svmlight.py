@@ -292,9 +292,7 @@ def read_svmlight(
         lengths = side.sizes(ends)
         ids = np.arange(len(lengths), dtype=OFFSET)
     data = _as_dataset(X, y, np.asarray(ids), lengths)
-    data.doc_ids = None if names is None else np.array(names, dtype=object)
-    _add_weights(data, files, ends)
-    return data
+    return data.replace(doc_ids=names, **_find_weights(data, files, ends))
 
 
 @dataclass(frozen=True)
@@ -402,30 +400,28 @@ def _as_dataset(X: FeatureMatrix, y: FloatArray, ids: AnyArray, lengths: OffsetA
     unique, run_query = np.unique(ids, return_inverse=True)
     if len(unique) == len(ids):
         data = Dataset(X, y, group=lengths)
-        data.queries = Queries(ids=ids, offsets=data.queries.offsets, order=None)
-        return data
+        return data.replace(queries=Queries(ids=ids, offsets=data.queries.offsets, order=None))
     data = Dataset(X, y, qid=np.repeat(run_query.astype(OFFSET), lengths))
-    data.queries = Queries(ids=unique[data.queries.ids], offsets=data.queries.offsets, order=data.queries.order)
-    return data
+    queries = data.queries
+    return data.replace(queries=Queries(ids=unique[queries.ids], offsets=queries.offsets, order=queries.order))
 
 
-def _add_weights(data: Dataset, files: list[Path], ends: list[int]) -> None:
-    """Weights from the files beside the data: of documents, or else of queries."""
+def _find_weights(data: Dataset, files: list[Path], ends: list[int]) -> dict[str, FloatArray]:
+    """Weights from the files beside the data, by name of the argument: of documents, or else of queries."""
     side = [side_file(file, ".weight") for file in files]
     found = [path for path in side if path is not None]
     if not found:
-        return
+        return {}
     if len(found) < len(files):
         raise DataError(f"{found[0]} gives weights, but {files[side.index(None)]} has no such file beside it")
     parts = [read_weights(path) for path in found]
     weights = np.concatenate(parts)
     if [len(part) for part in parts] == np.diff(ends).tolist():
-        data.weights = weights
-    elif len(weights) == data.n_queries:
-        data.query_weights = weights
-    else:
-        sizes = f"the {data.n_docs} documents nor the {data.n_queries} queries"
-        raise DataError(f"{found[0]}: {len(weights)} weights fit neither {sizes}")
+        return {"weights": weights}
+    if len(weights) == data.n_queries:
+        return {"query_weights": weights}
+    sizes = f"the {data.n_docs} documents nor the {data.n_queries} queries"
+    raise DataError(f"{found[0]}: {len(weights)} weights fit neither {sizes}")
 
 
 # Writing SVMlight text.

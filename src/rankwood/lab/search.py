@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import sys
 import warnings
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwood.data.dataset import Dataset
 from rankwood.errors import MissingPackageError, ModelError, RankwoodError
 from rankwood.lab.drawing import pareto_front
 from rankwood.model.ensemble import Ensemble
@@ -419,25 +417,3 @@ def _is_journal(path: Path) -> bool:
     with open(path, "rb") as file:
         start = file.read(16)
     return not start or start.startswith(b'{"op_code"')
-
-
-def digest(data: Dataset) -> str:
-    """Short name of what is in the data: all that a model or its measure may depend on.
-
-    Every part is announced by its type and shape, so that no two data sets feed the same bytes.
-    """
-    found = hashlib.sha256()
-    for array in (data.X, data.y, data.offsets, data.order, data.weights, data.query_weights):
-        if array is None:
-            found.update(b"none;")
-        else:
-            found.update(f"{array.dtype.str} {array.shape};".encode())
-            found.update(np.ascontiguousarray(array).data)
-    for names in (data.doc_ids, data.feature_names):
-        if names is None:
-            found.update(b"none;")
-        else:
-            found.update(f"texts {len(names)};".encode())
-            for text in map(str, names):
-                found.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()[:20]

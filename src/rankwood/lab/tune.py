@@ -19,7 +19,7 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison, Evaluation, aligned_features, compare_values, evaluate
 from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.lab.search import Point, SearchSpace, Study, digest, front_of, only_search_in, quiet_optuna
+from rankwood.lab.search import Point, SearchSpace, Study, front_of, only_search_in, quiet_optuna
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.cleaver import checked_rates
 from rankwood.scoring.timing import seconds_per_document
@@ -315,8 +315,8 @@ def _check(
 def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, str]:
     """What trials that are to stand beside each other must have in common. The budget may change."""
     return {
-        "training data": digest(bench.train.data),
-        "validation data": digest(bench.valid),
+        "training data": bench.train.data.fingerprint(),
+        "validation data": bench.valid.fingerprint(),
         "measure": str(bench.measure),
         "convention": repr(bench.convention),  # its name may be that of a preset which it was made from
         "search space": repr(bench.space),

@@ -16,6 +16,8 @@ import numpy as np
 from rankwood._version import __version__
 from rankwood.atomic import check_writable
 from rankwood.data.bins import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import AnyArray
 from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree, Trees
@@ -254,8 +256,8 @@ def identify(
 ) -> Identity:
     """Everything that the next tree, and where training stops, depend on; the trees before it aside."""
     return {
-        "training data": _digest(train),
-        **{f"data set {name!r}": _digest(binned) for name, binned in watched.items()},
+        "training data": _in_bins(train),
+        **{f"data set {name!r}": _in_bins(binned) for name, binned in watched.items()},
         "model to start from": start.fingerprint(),
         **identify_settings(parameters),
     }
@@ -267,14 +269,16 @@ def identify_settings(parameters: Mapping[str, Any]) -> Identity:
     return {**named, "version of rankwood": __version__}
 
 
-def _digest(binned: BinnedDataset) -> str:
-    data = binned.data
-    digest = hashlib.sha256()
-    for array in (binned.bins, binned.edges.flat, binned.edges.offsets, binned.by_query(data.y), data.offsets):
+def identify_data(data: Dataset, *made_of_it: AnyArray) -> str:
+    """Digest of a data set, and of the arrays that training made of it."""
+    digest = hashlib.sha256(data.fingerprint().encode())
+    for array in made_of_it:
         digest.update(np.ascontiguousarray(array).data)
-    for weights in (None if data.weights is None else binned.by_query(data.weights), data.query_weights):
-        digest.update(b"-" if weights is None else weights.tobytes())
     return digest.hexdigest()
+
+
+def _in_bins(binned: BinnedDataset) -> str:
+    return identify_data(binned.data, binned.bins, binned.edges.flat, binned.edges.offsets)
 
 
 def _without_addresses(text: str) -> str:

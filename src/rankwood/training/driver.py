@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import signal
 import threading
 import time
@@ -32,6 +31,7 @@ from rankwood.training.checkpoint import (
     GrowingForest,
     Identity,
     identify,
+    identify_data,
     identify_settings,
     mean_weight,
     read_history,
@@ -569,8 +569,8 @@ class _Keeper:
         }
         self.checkpoint, self.every, self.n_saved = checkpoint, checkpoint.every, 0
         self.identity: Identity = {
-            "training data": _digest(grower.train.data, *grower.fingerprint_arrays()),
-            **{f"data set {name!r}": _digest(data) for name, data in sets.items()},
+            "training data": identify_data(grower.train.data, *grower.fingerprint_arrays()),
+            **{f"data set {name!r}": identify_data(data) for name, data in sets.items()},
             **identify_settings(settings),
         }
 
@@ -598,13 +598,6 @@ class _Keeper:
         notes = {"identity": self.identity, "history": growing.history}
         model.with_metadata(checkpoint=notes).save(self.checkpoint.path)
         self.n_saved = growing.n_rounds
-
-
-def _digest(data: Dataset, *more: FloatArray | None) -> str:
-    digest = hashlib.sha256()
-    for array in (data.X, data.order, data.offsets, data.y, data.weights, data.query_weights, *more):
-        digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _call_forest(callbacks: Sequence[Callback], env: CallbackEnv) -> None:

@@ -38,7 +38,6 @@ from rankwood.training.grow import GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import (
     Rows,
     evaluation_data,
-    relabelled,
     scoring_matrix,
     something_to_learn_from,
     training_data,
@@ -845,7 +844,7 @@ def fit_forest(forest: Any, task: Task, train: BinnedDataset) -> Ensemble:
     if "task" in forest.get_params(deep=False):
         return _fitted(clone(forest).set_params(task=task.name), train.data)
     targets = task.targets(train.data.y)
-    return task.combine([_fitted(clone(forest), relabelled(train.data, target)) for target in targets])
+    return task.combine([_fitted(clone(forest), train.data.replace(y=target)) for target in targets])
 
 
 def _fitted(forest: Any, data: Dataset) -> Ensemble:

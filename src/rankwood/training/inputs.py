@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from rankwood.data.bins import BinnedDataset, CodedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FEATURE, FloatArray
+from rankwood.dtypes import FEATURE
 from rankwood.errors import DataError
 from rankwood.matrix import column_names, column_order, drop_column
 
@@ -186,16 +185,7 @@ def zero_filled(data: Dataset) -> Dataset:
     missing = np.isnan(data.X)
     if not missing.any():
         return data
-    filled = copy(data)
-    filled.X = np.where(missing, FEATURE(0), data.X)
-    return filled
-
-
-def relabelled(data: Dataset, y: FloatArray) -> Dataset:
-    """The data set with other labels."""
-    other = copy(data)
-    other._y = y
-    return other
+    return data.replace(X=np.where(missing, FEATURE(0), data.X))
 
 
 def scoring_matrix(learner: Any, X: Any) -> Any:
