@@ -27,6 +27,9 @@ from rankwood.errors import ModelError
 MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
 
 
+# A leaf value of this size or a sum of this size is safe in float32: nothing overflows, nothing vanishes.
+LARGEST_SINGLE, SMALLEST_SINGLE = 1e37, 1e-30
+
 # feature, threshold, left, right, missing_left as bytes, leaf_value, node_offsets
 NativeTrees: TypeAlias = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 
@@ -258,6 +261,14 @@ class Trees:
         """The arrays that decide where documents go and what they get, as kernels take them."""
         missing_left = self.missing_left.view(np.uint8)
         return self.feature, self.threshold, self.left, self.right, missing_left, self.leaf_value, self.node_offsets
+
+    def fit_single(self, tree_weights: FloatArray) -> bool:
+        """Whether float32 holds every weighted leaf value, and every sum of them, to full precision."""
+        values = np.abs(np.repeat(tree_weights, self.sizes + 1) * self.leaf_value)
+        if not values.any():
+            return True
+        largest = np.maximum.reduceat(values, self.leaf_offsets[:-1])
+        return bool(largest.sum() < LARGEST_SINGLE and values.max() > SMALLEST_SINGLE)
 
     def _picked(self, nodes: Any, leaves: Any, node_offsets: OffsetArray, trees: Any) -> Trees:
         columns = {name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
-from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.auto import get_engine
 from rankwood.scoring.engines import Precision, PreparedModel
 
@@ -55,7 +54,7 @@ def adversarial_rows(
     >>> bool(np.isin([0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0)], rows.double).all()), rows.every_node
     (True, True)
     """
-    given = [models] if isinstance(models, Ensemble) else list(models)
+    given = list(models) if isinstance(models, Sequence) else [models]
     rng = np.random.default_rng(seed)
     found = [_rows(given, dtype, max_rows, rng) for dtype in (np.float32, np.float64)]
     (single, *complete), (double, *_) = found

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from rankwood._version import __version__
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError
-from rankwood.scoring.engines import REFERENCE, PreparedModel, fits_single
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
@@ -208,9 +207,8 @@ def find_test_rows(model: Ensemble, thresholds: dict[int, FloatArray]) -> KnownR
     features = np.array([used[pick] for pick in picked] or [0], dtype=np.int64)
     columns = [thresholds.get(feature, np.zeros(1)) for feature in features.tolist()]
     floats, doubles = (_rows_near(columns, dtype) for dtype in (np.float32, np.float64))
-    judge = REFERENCE.prepare(model)
     answers = [
-        [_ask(judge, row, features, model.n_features) for row in (floats[number], doubles[number])]
+        [_reference_answer(model, row, features) for row in (floats[number], doubles[number])]
         for number in range(N_ROWS)
     ]
     return KnownRows(
@@ -242,13 +240,16 @@ def _chance(column: int, row: int) -> int:
     return ((mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9 % 2**64) >> 32
 
 
-def _ask(judge: PreparedModel, row: AnyArray, features: IndexArray, n_features: int) -> tuple[list[float], int]:
-    whole = np.zeros((1, n_features), dtype=row.dtype)
-    if n_features:
+def _reference_answer(model: Ensemble, row: AnyArray, features: IndexArray) -> tuple[list[float], int]:
+    """Scores of a row in both precisions, and its leaves mixed into one number, by plain traversal."""
+    whole = np.zeros((1, model.n_features), dtype=row.dtype)
+    if model.n_features:
         whole[0, features] = row
-    scores = [float(judge.score(whole, precision=precision)[0]) for precision in ("double", "single")]
+    double = model.score(whole, engine="reference", precision="double")
+    single = model.score(whole, engine="reference", precision="single")
+    scores = [float(double[0]), float(single[0])]
     mixed = 0
-    for leaf in judge.leaves(whole)[0].tolist():
+    for leaf in model.leaves(whole, engine="reference", n_threads=1)[0].tolist():
         mixed = (mixed * 31 + leaf) % 2**32
     return scores, mixed
 
@@ -442,7 +443,7 @@ class CSource:
             group=GROUP,
             copies=max(1, min(2048, COPIED_VALUES // max(1, model.n_features))),
             base=c_number(model.base),
-            fits_single=int(fits_single(model)),
+            fits_single=int(model.trees.fit_single(model.tree_weights)),
             values=c_table(_numbers(weights * model.leaf_value)),
             first_leaf=c_table(map(str, model.leaf_offsets.tolist())),
             groups=c_table(groups),

@@ -26,9 +26,6 @@ V = TypeVar("V")
 Precision = Literal["single", "double"]
 Blocks = Iterable[tuple[slice, AnyArray]]  # where rows stand, and their values: what `row_blocks` gives
 
-# A leaf value of this size or a sum of this size is safe in float32: nothing overflows, nothing vanishes.
-LARGEST_SINGLE, SMALLEST_SINGLE = 1e37, 1e-30
-
 
 class Kept(Generic[V]):
     """What was made of objects, for as long as these live. Objects are told apart by identity, not by value.
@@ -122,7 +119,7 @@ class PreparedModel:
         self.n_features, self.feature_names = model.n_features, model.feature_names
         self.n_trees, self.max_leaves = model.n_trees, int(np.diff(model.leaf_offsets).max(initial=1))
         self._kernel = kernel
-        self._fits_single = fits_single(model)
+        self._fits_single = model.trees.fit_single(model.tree_weights)
 
     @property
     def n_bytes(self) -> int:
@@ -183,16 +180,6 @@ class PreparedModel:
 
     def __repr__(self) -> str:
         return f"PreparedModel({self.engine!r}, {self.n_trees} trees, {self.n_bytes:,} bytes)"
-
-
-def fits_single(model: Ensemble) -> bool:
-    """Whether float32 holds every weighted leaf value, and every sum of them, to full precision."""
-    weights = np.repeat(model.tree_weights, np.diff(model.leaf_offsets))
-    values = np.abs(weights * model.leaf_value)
-    if not values.any():
-        return True
-    largest = np.maximum.reduceat(values, model.leaf_offsets[:-1])
-    return bool(largest.sum() < LARGEST_SINGLE and values.max() > SMALLEST_SINGLE)
 
 
 # Engine `reference`: plain traversal. It judges the others.

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from rankwood._version import __version__
@@ -44,7 +46,7 @@ from rankwood.training.inputs import (
 )
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import checked_parameters
-from rankwood.training.tasks import GradesMixin, Ordinal, Regression, Task
+from rankwood.training.tasks import NOTE, Ordinal, Regression, Task, grade_probabilities, n_problems
 from rankwood.training.updates import Dart, Plain, Update, XDart
 from rankwood.training.watch import Measures
 
@@ -432,6 +434,28 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     >>> ranker.n_trees_, len(ranker.evals_result_["valid"]["nDCG@10"])
     (20, 20)
     """
+
+
+class GradesMixin:
+    """What an estimator with `task` and `ensemble_` adds when `task="ordinal"`: `classes_` and `predict_proba`."""
+
+    @available_if(lambda learner: learner.task == "ordinal")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every grade of `classes_` for every row; X as in `predict`. See `grade_probabilities`."""
+        learner: Any = self
+        check_is_fitted(learner, "ensemble_")
+        return grade_probabilities(learner.ensemble_, scoring_matrix(learner, X), n_threads=learner._n_threads())
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """The grades: 0 up to the highest."""
+        learner: Any = self
+        if NOTE not in getattr(learner, "ensemble_", UNFITTED).metadata:
+            raise AttributeError(f"{type(self).__name__} has no classes_ unless it was fitted with task='ordinal'")
+        return np.arange(n_problems(learner.ensemble_) + 1)
+
+
+UNFITTED = Ensemble.from_trees([], n_features=1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -8,13 +8,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.model.ensemble import Ensemble
-from rankwood.training.inputs import scoring_matrix
 
 # The classification setting (Mohan et al. 2011, section 6): binary problems as one additive ensemble, and back.
 #
@@ -109,28 +106,6 @@ def nearest_distribution(below: FloatArray) -> FloatArray:
         rising[wrong] = np.maximum.accumulate(fitted, axis=1)  # rounding may have left a step down
     np.clip(rising, 0.0, 1.0, out=rising)
     return rising
-
-
-class GradesMixin:
-    """What an estimator with `task` and `ensemble_` adds when `task="ordinal"`: `classes_` and `predict_proba`."""
-
-    @available_if(lambda learner: learner.task == "ordinal")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of every grade of `classes_` for every row; X as in `predict`. See `grade_probabilities`."""
-        learner: Any = self
-        check_is_fitted(learner, "ensemble_")
-        return grade_probabilities(learner.ensemble_, scoring_matrix(learner, X), n_threads=learner._n_threads())
-
-    @property
-    def classes_(self) -> NDArray[np.int64]:
-        """The grades: 0 up to the highest."""
-        learner: Any = self
-        if NOTE not in getattr(learner, "ensemble_", _UNFITTED).metadata:
-            raise AttributeError(f"{type(self).__name__} has no classes_ unless it was fitted with task='ordinal'")
-        return np.arange(n_problems(learner.ensemble_) + 1)
-
-
-_UNFITTED = Ensemble.from_trees([], n_features=1)
 
 
 def _read_note(model: Ensemble) -> tuple[list[float], NDArray[np.int64]]:
