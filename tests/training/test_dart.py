@@ -8,9 +8,9 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.data.bins import BinnedDataset
+from rankwood.training.boosting import Rounds, boost
 from rankwood.training.callbacks import Step, live_after
 from rankwood.training.checkpoint import GrowingEnsemble
-from rankwood.training.driver import Rounds, boost
 from rankwood.training.grow import GrowthRules, TreeRules
 from rankwood.training.losses import LambdaLoss, SquaredLoss
 from rankwood.training.tasks import Ordinal
@@ -262,7 +262,7 @@ def test_removed_trees_free_their_memory(parts):
     measures = Measures(["nDCG@10"], "rankwood")
     rounds = Rounds(train, LambdaLoss(), rules, rule, growing, sets, measures, judge="valid", seed=0, n_threads=1)
     for number in range(40):
-        trees, step, results = rounds.advance(number, 0.5)
+        trees, step, results = rounds.next_round(number, 0.5)
         growing.append(trees, step, 0.5, results)
         for kept in rounds.kept.values():
             assert kept.trees == list(growing.live)

@@ -91,6 +91,18 @@ class GrowingEnsemble:
         """All trees ever grown; those that were removed have weight 0."""
         return self._ensemble({number: self.live.get(number, 0.0) for number in range(self.n_rounds)})
 
+    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
+        """What a checkpoint holds: all trees, and what was noted of every round."""
+        notes = {"learning_rates": self.learning_rates, "history": self.history, "steps": self.steps}
+        return self.everything(), notes
+
+    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
+        """Go on from what `to_keep` gave."""
+        self.trees = [model.tree(t) for t in range(model.n_trees)]
+        self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
+        self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
+        self.live = live_after(self.steps)
+
     def first_with(self, n_trees: int) -> int | None:
         """The first round after which so many rounds' trees were live; None when there was none."""
         return next((step.iteration for step in self.steps if step.n_trees == n_trees), None)
@@ -125,6 +137,15 @@ class GrowingForest:
     def add(self, batch: Trees) -> None:
         """More trees. Their rounds count one by one, when their measures are noted in `history`."""
         self._batches.append(batch)
+
+    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
+        """What a checkpoint holds: all trees with weight 1, and the measures after every round."""
+        return self.trees(self.n_rounds, 1.0), {"history": self.history}
+
+    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
+        """Go on from what `to_keep` gave."""
+        self.add(model.trees)
+        self.history = read_history(notes["history"])
 
     def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
         """The forest of the first `n_rounds`; of all unless told otherwise. Every problem is the mean of its trees."""
@@ -204,31 +225,6 @@ class Checkpoint:
             return None
         model = Ensemble.load(path)
         return model, check_identity(path, model, identity)
-
-    def load(self, fresh: GrowingEnsemble, identity: Identity) -> GrowingEnsemble:
-        """`fresh` and the trees saved, with what was noted of each; `fresh` itself when there is no checkpoint yet."""
-        found = self.read(identity)
-        if found is None:
-            return fresh
-        model, saved = found
-        return GrowingEnsemble(
-            fresh.start,
-            fresh.task,
-            trees=[model.tree(t) for t in range(model.n_trees)],
-            steps=[Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in saved["steps"]],
-            learning_rates=saved["learning_rates"],
-            history=read_history(saved["history"]),
-        )
-
-    def save(self, growing: GrowingEnsemble, identity: Identity) -> None:
-        """Write the trees so far; a kill while writing leaves the checkpoint before it."""
-        notes = {
-            "identity": identity,
-            "learning_rates": growing.learning_rates,
-            "history": growing.history,
-            "steps": growing.steps,
-        }
-        growing.everything().with_metadata(checkpoint=notes).save(self.path)
 
 
 def read_history(history: list[Any]) -> list[list[Result]]:

@@ -32,10 +32,10 @@ from rankwood.evaluation.per_query import mean
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
 from rankwood.training import tasks as ordinal
+from rankwood.training.boosting import Boosted, boost
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
 from rankwood.training.checkpoint import Checkpoint, check_identity, identify
-from rankwood.training.driver import Boosted, Forest, boost, grow_forest
-from rankwood.training.forest import FullDepthRules, TaskGrower, out_of_bag_scores
+from rankwood.training.forest import Forest, FullDepthRules, TaskGrower, grow_forest, out_of_bag_scores
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import (
     Rows,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,13 +13,27 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.bins import CodedDataset
+from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.measures import Measure
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 from rankwood.system import resolve_threads
+from rankwood.training.callbacks import Callback, CallbackEnv, Result, as_mapping
+from rankwood.training.checkpoint import (
+    Checkpoint,
+    GrowingForest,
+    Identity,
+    identify_data,
+    identify_settings,
+    mean_weight,
+)
+from rankwood.training.driver import Growth, Keeper, OnInterrupt, check_size, drive
 from rankwood.training.losses import document_weights
 from rankwood.training.tasks import Regression, Task
+from rankwood.training.watch import CustomMeasure, Measures, ScoredData
 
 # Trees grown to full depth on samples of the data: the trees of a forest, many in one native call.
 
@@ -299,3 +314,202 @@ def _in_turn(batches: list[Trees]) -> Trees:
     n_rounds = min(batch.n_trees for batch in batches)
     order = np.arange(len(batches) * n_rounds).reshape(len(batches), n_rounds).T.ravel()
     return Trees.join([batch.part(0, n_rounds) for batch in batches]).select(order)
+
+
+# The mean of trees grown independently of each other, round by round.
+
+
+BATCH_SECONDS = 0.4  # of growing between two looks at callbacks
+
+
+@dataclass(frozen=True)
+class Forest:
+    """What growing a forest gives: one ensemble, tree weights 1/M, and how it came about."""
+
+    ensemble: Ensemble
+    best_iteration: int  # number of trees kept
+    best_score: Mapping[str, Mapping[str, float]]  # of that size: data set, then measure
+    interrupted: bool
+
+
+def grow_forest(
+    grower: TaskGrower,
+    *,
+    n_trees: int,
+    first_tree: int = 0,
+    valid: Mapping[str, Dataset | CodedDataset] | None = None,
+    measures: Sequence[str | Measure | CustomMeasure] = ("nDCG@10",),
+    convention: str | Convention = "rankwood",
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+    on_interrupt: OnInterrupt = "raise",
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Forest:
+    """Grow the trees number `first_tree` to `first_tree + n_trees - 1` of a seed; the model is their mean.
+
+    With a task of several problems it is as many rounds: in each, every problem grows one tree on the same sample.
+    `valid` names the data sets to measure on after each tree. A tree depends on its number, the seed, the data and the
+    rules alone: the same give the same forest bit for bit, whatever the number of threads, and also when growing went
+    on from a checkpoint.
+    """
+    threads = resolve_threads(n_threads)
+    sets = {name: one if isinstance(one, Dataset) else one.data for name, one in (valid or {}).items()}
+    for name, one in sets.items():
+        if one.n_docs == 0:
+            raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
+    batches = Batches(grower, sets, Measures(measures, convention), first_tree, n_trees, seed=seed, n_threads=threads)
+    keeper = None
+    if checkpoint is not None:
+        keeper = Keeper(checkpoint, batches.identity())
+        keeper.load(batches.growing)
+        check_size(batches.growing.n_rounds, n_trees)
+        batches.go_on(checkpoint.every)
+    driven = drive(
+        batches,
+        n_iterations=n_trees,
+        callbacks=callbacks,
+        train_name=next((name for name, one in sets.items() if one is grower.train.data), None),
+        keeper=keeper,
+        on_interrupt=on_interrupt,
+    )
+    n_kept = driven.last + 1
+    ensemble = batches.growing.whole(n_kept, last=True)
+    return Forest(ensemble, n_kept, as_mapping(driven.results), driven.interrupted)
+
+
+class Batches(Growth):
+    """Rounds of a forest: trees are grown in batches, and then measured one round at a time.
+
+    A batch is as many trees as take BATCH_SECONDS, so that callbacks, checkpoints and Ctrl-C are looked after.
+    """
+
+    def __init__(
+        self,
+        grower: TaskGrower,
+        sets: Mapping[str, Dataset],
+        measures: Measures,
+        first_tree: int,
+        n_trees: int,
+        *,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self.grower, self.sets, self.measures = grower, sets, measures
+        self.first_tree, self.n_trees, self.seed = first_tree, n_trees, seed
+        self.growing = GrowingForest(grower.start(), grower.task)
+        self.params: dict[str, Any] = {}
+        self.watched = {name: _Watched(one, self.growing, n_threads=n_threads) for name, one in sets.items()}
+        self.pace = _Pace(n_threads)
+        self.every: int | None = None  # a checkpoint is made every so many rounds: batches end there
+        self._rounds: Iterator[list[Result]] = iter(())  # measures of the rounds of the last batch
+        self._n_grown = 0  # rounds of all batches
+        self._cut_short = False  # Ctrl-C was pressed while the last batch grew: what is finished of it is kept
+
+    def identity(self) -> Identity:
+        """Everything that the next tree, and where growing stops, depend on."""
+        settings = {
+            "rules": self.grower.rules,
+            "task": self.grower.task,
+            "missing values": "0" if self.grower.train.missing_as_zero else "native",
+            "seed": self.seed,
+            "first tree": self.first_tree,
+            "measures": self.measures,
+        }
+        return {
+            "training data": identify_data(self.grower.train.data, *self.grower.fingerprint_arrays()),
+            **{f"data set {name!r}": identify_data(data) for name, data in self.sets.items()},
+            **identify_settings(settings),
+        }
+
+    def go_on(self, every: int) -> None:
+        """Go on from the trees that a checkpoint held, and end batches where the next ones are due."""
+        self.every, self._n_grown = every, self.growing.n_rounds
+        if self._n_grown:
+            model, _ = self.growing.to_keep()
+            for one in self.watched.values():
+                one.go_on_from(model)
+
+    def allow(self, env: CallbackEnv) -> None:
+        if env.params:
+            raise RankwoodError("a forest has no parameters that change from tree to tree, such as a learning rate")
+
+    def advance(self, env: CallbackEnv, interrupted: Callable[[], bool]) -> bool:
+        if self.growing.n_rounds == self._n_grown:
+            self._grow(interrupted)
+        results = next(self._rounds, None)
+        if results is None:
+            return False
+        self.growing.history.append(results)
+        return True
+
+    def is_whole(self, env: CallbackEnv) -> bool:
+        return False  # there are as many rounds as trees
+
+    def can_stop(self) -> bool:
+        return not self._cut_short or self.growing.n_rounds == self._n_grown
+
+    def _grow(self, interrupted: Callable[[], bool]) -> None:
+        """The next batch."""
+        done, n_problems = self._n_grown, self.grower.task.n_problems
+        wanted = min(self.pace.n_trees(), self.n_trees - done)
+        if self.every is not None:
+            wanted = min(wanted, self.every - done % self.every)
+        batch = self.pace.time(self.grower, self.seed, self.first_tree + done, wanted, interrupted)
+        self.growing.add(batch)
+        self._cut_short = interrupted()
+        self._rounds = _after_each(batch, n_problems, done, self.watched, self.measures)
+        self._n_grown += batch.n_trees // n_problems
+
+
+class _Watched(ScoredData):
+    """A data set to measure on, and the sum of the trees' values so far."""
+
+    def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int) -> None:
+        super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads)
+        self.base, self.task = growing.start.base, growing.task
+        self.X = data.X if data.order is None else data.X[data.order]
+        self.sums = np.zeros(data.n_docs)
+
+    def go_on_from(self, model: Ensemble) -> None:
+        """With the sums of a model whose tree weights are 1: the same additions in the same order."""
+        self.sums = model.score(self.X, n_threads=self.n_threads)
+
+    def after_each(self, batch: Trees, n_before: int) -> Iterator[None]:
+        """Set the scores to the mean after each round of a batch, before which there were `n_before`."""
+        step = self.task.n_problems
+        for number, sums in enumerate(running_sums(batch, self.X, self.sums, n_threads=self.n_threads), start=1):
+            self.sums = sums
+            if number % step == 0:
+                self.scores = self.base + self.task.sign * mean_weight(n_before + number // step) * sums
+                yield
+
+
+def _after_each(
+    batch: Trees, n_problems: int, n_before: int, watched: Mapping[str, _Watched], measures: Measures
+) -> Iterator[list[Result]]:
+    """The measures after each round of a batch."""
+    steps = [one.after_each(batch, n_before) for one in watched.values()]
+    for _ in range(batch.n_trees // n_problems):
+        for step in steps:
+            next(step)
+        yield [result for name, one in watched.items() for result in one.results(name, measures)]
+
+
+class _Pace:
+    """How many trees to grow before looking up: as many as take BATCH_SECONDS."""
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self.size = n_threads
+
+    def n_trees(self) -> int:
+        return self.size
+
+    def time(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
+        start = time.perf_counter()
+        batch = grower.grow(seed, first, n_trees, stop=stop, n_threads=self.n_threads)
+        rounds = max(time.perf_counter() - start, 1e-6) / max(1.0, n_trees / self.n_threads)  # seconds per round
+        wanted = int(BATCH_SECONDS / rounds) * self.n_threads
+        self.size = max(self.n_threads, min(wanted, 8 * self.size))
+        return batch

@@ -1,0 +1,340 @@
+"""Boosting: rounds of trees fitted to the gradients of a loss, each joined by an update rule."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FloatArray
+from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.measures import Measure
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Tree
+from rankwood.system import resolve_threads
+from rankwood.training.callbacks import Callback, CallbackEnv, Result, Step, apply, as_mapping
+from rankwood.training.checkpoint import (
+    Checkpoint,
+    GrowingEnsemble,
+    identify,
+)
+from rankwood.training.driver import Growth, Keeper, OnInterrupt, check_size, drive
+from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
+from rankwood.training.losses import Loss, document_weights
+from rankwood.training.tasks import Regression, Task
+from rankwood.training.updates import Update, surpasses
+from rankwood.training.watch import CustomMeasure, KeptLeaves, Measures, Watched
+
+DROPS = 0xDA27  # of the random streams that choose what to drop; those of trees have no third number
+
+UNNAMED = "<training data>"  # when it is not among the data sets to measure on, but measured all the same
+
+
+class Rounds(Growth):
+    """The training data with the scores of every problem, and the data sets to measure on with those of the model.
+
+    watched    the data sets by name; the scores of the training data are those of its only problem, if it has one
+    judge      name of the data that removal is judged on: one of those watched, or UNNAMED
+    """
+
+    def __init__(
+        self,
+        train: BinnedDataset,
+        loss: Loss,
+        rules: TreeRules,
+        update: Update,
+        growing: GrowingEnsemble,
+        sets: Mapping[str, BinnedDataset],
+        measures: Measures,
+        *,
+        judge: str | None,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        data, weights, task = train.data, weights_of(train), growing.task
+        if update.drops and task.n_problems > 1:
+            raise RankwoodError("trees can be dropped when there is one problem to learn, not for task='ordinal'")
+        constant = loss.constant_hessian and weights is None and data.query_weights is None
+        self.train, self.growing, self.update, self.seed = train, growing, update, seed
+        self.params = {"learning_rate": update.learning_rate}
+        self.n_trees: int | None = None  # at which training ends
+        self.measures, self.first_measure = measures, Measures(measures.measures[:1], measures.convention)
+        self.builder = TreeBuilder(train, rules, constant_hessian=constant, n_threads=n_threads)
+        self.gradient, self.hessian = np.empty(data.n_docs), np.empty(data.n_docs)
+        whole = growing.start if update.drops else growing.whole()
+        parts = zip(task.targets(data.y), task.split(whole), task.split(growing.start), strict=True)
+        self.problems = [_Problem(train, loss, *part, n_threads) for part in parts]
+        alone = self.problems[0].scored if task.n_problems == 1 else None
+        self.watched = {
+            name: alone if alone and binned is train else Watched.start(binned, whole, n_threads=n_threads)
+            for name, binned in sets.items()
+        }
+        self.judge_name = judge
+        self.judge = None if judge is None else self.watched.get(judge, self.problems[0].scored)
+        self.kept: dict[Watched, KeptLeaves] = {}
+        if update.drops:
+            self._keep_leaves([self.problems[0].scored, *self.watched.values()])
+        self._grown: list[_Grown] = []
+
+    def allow(self, env: CallbackEnv) -> None:
+        if env.replayed:
+            self.growing.check_rate(env.iteration, env.params["learning_rate"])
+
+    def advance(self, env: CallbackEnv, interrupted: Callable[[], bool]) -> bool:
+        rate = env.params["learning_rate"]
+        trees, step, results = self.next_round(env.iteration, rate)
+        self.growing.append(trees, step, rate, results)
+        return True
+
+    def is_whole(self, env: CallbackEnv) -> bool:
+        env.step = self.growing.steps[env.iteration]
+        is_whole = env.step.n_trees == self.n_trees
+        if is_whole:
+            env.end_iteration = env.iteration + 1  # callbacks look there for the last iteration
+        return is_whole
+
+    def can_stop(self) -> bool:
+        return True
+
+    def next_round(self, number: int, learning_rate: float) -> tuple[list[Tree], Step, list[Result]]:
+        """The next round: its trees, what became of them and of others, and the measures after it."""
+        growing, update, last = self.growing, self.update, self.growing.last_step
+        drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
+        for kept in self.kept.values():
+            kept.take_out(drop.trees, growing.live)
+        self._grow(number)
+        for one, kept in self.kept.items():
+            kept.keep(number, self._grown[0].grown.tree, self._grown[0].leaves_of(one))
+        settled = update.settle(drop, learning_rate, last, self._with_new_tree)
+        step = Step(number, drop.k, drop.trees, settled.removed, settled.weight, settled.factor, settled.candidate)
+        self._put_in(step)
+        results = [result for name, one in self.watched.items() for result in one.results(name, self.measures)]
+        n_trees = len(growing.live) + 1 - (len(drop.trees) if settled.removed else 0)
+        return [one.grown.tree for one in self._grown], self._judged(step, results)._replace(n_trees=n_trees), results
+
+    def _grow(self, number: int) -> None:
+        """One tree for every problem, fitted to its gradients; in no scores yet."""
+        self._grown = []
+        for problem in self.problems:
+            # A problem on its own would draw from this very stream.
+            rng = np.random.default_rng([self.seed, problem.n_before + number])
+            problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
+            self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
+
+    def _put_in(self, step: Step) -> None:
+        """Add the new trees to all scores, and what was dropped and stays."""
+        if not self.update.drops:
+            for new in self._grown:
+                new.problem.scored.add(new.grown, step.weight, new.leaf_of_row)
+                for one in self.watched.values():
+                    if one is not new.problem.scored:
+                        one.add(new.grown, self.growing.task.sign * step.weight, new.leaves_of(one))
+            return
+        live = dict(self.growing.live)
+        apply(step, live)
+        for kept in self.kept.values():
+            kept.settle(step, live)
+
+    def _with_new_tree(self, weight: float) -> Result:
+        """Measure of the model as it is without what was dropped, the new tree in it with this weight."""
+        assert self.judge is not None
+        kept, number = self.kept[self.judge], self.growing.n_rounds
+        kept.put_in([number], {number: weight})
+        result = self._measure_judge()
+        kept.take_out([number], {number: weight})
+        return result
+
+    def _measure_judge(self) -> Result:
+        assert self.judge is not None
+        assert self.judge_name is not None
+        return self.judge.results(self.judge_name, self.first_measure)[0]
+
+    def _judged(self, step: Step, results: list[Result]) -> Step:
+        """The step, with the measure after it and what it means."""
+        last = self.growing.last_step
+        if self.judge_name is None or not self.measures.measures:
+            return step
+        found = next((result for result in results if result.dataset_name == self.judge_name), None)
+        found = self._measure_judge() if found is None else found
+        best = None if last is None else last.best
+        improved = surpasses(found, best)
+        return step._replace(value=found.metric_value, best=found.metric_value if improved else best, improved=improved)
+
+    def _keep_leaves(self, scored: Iterable[Watched]) -> None:
+        """Scores, now those of the start, that trees can be taken out of; live trees of a checkpoint are put in."""
+        live, edges = self.growing.live, self.train.edges
+        trees = {number: regrown(self.growing.trees[number], edges) for number in live}
+        for one in dict.fromkeys(scored):
+            kept = self.kept[one] = KeptLeaves(one.scores, n_threads=one.n_threads)
+            for number, grown in trees.items():
+                kept.keep(number, grown.tree, grown.leaves_of(one.binned, n_threads=one.n_threads))
+            kept.put_in(live, live)
+
+
+class _Problem:
+    """One target, with the scores so far of its own model, which had `n_before` trees before the first round."""
+
+    def __init__(
+        self, train: BinnedDataset, loss: Loss, target: FloatArray, model: Ensemble, start: Ensemble, n_threads: int
+    ) -> None:
+        data = train.data
+        self.n_before = start.n_trees
+        self.scored = Watched.start(train, model, n_threads=n_threads)
+        self.objective = loss.prepare(
+            train.by_query(target), data.offsets, weights_of(train), data.query_weights, n_threads=n_threads
+        )
+
+
+class _Grown:
+    """A new tree of a problem, and the leaf that every document of a data set reaches in it."""
+
+    def __init__(
+        self, problem: _Problem, train: BinnedDataset, grown: GrownTree, leaf_of_row: NDArray[np.uint16]
+    ) -> None:
+        self.problem, self.train, self.grown, self.leaf_of_row = problem, train, grown, leaf_of_row
+
+    def leaves_of(self, one: Watched) -> NDArray[np.uint16]:
+        on_train = one.binned is self.train
+        return self.leaf_of_row if on_train else self.grown.leaves_of(one.binned, n_threads=one.n_threads)
+
+
+def weights_of(train: BinnedDataset) -> FloatArray | None:
+    """Weights of documents, query by query."""
+    return None if train.data.weights is None else train.by_query(train.data.weights)
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """What training gives: the ensemble at its best size, and how it came about."""
+
+    ensemble: Ensemble
+    best_iteration: int  # number of rounds kept: of boosted trees, when the task has one problem and none is removed
+    best_score: Mapping[str, Mapping[str, float]]  # of that size: data set, then measure
+    interrupted: bool
+    steps: Sequence[Step] = ()  # of every iteration
+    models_at: Mapping[int, Ensemble] = field(default_factory=dict)  # by number of boosted trees
+
+
+REGRESSION = Regression()
+
+
+def boost(
+    train: BinnedDataset,
+    loss: Loss,
+    rules: TreeRules,
+    update: Update,
+    *,
+    n_trees: int,
+    max_iterations: int | None = None,
+    record_sizes: Sequence[int] = (),
+    task: Task = REGRESSION,
+    start: Ensemble | None = None,
+    valid: Mapping[str, Dataset | BinnedDataset] | None = None,
+    measures: Sequence[str | Measure | CustomMeasure] = ("nDCG@10",),
+    convention: str | Convention = "rankwood",
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+    on_interrupt: OnInterrupt = "raise",
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Boosted:
+    """Add `n_trees` trees to `start`, each fitted to the gradients of `loss` at the scores so far.
+
+    With a `task` of several problems it is `n_trees` rounds: in each, every problem grows one tree. Measures, and so
+    early stopping, are of the whole model after the round.
+
+    Trees that the update rule removes again do not count: training ends when there are `n_trees`, and with as many as
+    there are after `max_iterations`, which is `n_trees` unless given. `record_sizes` are numbers of trees; the models
+    that first had so many are given back, too: those that training with that `n_trees` gives.
+
+    `valid` names the data sets to measure on after each tree; the training data may be one of them.
+    Tree t of the whole ensemble draws its samples from a stream of its own, made of `seed` and t: the same data,
+    parameters and seed give the same model bit for bit, whatever the number of threads, and also when training went on
+    from a checkpoint or from the first trees of that very model.
+    """
+    threads = resolve_threads(n_threads)
+    measured = Measures(measures, convention)
+    growing = GrowingEnsemble(_starting_ensemble(start, train, loss, task), task)
+    sets = {name: _in_bins_of(train, data, name, threads) for name, data in (valid or {}).items()}
+    keeper = None
+    if checkpoint is not None:
+        settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": seed}
+        keeper = Keeper(checkpoint, identify(train, sets, growing.start, {**settings, "measures": measured}))
+        keeper.load(growing)
+    check_size(max((step.n_trees for step in growing.steps), default=0), n_trees)
+    if max_iterations is None:
+        max_iterations = n_trees
+    judge = _judge(update, sets, train, measured)
+    rounds = Rounds(train, loss, rules, update, growing, sets, measured, judge=judge, seed=seed, n_threads=threads)
+    rounds.n_trees = n_trees
+    driven = drive(
+        rounds,
+        n_iterations=max_iterations,
+        n_trees=n_trees,
+        callbacks=callbacks,
+        train_name=next((name for name, binned in sets.items() if binned is train), None),
+        keeper=keeper,
+        on_interrupt=on_interrupt,
+    )
+    steps = growing.steps[: driven.n_done]
+    if not driven.interrupted and not driven.stopped_early and steps and steps[-1].n_trees < n_trees:
+        warnings.warn(
+            f"after max_iterations={max_iterations:,} there are {steps[-1].n_trees:,} of {n_trees:,} trees: "
+            "dropped trees were removed too often for more",
+            stacklevel=3,
+        )
+    recorded = {size: growing.first_with(size) for size in record_sizes}
+    models = {size: growing.whole(at + 1) for size, at in recorded.items() if at is not None and at < driven.n_done}
+    n_kept = driven.last + 1
+    return Boosted(growing.whole(n_kept), n_kept, as_mapping(driven.results), driven.interrupted, steps, models)
+
+
+def _judge(update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDataset, measures: Measures) -> str | None:
+    """Name of the data set by whose first measure trees are removed; without removal, of the one that is logged."""
+    validation = next((name for name, binned in sets.items() if binned is not train), None)
+    training = next((name for name, binned in sets.items() if binned is train), None)
+    if update.judged_on is None:
+        return validation or training
+    if not measures.measures:
+        raise RankwoodError("whether to remove trees is judged by the first measure: give at least one")
+    if update.judged_on == "valid" and validation is None:
+        warnings.warn(
+            "there is no validation data, so training data judges which trees to remove: give valid, or eval_set; "
+            "or judge='train', if that is what you want",
+            stacklevel=4,
+        )
+    on_training = update.judged_on == "train" or validation is None
+    return (training or UNNAMED) if on_training else validation
+
+
+def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:
+    """The ensemble to go on from; without one, the base score of the loss, for every problem."""
+    data = train.data
+    empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
+    if start is None:
+        weights = document_weights(data.offsets, weights_of(train), data.query_weights)
+        bases = [loss.base_score(train.by_query(target), weights) for target in task.targets(data.y)]
+        return task.combine([empty.replace(base=base) for base in bases])
+    if start.n_features != data.n_features:
+        raise RankwoodError(f"the model to go on from has {start.n_features} features, the data {data.n_features}")
+    named = start.concat(empty)  # with the names of the data, which must not contradict its own
+    return task.begin(named)
+
+
+def _in_bins_of(train: BinnedDataset, data: Dataset | BinnedDataset, name: str, n_threads: int) -> BinnedDataset:
+    """A data set to measure on, in the bins of the training data."""
+    if data is train or data is train.data:
+        return train
+    if isinstance(data, BinnedDataset):
+        if data.edges is train.edges:
+            return data
+        data = data.data
+    if data.n_docs == 0:
+        raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
+    return BinnedDataset.encode(data, train.edges, n_threads=n_threads)
