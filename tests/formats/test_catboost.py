@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -95,6 +96,17 @@ def test_a_damaged_binary_file_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"model.cbm: CatBoost cannot read the file: "):
         rw.load_model(path)
     path.write_bytes(whole[:40] + b"\xff" * 200 + whole[240:])
+    with pytest.raises(ModelError, match=r"model.cbm: CatBoost cannot read the file: "):
+        rw.load_model(path)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited as Linux does")
+@pytest.mark.parametrize("limit", ["MEMORY", "JSON_SIZE"])
+def test_a_binary_file_that_asks_for_much_is_refused(tmp_path, monkeypatch, limit):
+    path = tmp_path / "model.cbm"
+    train(depth=2).save_model(str(path))
+    assert rw.load_model(path).n_trees
+    monkeypatch.setattr(f"rankwood.formats.catboost_json.{limit}", (1000, 0))
     with pytest.raises(ModelError, match=r"model.cbm: CatBoost cannot read the file: "):
         rw.load_model(path)
 

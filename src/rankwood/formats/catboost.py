@@ -32,11 +32,22 @@ from rankwood.model.ensemble import Ensemble
 
 TO_JSON = """import sys
 from catboost import CatBoost
+try:
+    import resource
+    with open("/proc/self/statm") as facts:
+        used = int(facts.read().split()[0]) * resource.getpagesize()
+    for kind, limit in ((resource.RLIMIT_AS, used + int(sys.argv[3])), (resource.RLIMIT_FSIZE, int(sys.argv[4]))):
+        resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
+except (ImportError, OSError, ValueError):  # not on this system
+    pass
 model = CatBoost()
 model.load_model(sys.argv[1])
 model.save_model(sys.argv[2], format="json")
 """
 READING_SECONDS = 300
+# What CatBoost may take to read a file, and write as JSON: that much, and that much more for each byte of the file.
+MEMORY = 2 << 30, 64
+JSON_SIZE = 64 << 20, 100
 MAX_DEPTH = 16  # of an oblivious tree, as CatBoost has it
 # As it is, a NaN is not greater than any border.
 MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
@@ -66,7 +77,8 @@ def parse_cbm(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
         source, target = Path(folder) / "model.cbm", Path(folder) / "model.json"
         source.write_bytes(content)
-        command = [sys.executable, "-c", TO_JSON, str(source), str(target)]
+        limits = [str(least + each * len(content)) for least, each in (MEMORY, JSON_SIZE)]
+        command = [sys.executable, "-c", TO_JSON, str(source), str(target), *limits]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=READING_SECONDS)
         except subprocess.TimeoutExpired:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 MAX_ROWS = 40_000
-# Of a value at a node that a row is led to: on its threshold, one step above, one below, missing, a whole number.
-PLACES = 5
+PLACES = 4  # of a value at a node that a row is led to: on its threshold, one step above, one below, missing
 WHOLE_ROWS = 256  # at least, where there is room
 ZEROS = 0.6  # share of zeros in them
 
@@ -99,6 +98,8 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
             chosen = np.sort(rng.choice(chosen, size=room // PLACES, replace=False))
             every_node = False
         parts.append(_led_rows(model, chosen, company, rng))
+        others = np.sort(rng.permutation(model.n_nodes)[: room - PLACES * len(chosen)])  # all, if there is room
+        parts.append(_led_rows(model, others, company, rng, whole=True))
     return np.concatenate(parts), every_threshold, every_node
 
 
@@ -126,15 +127,18 @@ def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> Any
     return np.concatenate([alone, several])
 
 
-def _led_rows(model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator) -> AnyArray:
-    """For each node rows that the splits above let through to it, as far as they do so for any row."""
-    dtype = company.dtype.type
+def _led_rows(
+    model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator, *, whole: bool = False
+) -> AnyArray:
+    """For each node rows that the splits above let through to it, as far as they do so for any row: around the
+    threshold there, or with the `whole` number next to it."""
+    dtype, n_places = company.dtype.type, 1 if whole else PLACES
     above, goes_left = _parents(model)
-    rows = company[rng.integers(0, len(company), PLACES * len(nodes))]
+    rows = company[rng.integers(0, len(company), n_places * len(nodes))]
     kept = np.ones(len(rows), dtype=bool)
     prefers_upper = rng.random(len(nodes)) < 0.5
     for number, node in enumerate(nodes.tolist()):
-        mine = slice(PLACES * number, PLACES * (number + 1))
+        mine = slice(n_places * number, n_places * (number + 1))
         for feature, asked in _asked_above(model, node, above, goes_left).items():
             value = _let_through(asked, dtype, bool(prefers_upper[number]))
             if value is None:
@@ -144,7 +148,7 @@ def _led_rows(model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.ran
         with np.errstate(over="ignore", under="ignore"):
             on = dtype(model.threshold[node])
             steps = [np.nextafter(on, dtype(side)) for side in (np.inf, -np.inf)]
-        rows[mine, model.feature[node]] = (on, *steps, dtype(np.nan), np.rint(on))
+        rows[mine, model.feature[node]] = np.rint(on) if whole else (on, *steps, dtype(np.nan))
     return rows[kept]
 
 
