@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "measures.hpp"
 #include "parallel.hpp"
@@ -75,18 +76,10 @@ class LineMeasure {
 
   // The scores that lines start from. Each must be finite.
   void set_scores(const double* scores, int n_threads) {
+    has_scores_ = false;  // until all are ranked
     scores_.assign(scores, scores + n_docs());
+    if (fast_) rank_all(n_threads);
     has_scores_ = true;
-    if (!fast_) return;
-    ranked_doc_.resize(n_docs());
-    ranked_score_.resize(n_docs());
-    ranked_gain_.resize(n_docs());
-    current_.resize(data_.n_queries());
-    const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
-    parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
-      Ranker<double> ranker(max_docs_);
-      for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
-    });
   }
 
   // out[i * n_deltas + j] = sum over queries at delta j of line i.
@@ -131,6 +124,7 @@ class LineMeasure {
       q.n_lanes = n_deltas;
       q.rank = ranks.get();
       q.doc = docs.get();
+      q.stop = {is_interrupted, Interruption::current()};
     }
     std::size_t n_lanes;
     std::unique_ptr<double[]> doubles;
@@ -153,6 +147,7 @@ class LineMeasure {
     is_constant_.assign(data_.n_queries(), 0);
     std::vector<double> sorted;
     for (std::size_t q = 0; q < data_.n_queries(); ++q) {
+      check_interruption();
       sorted.assign(gains_.begin() + data_.offsets[q], gains_.begin() + data_.offsets[q + 1]);
       std::sort(sorted.begin(), sorted.end(), std::greater<double>());
       double ideal = 0.0;
@@ -163,6 +158,18 @@ class LineMeasure {
       is_constant_[q] = is_empty || (spec.short_counts_zero && sorted.size() < spec.cutoff);
       constant_[q] = is_empty ? spec.empty : 0.0;
     }
+  }
+
+  void rank_all(int n_threads) {
+    ranked_doc_.resize(n_docs());
+    ranked_score_.resize(n_docs());
+    ranked_gain_.resize(n_docs());
+    current_.resize(data_.n_queries());
+    const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
+    parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
+      Ranker<double> ranker(max_docs_);
+      for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
+    });
   }
 
   double value(std::size_t query, double dcg) const {
@@ -252,6 +259,7 @@ class LineMeasure {
   // Add what one query is worth at every delta.
   template <class Code>
   void add(std::size_t query, const Line<Code>& line, MovingQuery& q, double* sums) const {
+    check_interruption();
     const double weight = data_.weight(query), now = current_[query];
     if (std::isnan(now)) return;
     if (!is_constant_[query] && move(query, line, q)) {
@@ -303,6 +311,7 @@ class LineMeasure {
         }
         double sum = 0.0;
         for (std::size_t query = 0; query < data_.n_queries(); ++query) {
+          check_interruption();
           evaluator.evaluate(query, values.data());
           if (!std::isnan(values[query])) sum += data_.weight(query) * values[query];
         }

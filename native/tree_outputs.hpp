@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "interruption.hpp"
 #include "parallel.hpp"
 
 namespace rankwood {
@@ -53,6 +54,7 @@ void add_outputs(const TreeOutputs<Code>& outputs, const double* weights, double
     const std::size_t begin = task * block, end = std::min(begin + block, outputs.n_docs);
     std::fill(scores + begin, scores + end, base);
     for (std::size_t t = 0; t < outputs.n_trees; ++t) {
+      check_interruption();
       if (weights[t] == 0.0) continue;
       const Code* codes = outputs.of_tree(t);
       const double* values = weighted.data() + outputs.first_leaf(t);

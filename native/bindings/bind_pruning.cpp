@@ -27,8 +27,7 @@ template <class Code>
 void bind_check_codes(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
                       int n_threads) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
-  const nb::gil_scoped_release unlocked;
-  check_codes(outputs, n_threads);
+  unlocked([&] { check_codes(outputs, n_threads); });
 }
 
 template <class Code>
@@ -37,8 +36,7 @@ void bind_add_outputs(const In<Code, 2>& codes, const In<double>& values, const 
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   require(weights.shape(0) == outputs.n_trees, "weights must have one entry per tree");
   require(scores.shape(0) == outputs.n_docs, "scores must have one entry per document");
-  const nb::gil_scoped_release unlocked;
-  add_outputs(outputs, weights.data(), base, n_threads, scores.data());
+  unlocked([&] { add_outputs(outputs, weights.data(), base, n_threads, scores.data()); });
 }
 
 template <class Code>
@@ -48,8 +46,7 @@ void bind_leaf_sums(const In<Code, 2>& codes, const In<double>& values, const In
   check_trees_of(trees, outputs.n_trees);
   require(x.shape(0) == outputs.n_docs, "x must have one entry per document");
   require(sums.shape(0) == values.shape(0), "sums must have one entry per leaf");
-  const nb::gil_scoped_release unlocked;
-  leaf_sums(outputs, trees.data(), trees.shape(0), x.data(), n_threads, sums.data());
+  unlocked([&] { leaf_sums(outputs, trees.data(), trees.shape(0), x.data(), n_threads, sums.data()); });
 }
 
 void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<double>& labels,
@@ -77,13 +74,12 @@ void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<doub
     queries.docno_width = docnos->shape(1);
   }
   queries.single = single;
-  new (self) LineMeasure(std::move(queries));
+  unlocked([&] { new (self) LineMeasure(std::move(queries)); });
 }
 
 void set_scores(LineMeasure& self, const In<double>& scores, int n_threads) {
   require(scores.shape(0) == self.n_docs(), "scores must have one entry per document");
-  const nb::gil_scoped_release unlocked;
-  self.set_scores(scores.data(), n_threads);
+  unlocked([&] { self.set_scores(scores.data(), n_threads); });
 }
 
 template <class Code>
@@ -98,8 +94,7 @@ void line_sums(const LineMeasure& self, const In<Code, 2>& codes, const In<doubl
   require(out.shape(0) == deltas.shape(0) && out.shape(1) == deltas.shape(1), "out must have the shape of deltas");
   const Lines lines{trees.data(), trees.shape(0), deltas.data(), deltas.shape(1)};
   try {
-    const nb::gil_scoped_release unlocked;
-    self.sums(outputs, lines, n_threads, out.data());
+    unlocked([&] { self.sums(outputs, lines, n_threads, out.data()); });
   } catch (const MeasureFailure&) {
     throw std::invalid_argument("the measure cannot be computed of these labels and scores");
   }
