@@ -9,6 +9,10 @@ from pathlib import Path
 
 from rankwood.errors import DataError
 
+# Ranking data as text packs to a tenth or so; deflate cannot exceed 1032, which only made-up files reach.
+MAX_EXPANSION = 200
+SMALL = 64 * 1024 * 1024  # what is packed may always swell to this
+
 # Left free beside what is asked for: file systems need a little for themselves.
 _RESERVE = 16 * 1024 * 1024
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankwood import _native
 from rankwood.data.dataset import Dataset
+from rankwood.data.disk import MAX_EXPANSION
 from rankwood.data.queries import Queries
 from rankwood.data.side_files import read_sizes, read_weights, side_file
 from rankwood.data.svmlight_stream import Options, Progress, SvmlightStream
@@ -33,21 +34,24 @@ def read_svmlight(
     doc_ids: bool = True,
     query_file: PathLike | Iterable[PathLike] | None = None,
     queries: Literal["required", "optional"] = "required",
+    max_expansion: float = MAX_EXPANSION,
     n_threads: int | None = None,
     progress: Progress | None = None,
     _tuning: dict[str, Any] | None = None,  # for tests: fields of Options
 ) -> Dataset:
     """Read SVMlight text, plain or gzip, from one file or from several that follow each other.
 
-    n_features   number of features; else the largest feature id decides
-    absent       value of a feature that a line leaves out: 0.0, or NaN for missing
-    zero_based   feature ids start at 0, not at 1
-    beyond       what to do with feature ids larger than n_features
-    doc_ids      keep document ids: what follows `docid =` in a comment, else the whole comment
-    query_file   file with the sizes of the queries, for lines without `qid:ID`; else `FILE.query` or `FILE.group`
-                 is looked for beside the data. `FILE.weight` beside it gives weights of documents or of queries
-    queries      "optional": lines without `qid:ID` and without such a file make up one query
-    progress     called now and then with the number of bytes read and the number there are
+    n_features     number of features; else the largest feature id decides
+    absent         value of a feature that a line leaves out: 0.0, or NaN for missing
+    zero_based     feature ids start at 0, not at 1
+    beyond         what to do with feature ids larger than n_features
+    doc_ids        keep document ids: what follows `docid =` in a comment, else the whole comment
+    query_file     file with the sizes of the queries, for lines without `qid:ID`; else `FILE.query` or `FILE.group`
+                   is looked for beside the data. `FILE.weight` beside it gives weights of documents or of queries
+    queries        "optional": lines without `qid:ID` and without such a file make up one query
+    max_expansion  a gzip file may unpack to so many times its size, and to 64 MB in any case: data sets come nowhere
+                   near, files that are made to fill a machine do
+    progress       called now and then with the number of bytes read and the number there are
 
     Values are the nearest float32 to what is written: beyond its range an infinity, below its smallest number 0.
     `nan`, `na`, `null` and `?` in any case are missing values, `inf` is infinity. Query ids are int64 when every one is
@@ -66,7 +70,8 @@ def read_svmlight(
     active_isa()  # complains about a wrong RANKWOOD_ISA, which is no fault of the files
     files = as_paths(paths)
     side = _QuerySizes(files, query_file)
-    options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
+    threads = resolve_threads(n_threads)
+    options = Options(n_features, absent, zero_based, beyond, doc_ids, threads, max_expansion, **(_tuning or {}))
     stream = SvmlightStream(files, options, progress)
     ends = [0]  # rows up to the end of each file
     for file in files:
@@ -110,6 +115,7 @@ def iter_svmlight(
     zero_based: bool = False,
     beyond: Literal["error", "ignore"] = "error",
     doc_ids: bool = False,
+    max_expansion: float = MAX_EXPANSION,
     n_threads: int | None = None,
     progress: Progress | None = None,
     _tuning: dict[str, Any] | None = None,  # for tests: fields of Options
@@ -128,9 +134,10 @@ def iter_svmlight(
         raise DataError("iter_svmlight needs n_features, and at least 1 row per block")
     active_isa()  # as above
     files = as_paths(paths)
-    options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
-    if options.max_lines is None:
-        options = replace(options, max_lines=max(int(rows_per_block), _PARSED_AT_ONCE // (4 * n_features)))
+    threads = resolve_threads(n_threads)
+    options = Options(n_features, absent, zero_based, beyond, doc_ids, threads, max_expansion, **(_tuning or {}))
+    if options.max_rows is None:
+        options = replace(options, max_rows=max(int(rows_per_block), _PARSED_AT_ONCE // (4 * n_features)))
     stream = SvmlightStream(files, options, progress)
     for file in files:
         for _ in stream.parse(file):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.data.disk import MAX_EXPANSION
 from rankwood.data.text import TextFile
 from rankwood.errors import DataError
 
@@ -28,7 +29,7 @@ _SMALL_MATRIX = 256 << 20  # ... unless it is small all the same
 class Options:
     """How lines are read. `window` and `chunk` are bytes of text: parsed at a time, and worth a thread.
 
-    With `max_lines`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
+    With `max_rows`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
     expected to be taken as they come.
     """
 
@@ -38,24 +39,31 @@ class Options:
     beyond: Literal["error", "ignore"]
     doc_ids: bool
     n_threads: int
+    max_expansion: float = MAX_EXPANSION
     window: int = 8 << 20
     chunk: int = 1 << 18
     careful: bool = False  # without the fast parser
-    max_lines: int | None = None
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_features is not None and not _is_whole(self.n_features):
             raise DataError(f"n_features must be a whole number, got {self.n_features!r}")
-        if isinstance(self.absent, (str, bytes, bool)) or not hasattr(self.absent, "__float__"):
+        if not _is_number(self.absent):
             raise DataError(f"absent must be a number, 0.0 or NaN, got {self.absent!r}")
         if self.n_features is not None and not 1 <= self.n_features <= _MOST_FEATURES:
             raise DataError(f"n_features must lie between 1 and {_MOST_FEATURES}, got {self.n_features}")
+        if not _is_number(self.max_expansion) or not self.max_expansion > 0:
+            raise DataError(f"max_expansion must be a number above 0, got {self.max_expansion!r}")
         if self.beyond not in ("error", "ignore"):
             raise DataError(f"beyond must be 'error' or 'ignore', got {self.beyond!r}")
 
 
 def _is_whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, (str, bytes, bool))
 
 
 class SvmlightStream:
@@ -75,7 +83,7 @@ class SvmlightStream:
             document_ids=options.doc_ids,
             max_bytes=max_bytes,
             max_text=max_text,
-            max_lines=options.max_lines,
+            max_rows=options.max_rows,
             chunk_bytes=options.chunk,
             careful_only=options.careful,
         )
@@ -87,7 +95,7 @@ class SvmlightStream:
         size = min(self._options.window, _FIRST_WINDOW)
         kept = 0  # bytes of the line that the last window cut off
         self.reader.start_file()
-        text = TextFile(file, self._options.n_threads)
+        text = TextFile(file, self._options.n_threads, self._options.max_expansion)
         try:
             while True:
                 size_now = kept + text.read_into(buffer[pad + kept : pad + size])
@@ -111,7 +119,7 @@ class SvmlightStream:
 
     def _parse_window(self, text: TextFile, buffer: NDArray[np.uint8], size: int, last: bool) -> int:
         # Room for all the rest, unless rows are taken as they come.
-        is_kept = self._options.max_lines is None and not text.is_gzip
+        is_kept = self._options.max_rows is None and not text.is_gzip
         text_left = max(self._total - self._done - text.position, 0) if is_kept else 0
         try:
             used = self.reader.parse(buffer, size, last, text_left, self._options.n_threads)

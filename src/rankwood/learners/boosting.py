@@ -108,7 +108,13 @@ def boost(
                 if env.replayed:
                     growing.check_rate(env.iteration, rate)
                 else:
-                    trees, step, results = rounds.advance(env.iteration, rate)
+                    try:
+                        trees, step, results = rounds.advance(env.iteration, rate)
+                    except KeyboardInterrupt:  # a second Ctrl-C: this round is given up, those before it are whole
+                        if not interrupted() or growing.n_rounds == 0:
+                            raise
+                        env.iteration, stopped = env.iteration - 1, True
+                        break
                     growing.append(trees, step, rate, results)
                     if checkpoint is not None and growing.n_rounds % checkpoint.every == 0:
                         checkpoint.save(growing, identity)
