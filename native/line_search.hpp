@@ -77,7 +77,7 @@ class LineMeasure {
   std::size_t n_docs() const { return data_.labels.size(); }
   bool fast() const { return fast_; }
   bool has_scores() const { return has_scores_; }
-  bool has_rests() const { return has_scores_ && rests_.size() == n_docs(); }
+  bool has_rests() const { return rests_.size() == n_docs(); }
 
   // The scores that lines start from. Each must be finite. Trees can be taken out of them when their rests are given,
   // too: what was left over when the trees were added up.
