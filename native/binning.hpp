@@ -13,6 +13,7 @@
 #include <limits>
 #include <vector>
 
+#include "interruption.hpp"
 #include "radix_sort.hpp"
 
 namespace rankwood {
@@ -63,6 +64,7 @@ inline std::vector<float> few_distinct(const float* column, std::size_t stride, 
   std::vector<float> distinct;  // sorted
   float last = std::numeric_limits<float>::quiet_NaN();
   for (std::size_t i = 0; i < n; ++i) {
+    check_interruption(i);
     const float value = column[i * stride];
     if (value == last || std::isnan(value)) continue;
     last = value;
@@ -79,6 +81,7 @@ inline std::vector<float> distinct_values(const float* column, std::size_t strid
   if (limit <= kMaxValueBins) return few_distinct(column, stride, n, limit);
   std::vector<float> values;
   for (std::size_t i = 0; i < n; ++i) {
+    check_interruption(i);
     if (!std::isnan(column[i * stride])) values.push_back(column[i * stride]);
   }
   sort_floats(values);

@@ -50,13 +50,15 @@ class CompiledTrees {
   }
 
  private:
-  // The code of a tree is loaded once per block, so blocks are as large as they can be while every thread gets some
-  // and what is copied (`row_values` a row) stays small.
-  static std::size_t block_rows_for(std::size_t n_rows, std::size_t row_values, int n_threads) {
+  // The code of a tree is loaded once per block, so blocks are as large as they can be while every thread gets some,
+  // what is copied (`row_values` a row) stays small and nobody who wants to interrupt waits long.
+  std::size_t block_rows_for(std::size_t n_rows, std::size_t row_values, int n_threads) const {
     constexpr std::size_t max_values = std::size_t{1} << 18, max_rows = 2048, min_rows = 16;
+    constexpr std::size_t max_walks = std::size_t{1} << 23;  // of rows through trees: some tenths of a second
     const std::size_t shares = n_threads > 1 ? 4 * static_cast<std::size_t>(n_threads) : 1;
     const std::size_t fitting = std::clamp<std::size_t>(max_values / std::max<std::size_t>(1, row_values), 1, max_rows);
-    return std::min(fitting, std::max(min_rows, (n_rows + shares - 1) / shares));
+    const std::size_t quick = std::max(min_rows, max_walks / std::max<std::size_t>(1, n_trees_));
+    return std::min({fitting, quick, std::max(min_rows, (n_rows + shares - 1) / shares)});
   }
 
   static void check(int status) {

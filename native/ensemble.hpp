@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "interruption.hpp"
+
 namespace rankwood {
 
 struct EnsembleView {
@@ -133,7 +135,10 @@ class TreeChecker {
 // Check every tree of a model whose offsets were checked.   OUT depths  longest path of every tree, in splits
 inline void check_trees(const EnsembleView& model, std::int32_t* depths) {
   TreeChecker checker(model);
-  for (std::size_t t = 0; t < model.n_trees; ++t) depths[t] = checker.check(t);
+  for (std::size_t t = 0; t < model.n_trees; ++t) {
+    check_interruption();
+    depths[t] = checker.check(t);
+  }
 }
 
 // Throw std::invalid_argument unless every score is finite, whatever leaves a document reaches.

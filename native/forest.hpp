@@ -48,7 +48,7 @@ class Forest {
     std::vector<FullDepthTree> trees(n_trees);
     std::vector<std::uint8_t> finished(n_trees, 0);
     parallel_for(n_trees, n_threads, [&](std::size_t t) {
-      if (interruption.check()) return;
+      if (interruption.look()) return;
       std::unique_ptr<Worker> worker = take_worker();
       finished[t] = worker->grow(TreeStreams(seed, first + t), sampling, rules, interruption, trees[t]);
       give_back(std::move(worker));
@@ -177,6 +177,7 @@ inline void add_out_of_bag(const ForestView& trees, const Sampler& sampler, cons
     const auto end = static_cast<std::uint32_t>(std::min(n_rows, (block + 1) * kBlock));
     std::uint32_t out[kBlock];
     for (std::size_t t = 0; t < trees.n_trees; ++t) {
+      check_interruption();
       const std::vector<std::uint32_t>& seen = samples[t].rows;
       auto next = std::lower_bound(seen.begin(), seen.end(), begin);
       std::size_t n = 0;

@@ -135,7 +135,7 @@ class FullDepthGrower {
     docs_until_check_ -= static_cast<std::int64_t>(node.end - node.begin) + 16;
     if (docs_until_check_ > 0) return false;
     docs_until_check_ = 20'000;
-    return interruption.check();
+    return interruption.look();
   }
 
   // Find the value of a node and, if it may have one, its best split. False: it is a leaf.

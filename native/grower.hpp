@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "binning.hpp"
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "pool.hpp"
 
@@ -63,7 +64,7 @@ class TreeGrower {
   // Begin a tree on the given rows (ascending), with one gradient and hessian per row of the data set.
   // `features` marks the features that may be split on.
   void start(const double* gradient, const double* hessian, const std::uint32_t* rows, std::size_t n,
-             const std::uint8_t* features, const GrowerRules& rules, bool want_splits) {
+             const std::uint8_t* features, const GrowerRules& rules, bool want_splits) try {
     rules_ = rules;
     features_.assign(features, features + data_.n_features);
     splits_.resize(data_.n_features);
@@ -92,12 +93,15 @@ class TreeGrower {
       });
       choose(nodes_[0], splits_);
     }
+  } catch (const Interrupted&) {
+    give_up();
+    throw;
   }
 
   // Split a node at its best split. Returns the number of the left child; the right child is the next.
   // With want_splits false the children are final and no time is spent on their histograms. `child_features`, when not
   // null, marks the features that the left child may be split on, then those of the right child.
-  std::size_t split(std::size_t number, bool want_splits, const std::uint8_t* child_features) {
+  std::size_t split(std::size_t number, bool want_splits, const std::uint8_t* child_features) try {
     if (number >= nodes_.size() || nodes_[number].feature < 0) throw std::invalid_argument("node has no split");
     const std::size_t first = nodes_.size();
     nodes_.resize(first + 2);
@@ -144,6 +148,9 @@ class TreeGrower {
     }
     parent.histogram = -1;
     return first;
+  } catch (const Interrupted&) {
+    give_up();
+    throw;
   }
 
   // Sums of unrounded gradients and hessians over the documents of some nodes, for their values.
@@ -176,6 +183,9 @@ class TreeGrower {
   using Splits = std::vector<FeatureSplit>;
   static constexpr std::size_t kParallelUpdates = 40'000;  // below, waking a thread costs more than it gives
   static constexpr std::size_t kParallelRows = 16'384;
+
+  // What is half done must not be gone on from: there is no tree until the next start.
+  void give_up() { nodes_.clear(); }
 
   template <class Task>
   void run_groups(std::size_t n_docs, const Task& task) {
@@ -253,9 +263,13 @@ class TreeGrower {
     alignas(64) std::int64_t entries[kGroup * kBins];
   };
   void build(std::size_t g, const GrowerNode& node, GroupHistogram& histogram) const {
+    constexpr std::size_t kPiece = 131'072;  // documents: a few milliseconds
     std::memset(&histogram, 0, sizeof histogram);
-    kernels().accumulate(data_.group(g), rows_.data() + node.begin, node.end - node.begin, gh_.data() + node.begin,
-                         histogram.entries);
+    for (std::size_t begin = node.begin; begin < node.end; begin += kPiece) {
+      if (begin != node.begin) check_interruption();
+      kernels().accumulate(data_.group(g), rows_.data() + begin, std::min(kPiece, node.end - begin), gh_.data() + begin,
+                           histogram.entries);
+    }
   }
 
   // Keep a node's histogram, without the bins that its features do not have.
@@ -312,6 +326,7 @@ class TreeGrower {
         node.gain = splits[best].gain;
         return;
       }
+      check_interruption();
       count(node, best);
       splits[best] = kernels().best_split(slot(node.histogram) + bin_offsets_[best], counts_, data_.n_values[best],
                                           data_.has_missing[best] != 0, node.total, split_rules());

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "pool.hpp"
 
@@ -180,7 +181,9 @@ class LambdaGradients {
   void compute(const double* scores, double* gradient, double* hessian, ThreadPool& pool) {
     const auto kernel = kernels().pair_lambdas;
     pool.run(scratch_.size(), [&](std::size_t task) {
+      Interruption* const interruption = Interruption::current();
       for (std::size_t q = first_query_[task]; q < first_query_[task + 1]; ++q) {
+        if (interruption != nullptr) interruption->check();
         compute_query(kernel, q, scores, gradient, hessian, scratch_[task]);
       }
     });
@@ -206,6 +209,7 @@ class LambdaGradients {
     has_pairs_.assign(n_queries_, 0);
     std::vector<double> best;
     for (std::size_t q = 0; q < n_queries_; ++q) {
+      check_interruption();
       const std::size_t begin = static_cast<std::size_t>(offsets_[q]), n = size(q);
       if (n < 2) continue;
       best.assign(gains + begin, gains + begin + n);
@@ -303,7 +307,8 @@ class LambdaGradients {
             scratch.lambda_lost(),
             scratch.weight_won(),
             scratch.lambda(),
-            scratch.weight()};
+            scratch.weight(),
+            {is_interrupted, Interruption::current()}};
   }
 
   const std::int64_t* offsets_;

@@ -147,6 +147,7 @@ template <bool kDivide>
 static double add_all_pairs(const RankedQuery& q) {
   const std::size_t n_padded = (q.n + kLanes - 1) / kLanes * kLanes;
   double size = 0.0;
+  std::size_t n_pairs = 0;  // since the last look
   for (std::size_t r = q.n; r < n_padded; ++r) q.gain[r] = 0.0f;
   for (std::size_t j = 0; j < q.n; ++j) q.lambda[j] = q.weight[j] = 0.0;
   for (std::size_t first = 0, last; first < q.n_top; first = last) {
@@ -168,6 +169,11 @@ static double add_all_pairs(const RankedQuery& q) {
     for (std::size_t j = start; j < q.n; ++j) {
       q.lambda[j] -= static_cast<double>(q.lambda_lost[j]);
       q.weight[j] += static_cast<double>(q.weight_won[j]);
+    }
+    n_pairs += (last - first) * (n_padded - start);
+    if (n_pairs >= kLookAfter) {
+      n_pairs = 0;
+      if (q.stop.asked(q.stop.context)) return size;
     }
   }
   return size;

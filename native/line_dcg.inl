@@ -48,25 +48,36 @@ inline std::size_t keep_reachable(const MovingQuery& q) {
   return kept;
 }
 
+// Whether to give up, looked for when so many pairs have been compared; counts them anew then.
+inline bool gives_up(const MovingQuery& q, std::size_t& n_pairs) {
+  if (n_pairs < kLookAfter) return false;
+  n_pairs = 0;
+  return q.stop.asked(q.stop.context);
+}
+
 // q.reach[i] = the largest of high[i], high[i + 1], ...: once it is below low[i], no later document can pass i.
-// Returns whether two documents of different gain may change places.
+// Returns whether two documents of different gain may change places; no, too, when it is to give up.
 inline bool find_reach(const MovingQuery& q, std::size_t n) {
+  std::size_t n_pairs = 0;  // since the last look
   double reach = q.high[n - 1];
   for (std::size_t i = n; i-- > 0;) {
     reach = larger(reach, q.high[i]);
     q.reach[i] = reach;
   }
   for (std::size_t i = 0; i + 1 < n; ++i) {
-    for (std::size_t j = i + 1; j < n && q.reach[j] >= q.low[i]; ++j) {
+    std::size_t j = i + 1;
+    for (; j < n && q.reach[j] >= q.low[i]; ++j) {
       if (q.high[j] >= q.low[i] && q.gain[i] != q.gain[j]) return true;
     }
+    if (gives_up(q, n_pairs += j - i)) return false;
   }
   return false;
 }
 
 // Ranks at n_vectors vectors of weights, from lane `first` on. q.at and q.rank: kMostVectors vectors per document.
+// False: it has given up.
 template <std::size_t n_vectors>
-inline void count_ranks(const MovingQuery& q, std::size_t n, std::size_t first) {
+inline bool count_ranks(const MovingQuery& q, std::size_t n, std::size_t first) {
   constexpr std::size_t stride = n_vectors * V::width;
   V::Scores delta[n_vectors];
   for (std::size_t v = 0; v < n_vectors; ++v) delta[v] = V::load(q.delta + first + v * V::width);
@@ -77,6 +88,7 @@ inline void count_ranks(const MovingQuery& q, std::size_t n, std::size_t first) 
       V::store(q.rank + i * stride + v * V::width, V::repeat(static_cast<std::int64_t>(i)));
     }
   }
+  std::size_t n_pairs = 0;  // since the last look
   for (std::size_t i = 0; i + 1 < n; ++i) {
     V::Scores own[n_vectors];
     V::Counts rank[n_vectors];
@@ -84,7 +96,8 @@ inline void count_ranks(const MovingQuery& q, std::size_t n, std::size_t first) 
       own[v] = V::load(q.at + i * stride + v * V::width);
       rank[v] = V::load(q.rank + i * stride + v * V::width);
     }
-    for (std::size_t j = i + 1; j < n && q.reach[j] >= q.low[i]; ++j) {
+    std::size_t j = i + 1;
+    for (; j < n && q.reach[j] >= q.low[i]; ++j) {
       if (q.high[j] < q.low[i]) continue;
       const V::Counts wins_tie = V::repeat(-static_cast<std::int64_t>(q.doc[j] < q.doc[i]));
       for (std::size_t v = 0; v < n_vectors; ++v) {
@@ -97,7 +110,9 @@ inline void count_ranks(const MovingQuery& q, std::size_t n, std::size_t first) 
       }
     }
     for (std::size_t v = 0; v < n_vectors; ++v) V::store(q.rank + i * stride + v * V::width, rank[v]);
+    if (gives_up(q, n_pairs += n_vectors * (j - i))) return false;
   }
+  return true;
 }
 
 template <std::size_t n_vectors>
@@ -123,8 +138,7 @@ inline void sum_gains(const MovingQuery& q, std::size_t n, std::size_t first) {
 
 template <std::size_t n_vectors>
 inline void evaluate(const MovingQuery& q, std::size_t n, std::size_t first) {
-  count_ranks<n_vectors>(q, n, first);
-  sum_gains<n_vectors>(q, n, first);
+  if (count_ranks<n_vectors>(q, n, first)) sum_gains<n_vectors>(q, n, first);
 }
 
 // Fill q.dcg, and whatever stands beyond q.n_lanes up to a multiple of kLineLanes; false: it is the same everywhere,

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "measures.hpp"
 #include "parallel.hpp"
@@ -76,27 +77,16 @@ class LineMeasure {
   std::size_t n_docs() const { return data_.labels.size(); }
   bool fast() const { return fast_; }
   bool has_scores() const { return has_scores_; }
-  bool has_rests() const { return has_scores_ && rests_.size() == n_docs(); }
+  bool has_rests() const { return rests_.size() == n_docs(); }
 
   // The scores that lines start from. Each must be finite. Trees can be taken out of them when their rests are given,
   // too: what was left over when the trees were added up.
   void set_scores(const double* scores, const double* rests, int n_threads) {
+    has_scores_ = false;  // until all are ranked
     scores_.assign(scores, scores + n_docs());
     rests_.assign(rests, rests == nullptr ? nullptr : rests + n_docs());
+    if (fast_) rank_all(n_threads);
     has_scores_ = true;
-    if (!fast_) return;
-    ranked_doc_.resize(n_docs());
-    ranked_score_.resize(n_docs());
-    ranked_gain_.resize(n_docs());
-    ranked_rest_.resize(rests_.size());
-    largest_rest_ = 0.0;
-    for (const double rest : rests_) largest_rest_ = std::max(largest_rest_, std::abs(rest));
-    current_.resize(data_.n_queries());
-    const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
-    parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
-      Ranker<double> ranker(max_docs_);
-      for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
-    });
   }
 
   // The sum over queries of the scores that lines start from.
@@ -156,6 +146,7 @@ class LineMeasure {
       q.n_lanes = n_deltas;
       q.rank = ranks.get();
       q.doc = docs.get();
+      q.stop = {is_interrupted, Interruption::current()};
     }
     std::size_t n_lanes;
     std::vector<double> taken;  // by leaf: what the tree had added, and is taken out
@@ -179,6 +170,7 @@ class LineMeasure {
     is_constant_.assign(data_.n_queries(), 0);
     std::vector<double> sorted;
     for (std::size_t q = 0; q < data_.n_queries(); ++q) {
+      check_interruption();
       sorted.assign(gains_.begin() + data_.offsets[q], gains_.begin() + data_.offsets[q + 1]);
       std::sort(sorted.begin(), sorted.end(), std::greater<double>());
       double ideal = 0.0;
@@ -189,6 +181,21 @@ class LineMeasure {
       is_constant_[q] = is_empty || (spec.short_counts_zero && sorted.size() < spec.cutoff);
       constant_[q] = is_empty ? spec.empty : 0.0;
     }
+  }
+
+  void rank_all(int n_threads) {
+    ranked_doc_.resize(n_docs());
+    ranked_score_.resize(n_docs());
+    ranked_gain_.resize(n_docs());
+    ranked_rest_.resize(rests_.size());
+    largest_rest_ = 0.0;
+    for (const double rest : rests_) largest_rest_ = std::max(largest_rest_, std::abs(rest));
+    current_.resize(data_.n_queries());
+    const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
+    parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
+      Ranker<double> ranker(max_docs_);
+      for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
+    });
   }
 
   double value(std::size_t query, double dcg) const {
@@ -291,6 +298,7 @@ class LineMeasure {
   // Add what one query is worth at every delta.
   template <class Code>
   void add(std::size_t query, const Line<Code>& line, MovingQuery& q, double* sums) const {
+    check_interruption();
     const double weight = data_.weight(query);
     if (std::isnan(current_[query])) return;
     if (!is_constant_[query] && move(query, line, q)) {
@@ -349,6 +357,7 @@ class LineMeasure {
       for (std::size_t d = 0; d < scores_.size(); ++d) scores_[d] = static_cast<Score>(score(d));
       double sum = 0.0;
       for (std::size_t query = 0; query < values_.size(); ++query) {
+        check_interruption();
         evaluator_.evaluate(query, values_.data());
         if (!std::isnan(values_[query])) sum += data_.weight(query) * values_[query];
       }

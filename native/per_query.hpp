@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "interruption.hpp"
 #include "measures.hpp"
 #include "parallel.hpp"
 #include "ranking.hpp"
@@ -61,12 +62,15 @@ class QueryEvaluator {
     find_ideal();
     rank(query);
     for (std::size_t m = 0; m < specs_.size(); ++m) {
+      if (n_ >= kLongQuery) check_interruption();
       measure_ = m;
       out[m * data_.n_queries + query] = specs_[m].uses_gain() ? graded(specs_[m]) : binary(specs_[m]);
     }
   }
 
  private:
+  static constexpr std::size_t kLongQuery = 16384;  // documents that take more than a few microseconds to measure
+
   [[noreturn]] void fail(MeasureProblem problem, std::size_t doc) const {
     throw MeasureFailure{problem, measure_, doc};
   }

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "interruption.hpp"
+
 namespace rankwood {
 
 class ThreadPool {
@@ -37,13 +39,20 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Call task(i) once for every i in [0, n_tasks); the caller works too. Tasks must not throw.
+  // Call task(i) once for every i in [0, n_tasks); the caller works too. Tasks must not throw, but for Interrupted:
+  // when the work is interrupted, tasks that have not begun are left out, and it throws that.
   template <class Task>
   void run(std::size_t n_tasks, const Task& task) {
+    Interruption* const interruption = Interruption::current();
+    if (interruption != nullptr) interruption->begin();
     if (workers_.empty() || n_tasks <= 1) {
-      for (std::size_t i = 0; i < n_tasks; ++i) task(i);
+      for (std::size_t i = 0; i < n_tasks; ++i) {
+        if (i > 0 && interruption != nullptr) interruption->check();
+        task(i);
+      }
       return;
     }
+    interruption_ = interruption;
     call_ = [](const void* context, std::size_t i) { (*static_cast<const Task*>(context))(i); };
     context_ = &task;
     pending_.store(n_tasks, std::memory_order_relaxed);
@@ -56,8 +65,11 @@ class ThreadPool {
     take_tasks();
     for (int spins = 0; pending_.load(std::memory_order_acquire) != 0; ++spins) {
       pause();
-      if (spins > kSpins) std::this_thread::yield();
+      if (spins <= kSpins) continue;
+      std::this_thread::yield();
+      if (interruption != nullptr) interruption->ask();
     }
+    if (interruption != nullptr && interruption->stopped()) throw Interrupted{};
   }
 
  private:
@@ -78,8 +90,17 @@ class ThreadPool {
       const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_acq_rel);
       const std::uint64_t task = ticket & 0xffffffffu;
       if (task >= ticket >> 32) return;
-      call_(context_, static_cast<std::size_t>(task));
+      run_task(static_cast<std::size_t>(task));
       pending_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  void run_task(std::size_t task) {
+    const Interruption::Scope scope(interruption_);
+    try {
+      check_interruption();
+      call_(context_, task);
+    } catch (const Interrupted&) {  // run() throws it again when no task is running any more
     }
   }
 
@@ -112,6 +133,7 @@ class ThreadPool {
   std::atomic<bool> stopping_{false};
   void (*call_)(const void*, std::size_t) = nullptr;
   const void* context_ = nullptr;
+  Interruption* interruption_ = nullptr;
 };
 
 }  // namespace rankwood

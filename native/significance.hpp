@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "interruption.hpp"
 #include "parallel.hpp"
 #include "random.hpp"
 
@@ -60,6 +61,7 @@ inline std::uint64_t count_block(const SignFlips& test, std::int64_t total, std:
   std::int64_t kept[permutations_per_block] = {};  // sum of the differences that keep a plus
   const std::size_t n_whole_words = (n + 7) / 8 * 8;
   for (std::size_t start = 0, group = 0; start < test.n_queries; start += queries_per_group, ++group) {
+    if (group % 64 == 63) check_interruption();
     subset_sums(test.magnitudes + start, std::min(queries_per_group, test.n_queries - start), subset);
     if (test.enumerate) {
       add_enumerated_signs(subset, group, first, n, kept);

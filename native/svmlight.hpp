@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "matrix_buffer.hpp"
 #include "parallel.hpp"
@@ -30,7 +31,7 @@ struct SvmlightOptions {
   bool document_ids = true;
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // the matrix may not be larger
   std::string max_text;                                             // what that limit is
-  std::size_t max_lines = std::numeric_limits<std::size_t>::max();  // parsed at a time
+  std::size_t max_rows = std::numeric_limits<std::size_t>::max();   // parsed at a time
   // For tests: the smallest piece of text that a thread takes, and whether the fast parser is left aside.
   std::size_t chunk_bytes = std::size_t{1} << 18;
   bool careful_only = false;
@@ -45,25 +46,21 @@ struct SvmlightRows {
   DocumentIds documents;
 };
 
-// Where the first `most` lines of the text end; it ends with a line feed.
-inline const char* end_of_lines(const char* begin, const char* end, std::size_t most) {
-  for (; begin != end && most != 0; --most) {
-    begin = static_cast<const char*>(std::memchr(begin, '\n', static_cast<std::size_t>(end - begin))) + 1;
+// Whole lines, and how many of them have a row: the others are blank, or comments.
+struct LineCount {
+  std::size_t n_lines = 0, n_rows = 0;
+  const char* end;  // where they end
+};
+inline LineCount count_lines(const char* begin, const char* end,
+                             std::size_t most_rows = std::numeric_limits<std::size_t>::max()) {
+  LineCount count{.end = begin};
+  while (count.end != end && count.n_rows != most_rows) {
+    const LineStart start = look_at_line(count.end, end);
+    ++count.n_lines;
+    count.n_rows += start.has_row;
+    count.end = start.next;
   }
-  return begin;
-}
-
-// Line feeds in the text. Bytes are summed before they can overflow, which compilers turn into vector code.
-inline std::size_t count_lines(const char* begin, const char* end) {
-  std::size_t n = 0;
-  while (begin != end) {
-    const std::size_t size = std::min<std::size_t>(static_cast<std::size_t>(end - begin), 255);
-    std::uint8_t here = 0;
-    for (std::size_t i = 0; i < size; ++i) here = static_cast<std::uint8_t>(here + (begin[i] == '\n'));
-    n += here;
-    begin += size;
-  }
-  return n;
+  return count;
 }
 
 class SvmlightReader {
@@ -71,7 +68,6 @@ class SvmlightReader {
   explicit SvmlightReader(SvmlightOptions options) : options_(std::move(options)) {
     rules_.fixed_width = options_.fixed_width;
     rules_.ignore_beyond = options_.ignore_beyond;
-    rules_.too_many_features = " would make the matrix larger than " + options_.max_text;
     set_width(options_.n_features);
   }
 
@@ -83,9 +79,10 @@ class SvmlightReader {
     n_lines_ = 0;
     at_start_ = true;
     if (knows_layout_) rules_.first_line_with_row = "the lines before this file";
+    widest_line_ = 0;
   }
 
-  // Parse the lines that are complete in text[0, size), all of them when `last`, but no more than max_lines; return
+  // Parse the lines that are complete in text[0, size), all of them when `last`, but no more than have max_rows; return
   // how many bytes they are (the line feed that the last line of a file may lack counts).
   // kTextPadding bytes before and after are readable, and text[size] can be written.
   // `text_left` estimates how many bytes are still to come. Throws std::invalid_argument, naming the first line
@@ -93,16 +90,18 @@ class SvmlightReader {
   std::size_t parse(char* text, std::size_t size, bool last, std::size_t text_left, int n_threads) {
     size = complete_lines(text, size, last);
     if (size == 0) return 0;
-    if (size > options_.max_lines)
-      size = static_cast<std::size_t>(end_of_lines(text, text + size, options_.max_lines) - text);
     if (std::exchange(at_start_, false)) blank_byte_order_mark(text, size);
-    if (!knows_layout_) learn_layout(text, size);
+    if (size > options_.max_rows) {
+      size = static_cast<std::size_t>(count_lines(text, text + size, options_.max_rows).end - text);
+    }
     split(text, size, n_threads);
     const std::size_t n_lines = number_rows(n_threads);
-    make_room(n_lines, size, text_left, n_threads);
-    parse_chunks(text, n_threads);
-    close_gaps();
-    add_texts(text);
+    if (n_new_rows_ != 0) {
+      if (!knows_layout_) learn_layout(text, size);
+      make_room(size, text_left, n_threads);
+      parse_chunks(n_threads);
+      add_texts(text);
+    }
     n_lines_ += n_lines;
     return size;
   }
@@ -119,9 +118,8 @@ class SvmlightReader {
   struct Chunk {
     const char* begin;
     const char* end;
-    std::size_t n_lines = 0;
+    LineCount count = {};
     std::size_t first_row = 0;  // counted from the start of the matrix
-    std::size_t n_rows = 0;
     bool needs_width = false;
     const char* stopped_at = nullptr;
     std::string problem = {};
@@ -141,21 +139,23 @@ class SvmlightReader {
   void learn_layout(const char* text, std::size_t size) {
     const char* const end = text + size;
     for (std::size_t line = n_lines_ + 1; text != end; ++line) {
-      const char* const line_end =
-          static_cast<const char*>(std::memchr(text, '\n', static_cast<std::size_t>(end - text)));
-      Tokens tokens(text, line_end);
-      if (!tokens.next().empty()) {
+      const LineStart start = look_at_line(text, end);
+      if (start.has_row) {
+        Tokens tokens(text, start.next - 1);
+        tokens.next();
         has_qid_ = tokens.next().substr(0, 4) == "qid:";
         knows_layout_ = true;
         rules_.first_line_with_row = "line " + std::to_string(line);
         return;
       }
-      text = line_end + 1;
+      text = start.next;
     }
   }
 
+  // Several per thread, and some for one thread, too: between them it can be interrupted.
   void split(const char* text, std::size_t size, int n_threads) {
-    const std::size_t most = n_threads > 1 ? 8 * static_cast<std::size_t>(n_threads) : 1;
+    window_ = text;
+    const std::size_t most = 8 * static_cast<std::size_t>(std::max(n_threads, 4));
     const std::size_t n_chunks = std::clamp<std::size_t>(size / options_.chunk_bytes, 1, most);
     const char* const end = text + size;
     chunks_.clear();
@@ -169,40 +169,93 @@ class SvmlightReader {
     }
   }
 
-  // A line has at most one row: that tells where the rows of each chunk go, but for the gaps that blank lines leave.
+  // Where the rows of each chunk go. Returns the number of lines.
   std::size_t number_rows(int n_threads) {
     parallel_for(chunks_.size(), n_threads,
-                 [this](std::size_t i) { chunks_[i].n_lines = count_lines(chunks_[i].begin, chunks_[i].end); });
+                 [this](std::size_t i) { chunks_[i].count = count_lines(chunks_[i].begin, chunks_[i].end); });
     std::size_t n_lines = 0;
+    n_new_rows_ = 0;
     for (Chunk& chunk : chunks_) {
-      chunk.first_row = rows_.n_rows + n_lines;
-      n_lines += chunk.n_lines;
+      chunk.first_row = rows_.n_rows + n_new_rows_;
+      n_new_rows_ += chunk.count.n_rows;
+      n_lines += chunk.count.n_lines;
     }
     return n_lines;
   }
 
-  void make_room(std::size_t n_lines, std::size_t size, std::size_t text_left, int n_threads) {
-    most_rows_ = rows_.n_rows + n_lines;
-    rules_.most_features = std::min(kMaxFeatures, options_.max_bytes / sizeof(float) / most_rows_);
-    rows_still_ = static_cast<std::size_t>(static_cast<double>(n_lines) / static_cast<double>(size) *
+  void make_room(std::size_t size, std::size_t text_left, int n_threads) {
+    rows_still_ = static_cast<std::size_t>(static_cast<double>(n_new_rows_) / static_cast<double>(size) *
                                            static_cast<double>(text_left) * 1.02);
-    texts_.resize(n_lines);
-    rows_.labels.resize(most_rows_);
-    if (width_ > rules_.most_features) {
-      throw std::invalid_argument(std::to_string(width_) + " features make the matrix larger than " +
-                                  options_.max_text);
-    }
+    texts_.resize(n_new_rows_);
+    rows_.labels.resize(rows_.n_rows + n_new_rows_);
     if (!options_.fixed_width && width_ == 0) {
       all_chunks();
       widen(n_threads);
+    } else {
+      reserve(width_);
     }
-    reserve(width_);
   }
 
+  // Room for the window's rows, when they have so many features.
   void reserve(std::size_t width) {
-    const std::size_t row_bytes = width * sizeof(float);
-    rows_.X.reserve(most_rows_ * row_bytes, (most_rows_ + rows_still_) * row_bytes);
+    const std::size_t n_rows = rows_.n_rows + n_new_rows_, row_bytes = width * sizeof(float);
+    if (!fits(n_rows, width)) refuse_size();
+    rows_.X.reserve(n_rows * row_bytes, (n_rows + rows_still_) * row_bytes);
   }
+
+  bool fits(std::size_t n_rows, std::size_t width) const {
+    return width <= options_.max_bytes / sizeof(float) / n_rows;
+  }
+
+  // The rows up to some line of the window make the matrix too large, unless a line before that one is wrong: tell
+  // about the first of them. It is the same line whatever the windows and chunks.
+  [[noreturn]] void refuse_size() const {
+    LineRules rules = rules_;
+    rules.keeps_values = false;
+    double label = 0.0;
+    RowText text;
+    SvmlightChunk lines{};
+    lines.window = window_;
+    lines.has_qid = has_qid_;
+    lines.first_id = first_id();
+    lines.width = options_.fixed_width ? width_ : 0;
+    lines.labels = &label;
+    lines.texts = &text;
+    LineParser careful(lines, rules);
+    std::size_t n_rows = rows_.n_rows, width = width_, number = n_lines_, widest_line = widest_line_;
+    for (const char *line = window_, *end = chunks_.back().end; line != end; ++number) {
+      const LineStart start = look_at_line(line, end);
+      if (careful.parse(line, start.next - 1, 0) == LineStatus::stop) refuse(number + 1, careful.problem());
+      n_rows += start.has_row;
+      if (start.has_row && !fits(n_rows, width)) refuse(number + 1, rows_of_width(width, widest_line));
+      if (start.has_row && !options_.fixed_width) {
+        for_each_feature(line, start.next - 1, first_id(), [&](std::size_t feature) {
+          if (!fits(n_rows, feature + 1)) {
+            refuse(number + 1, "feature id " + std::to_string(feature + first_id()) +
+                                   " would make the matrix larger than " + options_.max_text);
+          }
+          if (feature >= width) {
+            width = feature + 1;
+            widest_line = number + 1;
+          }
+        });
+      }
+      line = start.next;
+    }
+    throw std::logic_error("no line of SVMlight text makes the matrix too large");
+  }
+
+  std::string rows_of_width(std::size_t width, std::size_t widest_line) const {
+    const std::string from = " (the largest feature id is in line " + std::to_string(widest_line) + ")";
+    return "with this row, " + std::to_string(width) + " features make the matrix larger than " + options_.max_text +
+           (widest_line == 0 ? "" : from);
+  }
+
+  [[noreturn]] static void refuse(std::size_t line, const std::string& problem) {
+    throw std::invalid_argument("line " + std::to_string(line) + ": " + problem);
+  }
+
+  std::size_t first_id() const { return options_.zero_based ? 0 : 1; }
 
   void all_chunks() {
     todo_.resize(chunks_.size());
@@ -210,9 +263,9 @@ class SvmlightReader {
   }
 
   // Parse all chunks. Those that meet a larger feature are parsed again when the matrix has been made wider.
-  void parse_chunks(const char* window, int n_threads) {
+  void parse_chunks(int n_threads) {
     for (all_chunks(); !todo_.empty();) {
-      parallel_for(todo_.size(), n_threads, [&](std::size_t i) { parse_chunk(chunks_[todo_[i]], window); });
+      parallel_for(todo_.size(), n_threads, [&](std::size_t i) { parse_chunk(chunks_[todo_[i]]); });
       todo_.clear();
       for (std::size_t i = 0; i < chunks_.size() && chunks_[i].problem.empty(); ++i) {
         if (chunks_[i].needs_width) todo_.push_back(i);
@@ -220,20 +273,20 @@ class SvmlightReader {
       if (!todo_.empty()) widen(n_threads);
     }
     for (const Chunk& chunk : chunks_) {
-      if (chunk.problem.empty()) continue;
-      const std::size_t line = n_lines_ + count_lines(window, chunk.stopped_at) + 1;
-      throw std::invalid_argument("line " + std::to_string(line) + ": " + chunk.problem);
+      if (!chunk.problem.empty()) refuse(line_number(chunk.stopped_at), chunk.problem);
     }
   }
 
-  void parse_chunk(Chunk& chunk, const char* window) {
+  std::size_t line_number(const char* line) const { return n_lines_ + count_lines(window_, line).n_lines + 1; }
+
+  void parse_chunk(Chunk& chunk) {
     SvmlightChunk lines{
-        .window = window,
+        .window = window_,
         .begin = chunk.begin,
         .end = chunk.end,
         .has_qid = has_qid_,
         .absent = options_.absent,
-        .first_id = options_.zero_based ? std::size_t{0} : std::size_t{1},
+        .first_id = first_id(),
         .width = width_,
         .ids = ids_.data(),
         .X = rows_.X.data() + chunk.first_row * width_,
@@ -248,15 +301,19 @@ class SvmlightReader {
     LineParser careful(lines, rules_);
     lines.context = &careful;
     const bool fast = !options_.careful_only && width_ <= kMaxIdTexts;
-    chunk.n_rows = fast ? kernels().parse_svmlight_rows(lines) : careful_rows(lines, careful);
+    const std::size_t n_rows = fast ? kernels().parse_svmlight_rows(lines) : careful_rows(lines, careful);
     chunk.needs_width = careful.needs_width();
     chunk.stopped_at = careful.stopped_at();
     chunk.problem = careful.problem();
+    if (n_rows != chunk.count.n_rows && !chunk.needs_width && chunk.problem.empty()) {
+      throw std::logic_error("rows of SVMlight text were miscounted");
+    }
   }
 
   static std::size_t careful_rows(const SvmlightChunk& lines, LineParser& careful) {
     std::size_t row = 0;
     for (const char* line = lines.begin; line != lines.end;) {
+      check_interruption();
       const char* const end =
           static_cast<const char*>(std::memchr(line, '\n', static_cast<std::size_t>(lines.end - line)));
       const LineStatus status = careful.parse(line, end, row);
@@ -269,17 +326,20 @@ class SvmlightReader {
 
   // Make the matrix as wide as the chunks to do need it. Rows move apart in place, the last one first.
   void widen(int n_threads) {
-    std::vector<std::size_t> widths(todo_.size());
+    std::vector<LineWidth> widths(todo_.size());
     parallel_for(todo_.size(), n_threads, [&](std::size_t i) {
       const Chunk& chunk = chunks_[todo_[i]];
-      widths[i] = largest_width(chunk.begin, chunk.end, options_.zero_based ? 0 : 1, rules_.most_features);
+      widths[i] = largest_width(chunk.begin, chunk.end, first_id());
     });
     const std::size_t old_width = width_;
-    const std::size_t new_width = std::max(old_width, *std::max_element(widths.begin(), widths.end()));
+    LineWidth widest{old_width, nullptr};
+    for (const LineWidth& one : widths) widest = one.width > widest.width ? one : widest;
+    const std::size_t new_width = widest.width;
     reserve(new_width);
     set_width(new_width);
+    if (widest.line != nullptr) widest_line_ = line_number(widest.line);
     if (old_width == 0 || old_width == new_width) return;
-    for (std::size_t row = most_rows_; row-- > 0;) {
+    for (std::size_t row = rows_.n_rows + n_new_rows_; row-- > 0;) {
       float* const to = rows_.X.data() + row * new_width;
       std::memmove(to, rows_.X.data() + row * old_width, old_width * sizeof(float));
       std::fill(to + old_width, to + new_width, options_.absent);
@@ -288,11 +348,10 @@ class SvmlightReader {
 
   void set_width(std::size_t width) {
     width_ = width;
-    const std::size_t first_id = options_.zero_based ? 0 : 1;
     if (width > kMaxIdTexts) return ids_.clear();
     if (!ids_.empty()) ids_.pop_back();
     for (std::size_t feature = ids_.size(); feature < width; ++feature) {
-      ids_.push_back(id_text(feature + first_id));
+      ids_.push_back(id_text(feature + first_id()));
     }
     // Never matches: the first character compared is a blank.
     ids_.push_back({~std::uint64_t{0}, ~std::uint64_t{0}, 0});
@@ -304,22 +363,6 @@ class SvmlightReader {
     std::memcpy(&id.text, text.data(), text.size());
     std::memset(&id.mask, 0xff, text.size());
     return id;
-  }
-
-  void close_gaps() {
-    std::size_t row = rows_.n_rows;
-    for (const Chunk& chunk : chunks_) {
-      if (row != chunk.first_row) {
-        std::memmove(rows_.X.data() + row * width_, rows_.X.data() + chunk.first_row * width_,
-                     chunk.n_rows * width_ * sizeof(float));
-        std::copy_n(rows_.labels.begin() + static_cast<std::ptrdiff_t>(chunk.first_row), chunk.n_rows,
-                    rows_.labels.begin() + static_cast<std::ptrdiff_t>(row));
-        std::copy_n(texts_.begin() + static_cast<std::ptrdiff_t>(chunk.first_row - rows_.n_rows), chunk.n_rows,
-                    texts_.begin() + static_cast<std::ptrdiff_t>(row - rows_.n_rows));
-      }
-      row += chunk.n_rows;
-    }
-    texts_.resize(row - rows_.n_rows);
   }
 
   void add_texts(const char* window) {
@@ -336,17 +379,19 @@ class SvmlightReader {
   LineRules rules_;
   SvmlightRows rows_;
   std::size_t width_ = 0;
+  std::size_t widest_line_ = 0;  // of this file, that made it so; 0: none
   std::vector<IdText> ids_;
   bool knows_layout_ = false, has_qid_ = false;
   bool at_start_ = true;     // of a file
   std::size_t n_lines_ = 0;  // of this file, before the window
 
   // Of the window
+  const char* window_ = nullptr;
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> todo_;  // chunks still to parse
   std::vector<RowText> texts_;
-  std::size_t most_rows_ = 0;   // rows when the window is read, if every line has one
-  std::size_t rows_still_ = 0;  // rows after that, estimated
+  std::size_t n_new_rows_ = 0;
+  std::size_t rows_still_ = 0;  // rows after those, estimated
 };
 
 }  // namespace rankwood

@@ -72,8 +72,7 @@ inline std::pair<std::size_t, std::size_t> leading_id(std::string_view text) {
 struct LineRules {
   bool fixed_width = false;         // the number of features was given
   bool ignore_beyond = false;       // ids beyond it are skipped (else: a mistake)
-  std::size_t most_features = 0;    // ids beyond this would make the matrix too large
-  std::string too_many_features;    // what to say then
+  bool keeps_values = true;         // else lines are looked at for mistakes only
   std::string first_line_with_row;  // "line 1", where the layout was learned
 };
 
@@ -95,7 +94,7 @@ class LineParser {
       token = tokens.next();
     }
     float* const values = chunk_.X + row * chunk_.width;
-    std::fill_n(values, chunk_.width, chunk_.absent);
+    if (rules_.keeps_values) std::fill_n(values, chunk_.width, chunk_.absent);
     seen_.clear();
     for (; !token.empty(); token = tokens.next()) {
       if (!take_feature(token, values)) return LineStatus::stop;
@@ -152,8 +151,10 @@ class LineParser {
                    (value_text.empty() ? "nothing" : quoted(value_text)));
     }
     const std::size_t feature = id - chunk_.first_id;
-    if (feature >= chunk_.width) return beyond_width(feature, id_text);
-    values[feature] = value;
+    if (feature >= chunk_.width && (rules_.keeps_values || rules_.fixed_width || feature >= kMaxFeatures)) {
+      return beyond_width(feature, id_text);
+    }
+    if (rules_.keeps_values) values[feature] = value;
     seen_.push_back(static_cast<std::uint32_t>(feature));
     return true;
   }
@@ -171,9 +172,10 @@ class LineParser {
       return rules_.ignore_beyond || wrong("feature id " + std::string(id_text.substr(0, 20)) + " is beyond the " +
                                            std::to_string(chunk_.width) + " features of n_features");
     }
-    const std::string name = "feature id " + std::string(id_text.substr(0, 20));
-    if (feature >= kMaxFeatures) return wrong(name + " is larger than " + std::to_string(kMaxFeatures));
-    if (feature >= rules_.most_features) return wrong(name + rules_.too_many_features);
+    if (feature >= kMaxFeatures) {
+      return wrong("feature id " + std::string(id_text.substr(0, 20)) + " is larger than " +
+                   std::to_string(kMaxFeatures));
+    }
     needs_width_ = true;
     return false;
   }
@@ -194,22 +196,48 @@ class LineParser {
   std::string problem_;
 };
 
-// One more than the largest feature number in the lines, those of `limit` and more left aside.
-inline std::size_t largest_width(const char* begin, const char* end, std::size_t first_id, std::size_t limit) {
-  std::size_t width = 0;
-  while (begin != end) {
-    const char* const line_end =
-        static_cast<const char*>(std::memchr(begin, '\n', static_cast<std::size_t>(end - begin)));
-    Tokens tokens(begin, line_end);
-    tokens.next();
-    for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
-      const auto [id, size] = leading_id(token);
-      if (size == 0 || token[size] != ':' || id < first_id) continue;  // token[size]: at worst the blank after it
-      if (id - first_id < limit) width = std::max(width, id - first_id + 1);
-    }
-    begin = line_end + 1;
+// What begins at the start of a line.
+struct LineStart {
+  bool has_row;
+  const char* next;  // where the next line starts
+};
+inline LineStart look_at_line(const char* line, const char* end) {
+  while (*line == ' ' || *line == '\t' || *line == '\r') ++line;  // ends at the line feed at the latest
+  if (*line == '\n') return {false, line + 1};
+  const auto* line_end = static_cast<const char*>(std::memchr(line, '\n', static_cast<std::size_t>(end - line)));
+  return {*line != '#', line_end + 1};
+}
+
+// Call found(feature) for every feature number in a line, in order, whether its value is right or not; those that no
+// data has are left aside.
+template <class Found>
+void for_each_feature(const char* line, const char* line_end, std::size_t first_id, const Found& found) {
+  Tokens tokens(line, line_end);
+  tokens.next();
+  for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
+    const auto [id, size] = leading_id(token);
+    if (size == 0 || token[size] != ':' || id < first_id) continue;  // token[size]: at worst the blank after it
+    if (id - first_id < kMaxFeatures) found(id - first_id);
   }
-  return width;
+}
+
+// The number of features that some lines ask for, and the first line that asks for so many; null when none does.
+struct LineWidth {
+  std::size_t width = 0;
+  const char* line = nullptr;
+};
+inline LineWidth largest_width(const char* begin, const char* end, std::size_t first_id) {
+  LineWidth largest;
+  while (begin != end) {
+    const LineStart start = look_at_line(begin, end);
+    if (start.has_row) {
+      for_each_feature(begin, start.next - 1, first_id, [&](std::size_t feature) {
+        if (feature >= largest.width) largest = {feature + 1, begin};
+      });
+    }
+    begin = start.next;
+  }
+  return largest;
 }
 
 }  // namespace rankwood

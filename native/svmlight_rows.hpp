@@ -111,7 +111,12 @@ class RowParser {
           }
           at.before = nullptr;
         } else {
+          const bool empty = at.before + 1 == blank;
           at = take_token(at, blank);
+          if (empty && at.before == blank && is_blank(*blank)) {
+            place = last_alike(place, last, base);
+            at.before = base + *place;
+          }
         }
         if (at.before == nullptr) {
           next = leave_to_careful();
@@ -136,6 +141,16 @@ class RowParser {
   };
 
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+  // The last of a run of line feeds, or of other blanks, that nothing stands between: each says no more than the first.
+  static const std::uint16_t* last_alike(const std::uint16_t* place, const std::uint16_t* end, const char* base) {
+    const bool feeds = base[*place] == '\n';
+    while (place + 1 != end && place[1] == *place + 1 && is_blank(base[place[1]]) &&
+           (base[place[1]] == '\n') == feeds) {
+      ++place;
+    }
+    return place;
+  }
 
   const IdText* no_id() const { return chunk_.ids + chunk_.width; }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interruption.hpp"
 #include "parallel.hpp"
 #include "svmlight_texts.hpp"
 
@@ -80,6 +81,7 @@ class SvmlightFormatter {
   std::string format_rows(std::size_t begin, std::size_t end) const {
     std::string out;
     for (std::size_t row = begin; row < end; ++row) {
+      check_interruption();
       const std::string_view query_id = table_.query_ids[static_cast<std::size_t>(table_.query[row])];
       const std::string_view comment = table_.comments.ends == nullptr ? std::string_view() : table_.comments[row];
       const std::size_t used = out.size();

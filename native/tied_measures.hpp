@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "interruption.hpp"
 #include "measures.hpp"
 
 namespace rankwood {
@@ -53,6 +54,7 @@ inline double tied_expected_reciprocal_rank(const double* labels, const Runs& ru
     for (std::size_t r = begin; r < end; ++r) {
       const double goes_on = 1.0 - gain(labels[r]) / max_gain;
       const std::size_t seen = r - begin + 1;
+      if (seen % 64 == 0) check_interruption();  // each of them takes time in proportion to the places
       for (std::size_t j = std::min(places, seen); j > 0; --j) {
         const double with = static_cast<double>(j) / static_cast<double>(seen);
         mean[j] = (1.0 - with) * mean[j] + with * goes_on * mean[j - 1];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "interruption.hpp"
 #include "kept_leaves.hpp"
 #include "parallel.hpp"
 
@@ -57,6 +58,7 @@ void add_outputs(const TreeOutputs<Code>& outputs, const double* weights, double
     std::fill(scores + begin, scores + end, base);
     if (rests != nullptr) std::fill(rests + begin, rests + end, 0.0);
     for (std::size_t t = 0; t < outputs.n_trees; ++t) {
+      check_interruption();
       if (weights[t] == 0.0) continue;
       const Code* codes = outputs.of_tree(t);
       const double* values = weighted.data() + outputs.first_leaf(t);

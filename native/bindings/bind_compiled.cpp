@@ -33,8 +33,7 @@ template <class T>
 void score(const CompiledTrees& self, const Matrix<T>& X, const Out<double>& scores, bool single, int n_threads) {
   const Rows<T> rows = rows_of<T>(X, self);
   require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
-  const nb::gil_scoped_release unlocked;
-  self.score(rows, scores.data(), single, n_threads);
+  unlocked([&] { self.score(rows, scores.data(), single, n_threads); });
 }
 
 template <class T, class Leaf>
@@ -42,8 +41,7 @@ void leaves(const CompiledTrees& self, const Matrix<T>& X, const Out<Leaf, 2>& l
   const Rows<T> rows = rows_of<T>(X, self);
   require(leaves.shape(0) == rows.n_rows && leaves.shape(1) == self.n_trees(),
           "leaves must have one row per document and one column per tree");
-  const nb::gil_scoped_release unlocked;
-  self.leaves(rows, leaves.data(), n_threads);
+  unlocked([&] { self.leaves(rows, leaves.data(), n_threads); });
 }
 
 template <class T>

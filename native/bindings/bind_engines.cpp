@@ -13,18 +13,18 @@ void make(Engine* self, const In<std::int32_t>& feature, const In<double>& thres
   const EnsembleView model =
       view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
   require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
-  const nb::gil_scoped_release unlocked;
-  std::vector<std::int32_t> depths(model.n_trees);
-  check_trees(model, depths.data());
-  new (self) Engine(model, tree_weights.data(), base);
+  unlocked([&] {
+    std::vector<std::int32_t> depths(model.n_trees);
+    check_trees(model, depths.data());
+    new (self) Engine(model, tree_weights.data(), base);
+  });
 }
 
 template <class Engine, class T>
 void score(const Engine& self, const Matrix<T>& X, const Out<double>& scores, bool single, int n_threads) {
   const Rows<T> rows = rows_of<T>(X, self.n_features());
   require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
-  const nb::gil_scoped_release unlocked;
-  self.score(rows, scores.data(), single, n_threads);
+  unlocked([&] { self.score(rows, scores.data(), single, n_threads); });
 }
 
 template <class Engine, class T, class Leaf>
@@ -32,8 +32,7 @@ void leaves(const Engine& self, const Matrix<T>& X, const Out<Leaf, 2>& leaves, 
   const Rows<T> rows = rows_of<T>(X, self.n_features());
   require(leaves.shape(0) == rows.n_rows && leaves.shape(1) == self.n_trees(),
           "leaves must have one row per document and one column per tree");
-  const nb::gil_scoped_release unlocked;
-  self.leaves(rows, leaves.data(), n_threads);
+  unlocked([&] { self.leaves(rows, leaves.data(), n_threads); });
 }
 
 template <class Engine, class T>

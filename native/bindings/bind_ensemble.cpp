@@ -12,8 +12,7 @@ void bind_check_trees(const Out<std::int32_t>& depths, const In<std::int32_t>& f
   const EnsembleView model =
       view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
   require(depths.shape(0) == model.n_trees, "depths must have one entry per tree");
-  const nb::gil_scoped_release unlocked;
-  check_trees(model, depths.data());
+  unlocked([&] { check_trees(model, depths.data()); });
 }
 
 void bind_check_sums(const In<double>& leaf_value, const In<std::int64_t>& node_offsets, const In<double>& tree_weights,
@@ -27,8 +26,7 @@ void bind_check_sums(const In<double>& leaf_value, const In<std::int64_t>& node_
   require(model.n_leaves >= model.n_trees, "every tree has a leaf");
   model.n_nodes = model.n_leaves - model.n_trees;
   check_offsets(model);
-  const nb::gil_scoped_release unlocked;
-  check_sums(model, tree_weights.data(), base);
+  unlocked([&] { check_sums(model, tree_weights.data(), base); });
 }
 
 // Checks everything again before it copies: the kernel follows children and features without looking back.
@@ -37,10 +35,11 @@ void make_traversal(ReferenceTraversal* self, const In<std::int32_t>& feature, c
                     const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features) {
   const EnsembleView model =
       view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
-  const nb::gil_scoped_release unlocked;
-  std::vector<std::int32_t> depths(model.n_trees);
-  check_trees(model, depths.data());
-  new (self) ReferenceTraversal(model);
+  unlocked([&] {
+    std::vector<std::int32_t> depths(model.n_trees);
+    check_trees(model, depths.data());
+    new (self) ReferenceTraversal(model);
+  });
 }
 
 template <class T>
@@ -49,8 +48,7 @@ void score(const ReferenceTraversal& self, const Matrix<T>& X, const In<double>&
   const Rows<T> rows = rows_of<T>(X, self.n_features());
   require(tree_weights.shape(0) == self.n_trees(), "tree_weights must have one entry per tree");
   require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
-  const nb::gil_scoped_release unlocked;
-  self.score(rows, tree_weights.data(), base, scores.data(), single, n_threads);
+  unlocked([&] { self.score(rows, tree_weights.data(), base, scores.data(), single, n_threads); });
 }
 
 template <class T, class Leaf>
@@ -58,8 +56,7 @@ void leaves(const ReferenceTraversal& self, const Matrix<T>& X, const Out<Leaf, 
   const Rows<T> rows = rows_of<T>(X, self.n_features());
   require(leaves.shape(0) == rows.n_rows && leaves.shape(1) == self.n_trees(),
           "leaves must have one row per document and one column per tree");
-  const nb::gil_scoped_release unlocked;
-  self.leaves(rows, leaves.data(), n_threads);
+  unlocked([&] { self.leaves(rows, leaves.data(), n_threads); });
 }
 
 template <class T>

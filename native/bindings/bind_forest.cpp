@@ -34,8 +34,7 @@ nb::tuple encode_exactly(const In<float, 2>& X, const Out<std::uint16_t, 3>& cod
   require(codes.shape(0) == n_groups && codes.shape(1) == n && codes.shape(2) == kGroup, "codes have the wrong shape");
   require(has_missing.shape(0) == n_features, "wrong number of features");
   std::vector<std::vector<float>> values(n_features);
-  {
-    const nb::gil_scoped_release release;
+  unlocked([&] {
     std::fill_n(codes.data(), n_groups * n * kGroup, std::uint16_t{0});
     parallel_for(n_features, n_threads, [&](std::size_t f) {
       std::uint16_t* out = codes.data() + f / kGroup * n * kGroup + f % kGroup;
@@ -43,7 +42,7 @@ nb::tuple encode_exactly(const In<float, 2>& X, const Out<std::uint16_t, 3>& cod
       has_missing.data()[f] = 0;
       for (std::size_t i = 0; i < n; ++i) has_missing.data()[f] |= std::isnan(X.data()[i * n_features + f]);
     });
-  }
+  });
   std::vector<float> all;
   std::vector<std::int64_t> offsets{0};
   for (const std::vector<float>& of_feature : values) {
@@ -63,22 +62,24 @@ void find_code_ranges(const In<float, 2>& X, const In<Code, 3>& codes, const In<
   for (std::size_t f = 0; f < n_features; ++f) require(offsets.data()[f] < offsets.data()[f + 1], "wrong offsets");
   const auto n_codes = static_cast<std::size_t>(offsets.data()[n_features]);
   require(low.shape(0) == n_codes && high.shape(0) == n_codes, "one value per code is needed");
-  const nb::gil_scoped_release release;
-  std::fill_n(low.data(), n_codes, std::numeric_limits<float>::infinity());
-  std::fill_n(high.data(), n_codes, -std::numeric_limits<float>::infinity());
-  parallel_for(n_groups, n_threads, [&](std::size_t g) {
-    const std::size_t end = std::min<std::size_t>(n_features, (g + 1) * kGroup);
-    for (std::size_t i = 0; i < n; ++i) {
-      const Code* row = codes.data() + (g * n + i) * kGroup;
-      for (std::size_t f = g * kGroup; f < end; ++f) {
-        const float value = X.data()[i * n_features + f];
-        const auto code = static_cast<std::int64_t>(row[f % kGroup]);
-        if (std::isnan(value) || code >= offsets.data()[f + 1] - offsets.data()[f]) continue;
-        const auto at = static_cast<std::size_t>(offsets.data()[f] + code);
-        low.data()[at] = std::min(low.data()[at], value);
-        high.data()[at] = std::max(high.data()[at], value);
+  unlocked([&] {
+    std::fill_n(low.data(), n_codes, std::numeric_limits<float>::infinity());
+    std::fill_n(high.data(), n_codes, -std::numeric_limits<float>::infinity());
+    parallel_for(n_groups, n_threads, [&](std::size_t g) {
+      const std::size_t end = std::min<std::size_t>(n_features, (g + 1) * kGroup);
+      for (std::size_t i = 0; i < n; ++i) {
+        check_interruption(i);
+        const Code* row = codes.data() + (g * n + i) * kGroup;
+        for (std::size_t f = g * kGroup; f < end; ++f) {
+          const float value = X.data()[i * n_features + f];
+          const auto code = static_cast<std::int64_t>(row[f % kGroup]);
+          if (std::isnan(value) || code >= offsets.data()[f + 1] - offsets.data()[f]) continue;
+          const auto at = static_cast<std::size_t>(offsets.data()[f] + code);
+          low.data()[at] = std::min(low.data()[at], value);
+          high.data()[at] = std::max(high.data()[at], value);
+        }
       }
-    }
+    });
   });
 }
 
@@ -137,7 +138,7 @@ class ForestGrower {
         query_offsets_(query_offsets),
         label_(label),
         weight_(weight) {
-    std::visit([&](const auto& array) { make(array, entropy); }, codes_);
+    unlocked([&] { std::visit([&](const auto& array) { make(array, entropy); }, codes_); });
   }
 
   nb::tuple grow(std::uint64_t seed, std::uint64_t first, std::size_t n_trees, const SampleRules& sampling,
@@ -147,7 +148,8 @@ class ForestGrower {
     std::optional<nb::python_error> raised;
     {
       const nb::gil_scoped_release release;
-      Interruption interruption([&] { return wants_to_stop(stop, raised); });
+      auto asker = [&] { return wants_to_stop(stop, raised); };
+      Interruption interruption(asker);
       std::visit(
           [&](auto& forest) { trees = forest->grow(seed, first, n_trees, sampling, rules, n_threads, interruption); },
           forest_);
@@ -171,9 +173,10 @@ class ForestGrower {
             "X, sums and counts must have an entry per row");
     check_sampling(sampling);
     trees.check(n_features);
-    const nb::gil_scoped_release release;
-    rankwood::add_out_of_bag(trees.view(), sampler(), sampling, seed, first, X.data(), n_rows, n_features, sums.data(),
-                             counts.data(), n_threads);
+    unlocked([&] {
+      rankwood::add_out_of_bag(trees.view(), sampler(), sampling, seed, first, X.data(), n_rows, n_features,
+                               sums.data(), counts.data(), n_threads);
+    });
   }
 
  private:
@@ -218,6 +221,7 @@ class ForestGrower {
       }
       bool fits = true;
       for (std::size_t i = 0; i < n; ++i) {
+        check_interruption(i);
         const Code* row = codes.data() + (g * n + i) * kGroup;
         for (std::size_t k = 0; k < kGroup; ++k) fits &= row[k] <= most[k];
       }
@@ -289,21 +293,23 @@ void running_sums(const Trees& trees, const In<float, 2>& X, const In<double>& s
   require(sums.shape(0) == n_rows && scores.shape(0) == view.n_trees && scores.shape(1) == n_rows,
           "one score per tree and row is needed");
   require(n_rows < std::numeric_limits<std::uint32_t>::max(), "too many rows");
-  const nb::gil_scoped_release release;
-  std::vector<TreeWalk> walks;
-  for (std::size_t t = 0; t < view.n_trees; ++t) walks.push_back(view.walk(t));
-  constexpr std::size_t kBlock = 1024;
-  parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
-    std::uint32_t rows[kBlock];
-    const std::size_t begin = block * kBlock, size = std::min(n_rows - begin, kBlock);
-    for (std::size_t k = 0; k < size; ++k) rows[k] = static_cast<std::uint32_t>(begin + k);
-    for (std::size_t t = 0; t < view.n_trees; ++t) {
-      const double* before = (t == 0 ? sums.data() : scores.data() + (t - 1) * n_rows) + begin;
-      double* after = scores.data() + t * n_rows + begin;
-      const double* value = view.leaves(t);
-      walks[t].run(X.data(), n_features, rows, size,
-                   [&](std::size_t k, std::size_t leaf) { after[k] = before[k] + value[leaf]; });
-    }
+  unlocked([&] {
+    std::vector<TreeWalk> walks;
+    for (std::size_t t = 0; t < view.n_trees; ++t) walks.push_back(view.walk(t));
+    constexpr std::size_t kBlock = 1024;
+    parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
+      std::uint32_t rows[kBlock];
+      const std::size_t begin = block * kBlock, size = std::min(n_rows - begin, kBlock);
+      for (std::size_t k = 0; k < size; ++k) rows[k] = static_cast<std::uint32_t>(begin + k);
+      for (std::size_t t = 0; t < view.n_trees; ++t) {
+        check_interruption();
+        const double* before = (t == 0 ? sums.data() : scores.data() + (t - 1) * n_rows) + begin;
+        double* after = scores.data() + t * n_rows + begin;
+        const double* value = view.leaves(t);
+        walks[t].run(X.data(), n_features, rows, size,
+                     [&](std::size_t k, std::size_t leaf) { after[k] = before[k] + value[leaf]; });
+      }
+    });
   });
 }
 

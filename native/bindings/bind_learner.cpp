@@ -22,9 +22,10 @@ std::vector<std::vector<double>> find_bin_edges(const Matrix& X, int max_bins, i
   require(max_bins >= 2 && max_bins <= kMaxValueCodes, "max_bins must lie between 2 and 65535");
   const std::size_t n = X.shape(0), n_features = X.shape(1);
   std::vector<std::vector<double>> edges(n_features);
-  const nb::gil_scoped_release release;
-  parallel_for(n_features, n_threads,
-               [&](std::size_t f) { edges[f] = find_edges(X.data() + f, n_features, n, max_bins); });
+  unlocked([&] {
+    parallel_for(n_features, n_threads,
+                 [&](std::size_t f) { edges[f] = find_edges(X.data() + f, n_features, n, max_bins); });
+  });
   return edges;
 }
 
@@ -42,39 +43,40 @@ void encode_bins(const Matrix& X, const In<double>& edges, const In<std::int64_t
   }
   require(edge_offsets.data()[0] == 0 && edge_offsets.data()[n_features] == static_cast<std::int64_t>(edges.shape(0)),
           "wrong number of edges");
-  const nb::gil_scoped_release release;
-  constexpr std::size_t kRows = 4096;
-  const std::size_t n_blocks = (n + kRows - 1) / kRows;
-  std::vector<std::uint8_t> missing(n_groups * n_blocks * kGroup, 0);
-  parallel_for(n_groups * n_blocks, n_threads, [&](std::size_t task) {
-    const std::size_t g = task / n_blocks, block = task % n_blocks;
-    const std::size_t end = std::min(n, (block + 1) * kRows);
-    for (std::size_t k = 0; k < kGroup; ++k) {
-      const std::size_t f = g * kGroup + k;
-      Code* out = bins.data() + g * n * kGroup + k;
-      if (f >= n_features) {
-        for (std::size_t i = block * kRows; i < end; ++i) out[i * kGroup] = 0;
-        continue;
-      }
-      const double* first = edges.data() + edge_offsets.data()[f];
-      const std::size_t n_edges = static_cast<std::size_t>(edge_offsets.data()[f + 1] - edge_offsets.data()[f]);
-      for (std::size_t i = block * kRows; i < end; ++i) {
-        const float value = X.data()[i * n_features + f];
-        if (std::isnan(value)) {
-          out[i * kGroup] = static_cast<Code>(n_edges + 1);
-          missing[task * kGroup + k] = 1;
-        } else {
-          out[i * kGroup] = static_cast<Code>(bin_of(value, first, n_edges));
+  unlocked([&] {
+    constexpr std::size_t kRows = 4096;
+    const std::size_t n_blocks = (n + kRows - 1) / kRows;
+    std::vector<std::uint8_t> missing(n_groups * n_blocks * kGroup, 0);
+    parallel_for(n_groups * n_blocks, n_threads, [&](std::size_t task) {
+      const std::size_t g = task / n_blocks, block = task % n_blocks;
+      const std::size_t end = std::min(n, (block + 1) * kRows);
+      for (std::size_t k = 0; k < kGroup; ++k) {
+        const std::size_t f = g * kGroup + k;
+        Code* out = bins.data() + g * n * kGroup + k;
+        if (f >= n_features) {
+          for (std::size_t i = block * kRows; i < end; ++i) out[i * kGroup] = 0;
+          continue;
         }
+        const double* first = edges.data() + edge_offsets.data()[f];
+        const std::size_t n_edges = static_cast<std::size_t>(edge_offsets.data()[f + 1] - edge_offsets.data()[f]);
+        for (std::size_t i = block * kRows; i < end; ++i) {
+          const float value = X.data()[i * n_features + f];
+          if (std::isnan(value)) {
+            out[i * kGroup] = static_cast<Code>(n_edges + 1);
+            missing[task * kGroup + k] = 1;
+          } else {
+            out[i * kGroup] = static_cast<Code>(bin_of(value, first, n_edges));
+          }
+        }
+      }
+    });
+    for (std::size_t f = 0; f < n_features; ++f) has_missing.data()[f] = 0;
+    for (std::size_t task = 0; task < n_groups * n_blocks; ++task) {
+      for (std::size_t k = 0; k < kGroup; ++k) {
+        if (missing[task * kGroup + k]) has_missing.data()[task / n_blocks * kGroup + k] = 1;
       }
     }
   });
-  for (std::size_t f = 0; f < n_features; ++f) has_missing.data()[f] = 0;
-  for (std::size_t task = 0; task < n_groups * n_blocks; ++task) {
-    for (std::size_t k = 0; k < kGroup; ++k) {
-      if (missing[task * kGroup + k]) has_missing.data()[task / n_blocks * kGroup + k] = 1;
-    }
-  }
 }
 
 // Holds the arrays it looks at, so that they outlive it.
@@ -144,10 +146,11 @@ void bind_learner(nb::module_& m) {
             require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
             require(features.shape(0) == self.grower.data().n_features, "one mark per feature is needed");
             for (std::size_t i = 0; i < rows.shape(0); ++i) require(rows.data()[i] < n, "row out of range");
-            const nb::gil_scoped_release release;
             const GrowerRules rules{l2, min_hessian, min_gain, min_docs, hessian_is_count};
-            self.grower.start(gradient.data(), hessian.data(), rows.data(), rows.shape(0), features.data(), rules,
-                              want_splits);
+            unlocked([&] {
+              self.grower.start(gradient.data(), hessian.data(), rows.data(), rows.shape(0), features.data(), rules,
+                                want_splits);
+            });
             return self.grower.nodes()[0].gain;
           },
           nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows"), nb::arg("features"), nb::arg("l2"),
@@ -159,11 +162,8 @@ void bind_learner(nb::module_& m) {
             const std::size_t n_features = self.grower.data().n_features;
             require(!features || (features->shape(0) == 2 && features->shape(1) == n_features),
                     "one mark per child and feature is needed");
-            std::size_t left;
-            {
-              const nb::gil_scoped_release release;
-              left = self.grower.split(node, want_splits, features ? features->data() : nullptr);
-            }
+            std::size_t left = 0;
+            unlocked([&] { left = self.grower.split(node, want_splits, features ? features->data() : nullptr); });
             const auto& nodes = self.grower.nodes();
             return std::make_pair(nodes[left].gain, nodes[left + 1].gain);
           },
@@ -184,9 +184,10 @@ void bind_learner(nb::module_& m) {
             require(gradient.shape(0) == n_rows && hessian.shape(0) == n_rows, "one gradient per row is needed");
             require(gradient_sums.shape(0) == n && hessian_sums.shape(0) == n, "one sum per node is needed");
             const std::vector<std::size_t> numbers = checked_nodes(self, nodes);
-            const nb::gil_scoped_release release;
-            self.grower.sums(numbers.data(), n, gradient.data(), hessian.data(), gradient_sums.data(),
-                             hessian_sums.data());
+            unlocked([&] {
+              self.grower.sums(numbers.data(), n, gradient.data(), hessian.data(), gradient_sums.data(),
+                               hessian_sums.data());
+            });
           },
           nb::arg("nodes"), nb::arg("gradient"), nb::arg("hessian"), nb::arg("gradient_sums"), nb::arg("hessian_sums"))
       .def(
@@ -195,8 +196,7 @@ void bind_learner(nb::module_& m) {
             require(leaf_of_row.shape(0) == self.grower.data().n_rows, "one leaf per row is needed");
             require(nodes.shape(0) <= 65536, "a tree may have at most 65536 leaves");
             const std::vector<std::size_t> numbers = checked_nodes(self, nodes);
-            const nb::gil_scoped_release release;
-            self.grower.mark(numbers.data(), numbers.size(), leaf_of_row.data());
+            unlocked([&] { self.grower.mark(numbers.data(), numbers.size(), leaf_of_row.data()); });
           },
           nb::arg("nodes"), nb::arg("leaf_of_row"));
 
@@ -226,8 +226,7 @@ void bind_learner(nb::module_& m) {
                       static_cast<std::uint8_t>(n_values.data()[f]),
                       missing_left.data()[i]};
         }
-        const nb::gil_scoped_release release;
-        reach_leaves(nodes, n_rows, leaf_of_row.data(), n_threads);
+        unlocked([&] { reach_leaves(nodes, n_rows, leaf_of_row.data(), n_threads); });
       },
       nb::arg("bins"), nb::arg("n_values"), nb::arg("feature"), nb::arg("bin"), nb::arg("missing_left"),
       nb::arg("left"), nb::arg("right"), nb::arg("leaf_of_row"), nb::arg("n_threads"));
@@ -236,10 +235,11 @@ void bind_learner(nb::module_& m) {
       [](const In<std::uint16_t>& leaf_of_row, const In<double>& values, double weight, const Out<double>& scores,
          int n_threads) {
         require(scores.shape(0) == leaf_of_row.shape(0), "one leaf per score is needed");
-        const nb::gil_scoped_release release;
-        const std::size_t n = leaf_of_row.shape(0), n_values = values.shape(0);
-        for (std::size_t i = 0; i < n; ++i) require(leaf_of_row.data()[i] < n_values, "leaf out of range");
-        add_leaf_values(leaf_of_row.data(), n, values.data(), weight, scores.data(), n_threads);
+        unlocked([&] {
+          const std::size_t n = leaf_of_row.shape(0), n_values = values.shape(0);
+          for (std::size_t i = 0; i < n; ++i) require(leaf_of_row.data()[i] < n_values, "leaf out of range");
+          add_leaf_values(leaf_of_row.data(), n, values.data(), weight, scores.data(), n_threads);
+        });
       },
       nb::arg("leaf_of_row"), nb::arg("values"), nb::arg("weight"), nb::arg("scores"), nb::arg("n_threads"));
   m.def(
@@ -254,8 +254,7 @@ void bind_learner(nb::module_& m) {
           require(leaves[t].shape(0) == scores.shape(0), "one leaf per score is needed");
           trees.push_back(weighted_tree(leaves[t], values[t], weights[t]));
         }
-        const nb::gil_scoped_release release;
-        add_trees(trees, scores.shape(0), scores.data(), rests.data(), n_threads);
+        unlocked([&] { add_trees(trees, scores.shape(0), scores.data(), rests.data(), n_threads); });
       },
       nb::arg("leaves"), nb::arg("values"), nb::arg("weights"), nb::arg("scores"), nb::arg("rests"),
       nb::arg("n_threads"),

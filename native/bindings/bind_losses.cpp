@@ -26,9 +26,10 @@ struct Lambdas {
     const std::size_t n = static_cast<std::size_t>(offsets.data()[offsets.shape(0) - 1]);
     require(scores.shape(0) == n, "one score per row is needed");
     require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
-    const nb::gil_scoped_release release;
-    const std::lock_guard<std::mutex> guard(busy);
-    gradients.compute(scores.data(), gradient.data(), hessian.data(), pool);
+    unlocked([&] {
+      const std::lock_guard<std::mutex> guard(busy);
+      gradients.compute(scores.data(), gradient.data(), hessian.data(), pool);
+    });
   }
 
   static const In<std::int64_t>& checked(const In<std::int64_t>& offsets, const In<double>& gains) {
@@ -61,14 +62,21 @@ struct Lambdas {
   std::mutex busy;
 };
 
+void make_lambdas(Lambdas* self, const In<double>& gains, const In<std::int64_t>& offsets, const MaybeWeights& weights,
+                  const MaybeWeights& query_weights, std::size_t truncation, double sigma, bool normalize,
+                  bool cut_discounts, int n_threads) {
+  unlocked([&] {
+    new (self) Lambdas(gains, offsets, weights, query_weights, truncation, sigma, normalize, cut_discounts, n_threads);
+  });
+}
+
 }  // namespace
 
 void bind_losses(nb::module_& m) {
   nb::class_<Lambdas>(m, "LambdaGradients")
-      .def(nb::init<In<double>, In<std::int64_t>, MaybeWeights, MaybeWeights, std::size_t, double, bool, bool, int>(),
-           nb::arg("gains"), nb::arg("offsets"), nb::arg("weights").none(), nb::arg("query_weights").none(),
-           nb::arg("truncation"), nb::arg("sigma"), nb::arg("normalize"), nb::arg("cut_discounts"),
-           nb::arg("n_threads"))
+      .def("__init__", &make_lambdas, nb::arg("gains"), nb::arg("offsets"), nb::arg("weights").none(),
+           nb::arg("query_weights").none(), nb::arg("truncation"), nb::arg("sigma"), nb::arg("normalize"),
+           nb::arg("cut_discounts"), nb::arg("n_threads"))
       .def("compute", &Lambdas::compute, nb::arg("scores"), nb::arg("gradient"), nb::arg("hessian"));
 }
 

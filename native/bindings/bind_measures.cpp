@@ -60,8 +60,7 @@ Failure per_query(const std::vector<MeasureSpec>& specs, In<double> labels, In<S
                                 docnos ? docnos->data() : nullptr,
                                 docnos ? docnos->shape(1) : 0};
   try {
-    const nb::gil_scoped_release no_gil;
-    evaluate_queries(data, specs, n_threads, out.data());
+    unlocked([&] { evaluate_queries(data, specs, n_threads, out.data()); });
   } catch (const MeasureFailure& failure) {
     return std::make_tuple(name_of(failure.problem), failure.measure, failure.doc);
   }

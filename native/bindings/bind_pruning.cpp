@@ -27,8 +27,7 @@ template <class Code>
 void bind_check_codes(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
                       int n_threads) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
-  const nb::gil_scoped_release unlocked;
-  check_codes(outputs, n_threads);
+  unlocked([&] { check_codes(outputs, n_threads); });
 }
 
 template <class Code>
@@ -39,8 +38,8 @@ void bind_add_outputs(const In<Code, 2>& codes, const In<double>& values, const 
   require(weights.shape(0) == outputs.n_trees, "weights must have one entry per tree");
   require(scores.shape(0) == outputs.n_docs, "scores must have one entry per document");
   require(!rests || rests->shape(0) == outputs.n_docs, "rests must have one entry per document");
-  const nb::gil_scoped_release unlocked;
-  add_outputs(outputs, weights.data(), base, n_threads, scores.data(), rests ? rests->data() : nullptr);
+  double* rest = rests ? rests->data() : nullptr;
+  unlocked([&] { add_outputs(outputs, weights.data(), base, n_threads, scores.data(), rest); });
 }
 
 template <class Code>
@@ -50,8 +49,7 @@ void bind_leaf_sums(const In<Code, 2>& codes, const In<double>& values, const In
   check_trees_of(trees, outputs.n_trees);
   require(x.shape(0) == outputs.n_docs, "x must have one entry per document");
   require(sums.shape(0) == values.shape(0), "sums must have one entry per leaf");
-  const nb::gil_scoped_release unlocked;
-  leaf_sums(outputs, trees.data(), trees.shape(0), x.data(), n_threads, sums.data());
+  unlocked([&] { leaf_sums(outputs, trees.data(), trees.shape(0), x.data(), n_threads, sums.data()); });
 }
 
 template <class Code>
@@ -60,8 +58,7 @@ void bind_share_sums(const In<Code, 2>& codes, const In<double>& values, const I
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   require(totals.shape(0) == outputs.n_docs, "totals must have one entry per document");
   require(sums.shape(0) == outputs.n_trees, "sums must have one entry per tree");
-  const nb::gil_scoped_release unlocked;
-  share_sums(outputs, totals.data(), n_threads, sums.data());
+  unlocked([&] { share_sums(outputs, totals.data(), n_threads, sums.data()); });
 }
 
 void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<double>& labels,
@@ -89,20 +86,21 @@ void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<doub
     queries.docno_width = docnos->shape(1);
   }
   queries.single = single;
-  new (self) LineMeasure(std::move(queries));
+  unlocked([&] { new (self) LineMeasure(std::move(queries)); });
 }
 
 void set_scores(LineMeasure& self, const In<double>& scores, const std::optional<In<double>>& rests, int n_threads) {
   require(scores.shape(0) == self.n_docs(), "scores must have one entry per document");
   require(!rests || rests->shape(0) == self.n_docs(), "rests must have one entry per document");
-  const nb::gil_scoped_release unlocked;
-  self.set_scores(scores.data(), rests ? rests->data() : nullptr, n_threads);
+  const double* rest = rests ? rests->data() : nullptr;
+  unlocked([&] { self.set_scores(scores.data(), rest, n_threads); });
 }
 
 double standing(const LineMeasure& self) {
   require(self.has_scores(), "scores must be set before they are measured");
-  const nb::gil_scoped_release unlocked;
-  return self.standing();
+  double sum = 0.0;
+  unlocked([&] { sum = self.standing(); });
+  return sum;
 }
 
 template <class Code>
@@ -119,8 +117,7 @@ void line_sums(const LineMeasure& self, const In<Code, 2>& codes, const In<doubl
   require(!weights || self.has_rests(), "rests must be set before trees are taken out");
   const Lines lines{trees.data(), trees.shape(0), deltas.data(), deltas.shape(1), weights ? weights->data() : nullptr};
   try {
-    const nb::gil_scoped_release unlocked;
-    self.sums(outputs, lines, n_threads, out.data());
+    unlocked([&] { self.sums(outputs, lines, n_threads, out.data()); });
   } catch (const MeasureFailure&) {
     throw std::invalid_argument("the measure cannot be computed of these labels and scores");
   }

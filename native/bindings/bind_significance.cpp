@@ -19,8 +19,10 @@ void bind_significance(nb::module_& m) {
           require(magnitude < room, "magnitudes must not be negative and must add up to less than 2^61");
           room -= magnitude;
         }
-        const nb::gil_scoped_release release;
-        return count_sign_flips({magnitudes.data(), n, n_permutations, bound, two_sided, enumerate, seed}, n_threads);
+        std::uint64_t count = 0;
+        const SignFlips test{magnitudes.data(), n, n_permutations, bound, two_sided, enumerate, seed};
+        unlocked([&] { count = count_sign_flips(test, n_threads); });
+        return count;
       },
       nb::arg("magnitudes"), nb::arg("bound"), nb::arg("two_sided"), nb::arg("n_permutations"), nb::arg("enumerate"),
       nb::arg("seed"), nb::arg("n_threads"),
@@ -37,8 +39,7 @@ void bind_significance(nb::module_& m) {
           const auto bits = static_cast<std::uint64_t>(value);
           require((value < 0 ? 0 - bits : bits) <= largest, "values are too large: their sums would overflow");
         }
-        const nb::gil_scoped_release release;
-        bootstrap_sums(values.data(), n, seed, sums.shape(0), n_threads, sums.data());
+        unlocked([&] { bootstrap_sums(values.data(), n, seed, sums.shape(0), n_threads, sums.data()); });
       },
       nb::arg("values"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("sums"),
       "Fill `sums` with the sums of bootstrap samples of `values`.");

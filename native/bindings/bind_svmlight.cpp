@@ -33,6 +33,7 @@ nb::object vector_array(std::vector<T> values) {
 nb::list as_strings(const TextList& texts) {
   nb::list strings;
   for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i % 65536 == 65535 && PyErr_CheckSignals() != 0) throw nb::python_error();
     const std::string_view text = texts[i];
     PyObject* const string =
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
@@ -58,8 +59,9 @@ std::size_t parse_window(SvmlightReader& reader, Out<std::uint8_t> buffer, std::
   require(buffer.shape(0) >= 2 * kTextPadding && size <= buffer.shape(0) - 2 * kTextPadding,
           "the buffer must have TEXT_PADDING bytes before and after the text");
   char* const text = reinterpret_cast<char*>(buffer.data()) + kTextPadding;
-  const nb::gil_scoped_release unlocked;
-  return reader.parse(text, size, last, text_left, n_threads);
+  std::size_t n_read = 0;
+  unlocked([&] { n_read = reader.parse(text, size, last, text_left, n_threads); });
+  return n_read;
 }
 
 std::vector<nb::bytes> format_svmlight(In<float, 2> X, In<double> labels, In<std::int64_t> query, nb::bytes id_text,
@@ -87,10 +89,7 @@ std::vector<nb::bytes> format_svmlight(In<float, 2> X, In<double> labels, In<std
                             absent.has_value(),
                             absent.value_or(0.0f)};
   std::vector<std::string> pieces;
-  {
-    const nb::gil_scoped_release unlocked;
-    pieces = SvmlightFormatter(table).format(n_threads);
-  }
+  unlocked([&] { pieces = SvmlightFormatter(table).format(n_threads); });
   std::vector<nb::bytes> result;
   for (const std::string& piece : pieces) result.emplace_back(piece.data(), piece.size());
   return result;
@@ -105,8 +104,8 @@ void bind_svmlight(nb::module_& m) {
           "__init__",
           [](SvmlightReader* self, std::optional<std::size_t> n_features, bool ignore_beyond, float absent,
              bool zero_based, bool document_ids, std::size_t max_bytes, std::string max_text,
-             std::optional<std::size_t> max_lines, std::size_t chunk_bytes, bool careful_only) {
-            require(chunk_bytes > 0 && max_lines.value_or(1) > 0, "chunk_bytes and max_lines must be positive");
+             std::optional<std::size_t> max_rows, std::size_t chunk_bytes, bool careful_only) {
+            require(chunk_bytes > 0 && max_rows.value_or(1) > 0, "chunk_bytes and max_rows must be positive");
             new (self) SvmlightReader(SvmlightOptions{
                 .n_features = n_features.value_or(0),
                 .fixed_width = n_features.has_value(),
@@ -116,14 +115,14 @@ void bind_svmlight(nb::module_& m) {
                 .document_ids = document_ids,
                 .max_bytes = max_bytes,
                 .max_text = std::move(max_text),
-                .max_lines = max_lines.value_or(std::numeric_limits<std::size_t>::max()),
+                .max_rows = max_rows.value_or(std::numeric_limits<std::size_t>::max()),
                 .chunk_bytes = chunk_bytes,
                 .careful_only = careful_only,
             });
           },
           nb::arg("n_features").none(), nb::kw_only(), nb::arg("ignore_beyond"), nb::arg("absent"),
           nb::arg("zero_based"), nb::arg("document_ids"), nb::arg("max_bytes"), nb::arg("max_text"),
-          nb::arg("max_lines").none(), nb::arg("chunk_bytes"), nb::arg("careful_only"))
+          nb::arg("max_rows").none(), nb::arg("chunk_bytes"), nb::arg("careful_only"))
       .def_prop_ro("n_rows", &SvmlightReader::n_rows)
       .def_prop_ro("has_qid", &SvmlightReader::has_qid)
       .def("start_file", &SvmlightReader::start_file)
@@ -139,8 +138,9 @@ void bind_svmlight(nb::module_& m) {
       [](int file, std::int64_t offset, Out<std::uint8_t> to, int n_threads) {
         char* const data = reinterpret_cast<char*>(to.data());
         const std::size_t size = to.shape(0);
-        const nb::gil_scoped_release unlocked;
-        return read_at(file, offset, data, size, n_threads);
+        std::int64_t n_read = 0;
+        unlocked([&] { n_read = read_at(file, offset, data, size, n_threads); });
+        return n_read;
       },
       nb::arg("file"), nb::arg("offset"), nb::arg("to"), nb::arg("n_threads"));
 #endif

@@ -1,5 +1,5 @@
-// What the binding files share. A binding checks dtype, shape and contiguity, releases the interpreter lock and
-// calls a kernel; std::invalid_argument becomes ValueError.
+// What the binding files share. A binding checks dtype, shape and contiguity and calls a kernel without the interpreter
+// lock, by unlocked(); std::invalid_argument becomes ValueError.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,9 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "interruption.hpp"
 
 namespace nb = nanobind;
 
@@ -28,6 +31,36 @@ using Out = nb::ndarray<T, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
+}
+
+// Whether a signal has come whose handler in Python raises, as that of Ctrl-C does. Python runs handlers in its main
+// thread only: in any other there is nothing to ask for.
+class Signals {
+ public:
+  // Asks; to be called without the interpreter lock.
+  bool operator()();
+  // What the handler raised, with the lock: the caller throws it.
+  std::optional<nb::python_error>& raised() { return raised_; }
+
+ private:
+  std::optional<bool> in_main_thread_;
+  std::optional<nb::python_error> raised_;
+};
+
+// Do long work without the interpreter lock; it is given up when a signal asks for it, and what that raises is thrown.
+template <class Work>
+void unlocked(const Work& work) {
+  Signals signals;
+  {
+    const nb::gil_scoped_release release;
+    Interruption interruption(signals);
+    const Interruption::Scope scope(&interruption);
+    try {
+      work();
+    } catch (const Interrupted&) {
+    }
+  }
+  if (signals.raised()) throw std::move(*signals.raised());
 }
 
 void bind_svmlight(nb::module_& m);

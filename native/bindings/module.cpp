@@ -15,6 +15,15 @@ NB_MODULE(_native, m) {
         return names;
       },
       "Instruction sets of this build that this CPU can run, best first.");
+  m.def(
+      "needed_features",
+      [](const std::string& isa) {
+        std::vector<std::string> names;
+        while (const char* name = needed_feature(isa.c_str(), names.size())) names.emplace_back(name);
+        return names;
+      },
+      nb::arg("isa"),
+      "Features of the CPU, as compilers name them, that are asked for before an instruction set is used.");
 
   bind_svmlight(m);
   bind_measures(m);

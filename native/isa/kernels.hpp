@@ -39,6 +39,13 @@ struct RankBuffer {
 
 struct SvmlightChunk;
 
+// How a kernel that may take long, because one query can have any number of documents, learns that it is to give up.
+struct Stop {
+  bool (*asked)(void* context);
+  void* context;
+};
+constexpr std::size_t kLookAfter = std::size_t{1} << 20;  // pairs of documents: about a millisecond
+
 constexpr int kLanes = 8;  // documents of a query whose pairs are counted side by side
 
 // One query, its documents in ranked order. Arrays of floats have room up to a multiple of kLanes and are aligned.
@@ -52,6 +59,7 @@ struct RankedQuery {
   float distance_offset;  // pairs are divided by this + sigma * the difference of scores; 0: they are not divided
   float *score, *score_rest, *exponential, *lambda_lost, *weight_won;  // scratch
   double *lambda, *weight;  // OUT, n entries; without the factors sigma and sigma^2
+  Stop stop;
 };
 
 constexpr std::size_t kLineLanes = 8;  // arrays with one entry per weight have room for a multiple of it
@@ -72,6 +80,7 @@ struct MovingQuery {
   double* at;                  // scratch: n * kLineRoom entries
   std::int64_t* rank;          // scratch: n * kLineRoom entries
   double* dcg;                 // OUT, one per lane
+  Stop stop;
 };
 constexpr std::size_t kLineRoom = 40;  // weights worked on at a time, at most
 
@@ -108,6 +117,9 @@ const Kernels& kernels();
 
 // The instruction sets of this build that this CPU can run, best first, as a null-terminated list of names.
 const char* const* available_isas();
+
+// Feature number i of the CPU that is asked for before the table of this name is run; null after the last.
+const char* needed_feature(const char* isa, std::size_t i);
 
 namespace baseline {
 extern const Kernels table;

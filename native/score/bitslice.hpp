@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "aligned.hpp"
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
@@ -149,6 +150,7 @@ class Bitslice {
     parallel_for(n_blocks == 0 ? 0 : n_runs, n_threads, [&](std::size_t run) {
       Scratch scratch;
       for (std::size_t block = n_blocks * run / n_runs; block < n_blocks * (run + 1) / n_runs; ++block) {
+        if (scratch.n_vectors != 0) check_interruption();
         const std::size_t first = block * block_rows, n = std::min(block_rows, rows.n_rows - first);
         scratch.n_vectors = (n + width - 1) / width;
         const std::size_t padded = scratch.n_vectors * width;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ensemble.hpp"
+#include "interruption.hpp"
 #include "score/kernels.hpp"
 #include "score/quantise.hpp"
 
@@ -57,6 +58,7 @@ class BitsliceBuilder {
         has_lookup_(has_lookup),
         cluster_nodes_(has_lookup ? kMaxClusterNodes : 1) {
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
+      check_interruption();
       walk(tree);
       const std::size_t n_leaves = leaves_.size();
       const std::size_t range = n_leaves <= kMaxIndices ? kMaxIndices : kMaxIndices - 1;

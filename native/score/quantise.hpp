@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ensemble.hpp"
+#include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "rows.hpp"
 
@@ -35,7 +36,9 @@ class Quantiser {
   Quantiser(const EnsembleView& model, std::size_t max_code) : node_column_(model.n_nodes), node_code_(model.n_nodes) {
     std::vector<std::uint32_t> order(model.n_nodes);
     std::iota(order.begin(), order.end(), 0u);
+    std::size_t n_compared = 0;
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      check_interruption(++n_compared);
       if (model.feature[a] != model.feature[b]) return model.feature[a] < model.feature[b];
       return model.threshold[a] < model.threshold[b];
     });

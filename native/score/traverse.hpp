@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "interruption.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
 #include "score/quantise.hpp"
@@ -128,6 +129,7 @@ class TraverseWith {
     tile.first_steps = first_steps_;
     tile.more_steps = more_steps_;
     for (std::size_t tree = 0; tree < n_trees_; tree += tile_trees) {
+      if (tree != 0) check_interruption();
       tile.first_tree = tree;
       tile.n_trees = std::min(tile_trees, (n_trees_ - tree + kPaths - 1) / kPaths * kPaths);
       if (n_rows >= kEnoughToFetch) {

@@ -15,6 +15,7 @@
 
 #include "aligned.hpp"
 #include "ensemble.hpp"
+#include "interruption.hpp"
 #include "score/quantise.hpp"
 
 namespace rankwood {
@@ -56,6 +57,7 @@ class TraverseBuilder {
     reserve();
     double depths = 0.0;
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
+      check_interruption();
       add_tree(tree);
       depths += usual_depth(tree);
     }

@@ -10,6 +10,7 @@ from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
 
 def active_isa() -> str: ...
 def available_isas() -> list[str]: ...
+def needed_features(isa: str) -> list[str]: ...
 
 # bind_ensemble.cpp
 def check_trees(
@@ -170,7 +171,7 @@ class SvmlightReader:
         document_ids: bool,
         max_bytes: int,
         max_text: str,
-        max_lines: int | None,
+        max_rows: int | None,
         chunk_bytes: int,
         careful_only: bool,
     ) -> None: ...

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import math
@@ -16,6 +17,8 @@ from numpy.testing import assert_array_equal
 
 from oracles import svmlight as oracle
 from rankwood import DataError, iter_svmlight, read_svmlight
+from rankwood.data import text as text_module
+from rankwood.data.files import iter_features, read_data
 from strategies.svmlight_files import TINY, read, write
 
 pytestmark = pytest.mark.native
@@ -318,6 +321,68 @@ def test_damaged_gzip(folder):
         read(folder, packed[:-6] + b"abcdef")
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much memory was used")
+@pytest.mark.skipif("RANKWOOD_SANITIZED" in os.environ, reason="sanitizers take memory of their own")
+def test_blank_lines_take_no_room(tmp_path):
+    """Room for a row per line was most of what made them slow."""
+    path = write(tmp_path, b"1 qid:1 1:2\n" + b"\n" * 60_000_000 + b"0 qid:1 1:3\n", "blank.txt")
+    code = f"""
+import re, rankwood as rw
+
+def most_memory():  # in MB
+    return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1000
+
+rw.read_svmlight({str(path)!r}, n_features=1, n_threads=1, _tuning={{"window": 1 << 20}})
+before = most_memory()
+data = rw.read_svmlight({str(path)!r}, n_threads=1, _tuning={{"window": 80_000_000}})
+print(data.X.tolist(), most_memory() - before < 2 * 80)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[[2.0], [3.0]] True\n"
+
+
+def test_gzip_that_swells_beyond_reason(folder, monkeypatch):
+    content = b"1 qid:1 1:1\n0 qid:1 1:2\n" * 1000
+    path = write(folder, gzip.compress(content), "swells.gz")
+    assert len(content) > 50 * path.stat().st_size
+    assert read_svmlight(path, max_expansion=20).n_docs == 2000  # it is small
+    monkeypatch.setattr(text_module, "SMALL", 10_000)
+    with pytest.raises(
+        DataError, match=r"swells.gz: the gzip data swells beyond reason, to more than 10.0 kB; if that"
+    ):
+        read_svmlight(path, max_expansion=20)
+    with pytest.raises(DataError, match="unpack it first, or pass a larger max_expansion"):
+        list(iter_svmlight(path, n_features=1, max_expansion=20))
+    with pytest.raises(DataError, match="unpack it first, or pass a larger max_expansion"):
+        read_data(path, max_expansion=20)
+    with pytest.raises(DataError, match="unpack it first, or pass a larger max_expansion"):
+        list(iter_features(path, n_features=1, max_expansion=20))
+    assert read_svmlight(path, max_expansion=1000).n_docs == 2000
+    assert read_svmlight(write(folder, content), max_expansion=0.1).n_docs == 2000  # not packed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_the_limit_on_swelling_grows_with_what_comes_from_a_pipe(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_module, "SMALL", 10_000)
+    content = b"1 qid:1 1:1\n0 qid:1 1:2\n" * 10_000
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for max_expansion in (1000, 20):
+        writer = threading.Thread(target=_write_or_stop, args=(pipe, gzip.compress(content)))
+        writer.start()
+        if max_expansion == 1000:
+            assert read_svmlight(pipe, max_expansion=max_expansion).n_docs == 20_000
+        else:
+            with pytest.raises(DataError, match="the gzip data swells beyond reason"):
+                read_svmlight(pipe, max_expansion=max_expansion)
+        writer.join()
+
+
+def _write_or_stop(pipe: Path, content: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.write_bytes(content)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe(tmp_path):
     content = b"1 qid:1 1:1\n0 qid:1 1:2\n" * 1000
@@ -333,7 +398,7 @@ def test_a_pipe(tmp_path):
 # ------------------------------------------------------------------------------------------------ blocks
 
 
-@pytest.mark.parametrize("tuning", [{}, TINY, SMALL, {"max_lines": 1}, SMALL | {"max_lines": 4}])
+@pytest.mark.parametrize("tuning", [{}, TINY, SMALL, {"max_rows": 1}, SMALL | {"max_rows": 4}])
 @pytest.mark.parametrize("rows_per_block", [1, 3, 7, 1000])
 def test_blocks_add_up_to_the_whole(folder, tuning, rows_per_block):
     content = "".join(f"{i % 3} qid:{i // 4} 1:{i} 3:0.5 # d{i}\n" for i in range(25))
@@ -351,12 +416,12 @@ def test_blocks_add_up_to_the_whole(folder, tuning, rows_per_block):
     assert [name for block in blocks for name in block.doc_ids] == whole.doc_ids.tolist()
 
 
-@pytest.mark.parametrize("max_lines", [1, 2, 5, 6, 7, 100])
+@pytest.mark.parametrize("max_rows", [1, 2, 5, 6, 7, 100])
 @pytest.mark.parametrize("packed", [False, True])
-def test_few_lines_at_a_time(folder, max_lines, packed):
+def test_few_lines_at_a_time(folder, max_rows, packed):
     content = b"\xef\xbb\xbf# comment\n1 1:1\n\n0 2:2\n\n3 1:3"  # six lines, the last without a line feed
     path = write(folder, gzip.compress(content) if packed else content)
-    tuning = {"max_lines": max_lines}
+    tuning = {"max_rows": max_rows}
     blocks = [block.X.tolist() for block in iter_svmlight(path, n_features=2, rows_per_block=1, _tuning=tuning)]
     assert blocks == [[[1, 0]], [[0, 2]], [[3, 0]]]
     path = write(folder, content + b"\n0 1:1\n0 x:1\n0 y:1")
@@ -418,6 +483,9 @@ def test_a_wrong_instruction_set_is_not_the_fault_of_a_file(folder):
         ({"n_features": 2.0}, "n_features must be a whole number, got 2.0"),
         ({"absent": "0"}, "absent must be a number, 0.0 or NaN, got '0'"),
         ({"absent": None}, "absent must be a number"),
+        ({"max_expansion": "200"}, "max_expansion must be a number above 0, got '200'"),
+        ({"max_expansion": 0}, "max_expansion must be a number above 0, got 0"),
+        ({"max_expansion": math.nan}, "max_expansion must be a number above 0, got nan"),
     ],
 )
 def test_options_of_the_wrong_type(folder, options, message):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.testing import assert_array_equal
 import rankwood as rw
 from oracles import svmlight as oracle
 from rankwood import DataError, read_svmlight, write_svmlight
+from rankwood.data import svmlight_stream
 from strategies.svmlight_files import TINY, read, write
 
 pytestmark = pytest.mark.native
@@ -106,6 +108,89 @@ def test_an_absurd_feature_id(folder):
         read(folder, "1 qid:1 1:1\n" * 100_000, n_features=10_000_000)
 
 
+TUNINGS = st.fixed_dictionaries(
+    {
+        "window": st.sampled_from([1, 30, 200, 1 << 20]),
+        "chunk": st.sampled_from([1, 20, 1 << 18]),
+        "careful": st.booleans(),
+    }
+)
+
+
+@dataclass
+class SizedLine:
+    """A line of a file, whether it is wrong, and the features it has; None: it has no row."""
+
+    text: str
+    features: list[int] | None = None
+    is_wrong: bool = False
+
+
+def _row(ids: list[int]) -> SizedLine:
+    return SizedLine("".join(["1 qid:1", *(f" {i}:1" for i in ids), "\n"]), ids)
+
+
+def _wrong(ids: list[int]) -> SizedLine:
+    return SizedLine(_row(ids).text.replace("\n", " 1:x\n"), ids, is_wrong=True)
+
+
+SIZED_LINES = st.one_of(
+    st.lists(st.integers(1, 9), unique=True).map(_row),
+    st.lists(st.integers(1, 60), unique=True).map(_row),
+    st.sampled_from(["\n", "\n", " \t\r\n", "# 1 qid:1 99:1\n", "  # 99:1\n"]).map(SizedLine),
+    st.integers(1, 100).map(lambda i: SizedLine("\n" * i)),
+)
+
+
+def first_problem(lines: list[SizedLine], most: int, n_features: int | None) -> str | None:
+    """What is wrong with the first line that is, or that makes the matrix have more than `most` values."""
+    n_rows, width, number = 0, n_features or 0, 0
+    for line in lines:
+        if line.features is not None:
+            n_rows += 1
+            if line.is_wrong:
+                return rf"line {number + 1}: expected a number as value of feature 1, got 'x'"
+            if n_rows * width > most:
+                return rf"line {number + 1}: with this row, {width} features make the matrix larger than the limit"
+            for feature in line.features if n_features is None else []:
+                if n_rows * feature > most:
+                    return rf"line {number + 1}: feature id {feature} would make the matrix larger than the limit"
+                width = max(width, feature)
+        number += line.text.count("\n")
+    return None
+
+
+@given(st.lists(SIZED_LINES, max_size=30), st.data(), st.integers(1, 300), st.none() | st.integers(1, 60))
+def test_a_matrix_that_is_too_large_is_refused_at_its_first_line(folder, lines, data, most, n_features):
+    """It is the same line whatever the windows, chunks and threads, and blank lines do not count."""
+    lines = [_row([1]), *lines]
+    if data.draw(st.booleans()):
+        lines.insert(
+            data.draw(st.integers(1, len(lines))), _wrong(data.draw(st.lists(st.integers(2, 60), unique=True)))
+        )
+    path = write(folder, "".join(line.text for line in lines))
+    expected = first_problem(lines, most, n_features)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(svmlight_stream, "_largest_matrix", lambda *_: (4 * most, "the limit"))
+        for tuning in (data.draw(TUNINGS), data.draw(TUNINGS)):
+            options = {"n_threads": data.draw(st.integers(1, 4)), "_tuning": tuning, "n_features": n_features}
+            if expected is None:
+                n_rows = sum(line.features is not None for line in lines)
+                assert len(read_svmlight(path, beyond="ignore", **options).y) == n_rows
+            else:
+                with pytest.raises(DataError, match=rf"data.txt, {expected}(?! \d)"):
+                    read_svmlight(path, beyond="ignore", **options)
+
+
+def test_the_line_with_the_largest_feature_id_is_named(folder):
+    content = "1 qid:1 1:1\n\n1 qid:1 5000000:1\n1 qid:1 4999999:1\n" + "1 qid:1 1:1\n" * 1000
+    for tuning in ({}, TINY, {"window": 5000, "chunk": 100}):
+        with pytest.raises(
+            DataError, match=r"line 15: with this row, 5000000 .* \(the largest feature id is in line 3\)"
+        ):
+            read(folder, content, _tuning=tuning)
+
+
 def test_one_large_feature_id_is_no_harm(folder):
     data = read(folder, "1 qid:1 1000000:3\n1 qid:1 2:1 1:5\n")
     assert data.X.shape == (2, 1_000_000)
@@ -177,15 +262,6 @@ def lines(draw) -> str:
     fields = [draw(LABELS), "qid:" + draw(st.sampled_from(["1", "2", "007", "q"]))]
     fields += [f"{feature}:{draw(VALUES)}" for feature in ids]
     return draw(SEPARATORS).join(fields) + draw(ENDS)
-
-
-TUNINGS = st.fixed_dictionaries(
-    {
-        "window": st.sampled_from([1, 30, 200, 1 << 20]),
-        "chunk": st.sampled_from([1, 20, 1 << 18]),
-        "careful": st.booleans(),
-    }
-)
 
 
 def agrees_with_oracle(path: Path, content: bytes, **options) -> None:

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import rankwood as rw
+from rankwood.training.boosting import Rounds
 from rankwood.training.driver import deferred_interrupt
 
 pytestmark = [pytest.mark.native, pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")]
@@ -76,6 +77,45 @@ def test_a_second_ctrl_c_does_not_wait(parts):
 
     with pytest.raises(KeyboardInterrupt):
         ranker(on_interrupt="keep").fit(parts[0], callbacks=[press_twice])
+
+
+def press_twice_while_growing(tree: int, monkeypatch) -> None:
+    grow = Rounds._grow
+
+    def interrupted(self, number):
+        if number == tree:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        grow(self, number)
+
+    monkeypatch.setattr(Rounds, "_grow", interrupted)
+
+
+def test_a_second_ctrl_c_gives_up_the_tree_and_keeps_the_others(parts, monkeypatch):
+    train, valid = parts
+    press_twice_while_growing(3, monkeypatch)
+    kept = ranker(on_interrupt="keep").fit(train, valid=valid)
+    assert kept.interrupted_
+    assert kept.ensemble_ == ranker(n_trees=3).fit(train).ensemble_
+    assert kept.best_iteration_ == 3
+    assert kept.score(valid) == kept.evals_result_["valid"]["nDCG@10"][-1] == kept.best_score_["valid"]["nDCG@10"]
+
+
+@pytest.mark.parametrize("on_interrupt", ["raise", "keep"])
+def test_a_second_ctrl_c_before_there_is_a_tree(parts, monkeypatch, on_interrupt):
+    press_twice_while_growing(0, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        ranker(on_interrupt=on_interrupt).fit(parts[0])
+
+
+def test_a_second_ctrl_c_saves_a_checkpoint(parts, monkeypatch, tmp_path):
+    checkpoint = rw.Checkpoint(tmp_path / "training.rw", every=100)
+    with monkeypatch.context() as patch:
+        press_twice_while_growing(5, patch)
+        with pytest.raises(KeyboardInterrupt):
+            ranker().fit(parts[0], checkpoint=checkpoint)
+    assert rw.load_model(checkpoint.path).n_trees == 5
+    assert ranker().fit(parts[0], checkpoint=checkpoint).ensemble_ == ranker().fit(parts[0]).ensemble_
 
 
 def test_the_users_own_handling_of_signals_is_respected(parts):

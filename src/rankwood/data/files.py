@@ -8,7 +8,7 @@ from typing import Literal
 
 from rankwood.data.dataset import Dataset
 from rankwood.data.svmlight import Progress
-from rankwood.data.text import PathLike, as_paths
+from rankwood.data.text import MAX_EXPANSION, PathLike, as_paths
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
 
@@ -24,13 +24,14 @@ def read_data(
     query_file: PathLike | Iterable[PathLike] | None = None,
     queries: Literal["required", "optional"] = "required",
     doc_ids: bool = True,
+    max_expansion: float = MAX_EXPANSION,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
     """Read one or several files: `.csv` and `.tsv` (also `.gz`), `.parquet`, and anything else as SVMlight text.
 
     The files are taken one after another, as if they were one; all must be of one kind. Options are those of
-    `read_svmlight`; `absent`, `zero_based`, `query_file` and `progress` say nothing to tables.
+    `read_svmlight`; `absent`, `zero_based`, `query_file`, `max_expansion` and `progress` say nothing to tables.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
@@ -51,6 +52,7 @@ def read_data(
             doc_ids=doc_ids,
             query_file=query_file,
             queries=queries,
+            max_expansion=max_expansion,
             n_threads=n_threads,
             progress=progress,
         )
@@ -71,14 +73,15 @@ def iter_features(
     feature_names: Sequence[str] | None = None,
     rows_per_block: int | None = None,
     zero_based: bool = False,
+    max_expansion: float = MAX_EXPANSION,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[FeatureMatrix]:
     """The features in data files, a block of rows at a time, so that files may be larger than memory.
 
     Files are those of `read_data`, in the order given. Columns of tables are found by name when there are
-    `feature_names`; labels and query ids are not looked at. `beyond` is as of `read_svmlight`. Blocks take some 16 MB
-    unless told otherwise.
+    `feature_names`; labels and query ids are not looked at. `beyond` and `max_expansion` are as of `read_svmlight`.
+    Blocks take some 16 MB unless told otherwise.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
@@ -98,6 +101,7 @@ def iter_features(
             beyond=beyond,
             rows_per_block=rows,
             zero_based=zero_based,
+            max_expansion=max_expansion,
             n_threads=n_threads,
             progress=progress,
         )

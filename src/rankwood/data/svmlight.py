@@ -18,7 +18,7 @@ from rankwood import _native
 from rankwood.atomic import atomic_write
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import Queries
-from rankwood.data.text import PathLike, TextFile, as_paths, existing_file
+from rankwood.data.text import MAX_EXPANSION, PathLike, TextFile, as_paths, existing_file
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, OffsetArray
 from rankwood.errors import DataError
 from rankwood.system import active_isa, resolve_threads
@@ -98,7 +98,7 @@ _SMALL_MATRIX = 256 << 20  # ... unless it is small all the same
 class Options:
     """How lines are read. `window` and `chunk` are bytes of text: parsed at a time, and worth a thread.
 
-    With `max_lines`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
+    With `max_rows`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
     expected to be taken as they come.
     """
 
@@ -108,24 +108,31 @@ class Options:
     beyond: Literal["error", "ignore"]
     doc_ids: bool
     n_threads: int
+    max_expansion: float = MAX_EXPANSION
     window: int = 8 << 20
     chunk: int = 1 << 18
     careful: bool = False  # without the fast parser
-    max_lines: int | None = None
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_features is not None and not _is_whole(self.n_features):
             raise DataError(f"n_features must be a whole number, got {self.n_features!r}")
-        if isinstance(self.absent, (str, bytes, bool)) or not hasattr(self.absent, "__float__"):
+        if not _is_number(self.absent):
             raise DataError(f"absent must be a number, 0.0 or NaN, got {self.absent!r}")
         if self.n_features is not None and not 1 <= self.n_features <= _MOST_FEATURES:
             raise DataError(f"n_features must lie between 1 and {_MOST_FEATURES}, got {self.n_features}")
+        if not _is_number(self.max_expansion) or not self.max_expansion > 0:
+            raise DataError(f"max_expansion must be a number above 0, got {self.max_expansion!r}")
         if self.beyond not in ("error", "ignore"):
             raise DataError(f"beyond must be 'error' or 'ignore', got {self.beyond!r}")
 
 
 def _is_whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, (str, bytes, bool))
 
 
 class SvmlightStream:
@@ -145,7 +152,7 @@ class SvmlightStream:
             document_ids=options.doc_ids,
             max_bytes=max_bytes,
             max_text=max_text,
-            max_lines=options.max_lines,
+            max_rows=options.max_rows,
             chunk_bytes=options.chunk,
             careful_only=options.careful,
         )
@@ -157,7 +164,7 @@ class SvmlightStream:
         size = min(self._options.window, _FIRST_WINDOW)
         kept = 0  # bytes of the line that the last window cut off
         self.reader.start_file()
-        text = TextFile(file, self._options.n_threads)
+        text = TextFile(file, self._options.n_threads, self._options.max_expansion)
         try:
             while True:
                 size_now = kept + text.read_into(buffer[pad + kept : pad + size])
@@ -181,7 +188,7 @@ class SvmlightStream:
 
     def _parse_window(self, text: TextFile, buffer: NDArray[np.uint8], size: int, last: bool) -> int:
         # Room for all the rest, unless rows are taken as they come.
-        is_kept = self._options.max_lines is None and not text.is_gzip
+        is_kept = self._options.max_rows is None and not text.is_gzip
         text_left = max(self._total - self._done - text.position, 0) if is_kept else 0
         try:
             used = self.reader.parse(buffer, size, last, text_left, self._options.n_threads)
@@ -239,21 +246,24 @@ def read_svmlight(
     doc_ids: bool = True,
     query_file: PathLike | Iterable[PathLike] | None = None,
     queries: Literal["required", "optional"] = "required",
+    max_expansion: float = MAX_EXPANSION,
     n_threads: int | None = None,
     progress: Progress | None = None,
     _tuning: dict[str, Any] | None = None,  # for tests: fields of Options
 ) -> Dataset:
     """Read SVMlight text, plain or gzip, from one file or from several that follow each other.
 
-    n_features   number of features; else the largest feature id decides
-    absent       value of a feature that a line leaves out: 0.0, or NaN for missing
-    zero_based   feature ids start at 0, not at 1
-    beyond       what to do with feature ids larger than n_features
-    doc_ids      keep document ids: what follows `docid =` in a comment, else the whole comment
-    query_file   file with the sizes of the queries, for lines without `qid:ID`; else `FILE.query` or `FILE.group`
-                 is looked for beside the data. `FILE.weight` beside it gives weights of documents or of queries
-    queries      "optional": lines without `qid:ID` and without such a file make up one query
-    progress     called now and then with the number of bytes read and the number there are
+    n_features     number of features; else the largest feature id decides
+    absent         value of a feature that a line leaves out: 0.0, or NaN for missing
+    zero_based     feature ids start at 0, not at 1
+    beyond         what to do with feature ids larger than n_features
+    doc_ids        keep document ids: what follows `docid =` in a comment, else the whole comment
+    query_file     file with the sizes of the queries, for lines without `qid:ID`; else `FILE.query` or `FILE.group`
+                   is looked for beside the data. `FILE.weight` beside it gives weights of documents or of queries
+    queries        "optional": lines without `qid:ID` and without such a file make up one query
+    max_expansion  a gzip file may unpack to so many times its size, and to 64 MB in any case: data sets come nowhere
+                   near, files that are made to fill a machine do
+    progress       called now and then with the number of bytes read and the number there are
 
     Values are the nearest float32 to what is written: beyond its range an infinity, below its smallest number 0.
     `nan`, `na`, `null` and `?` in any case are missing values, `inf` is infinity. Query ids are int64 when every one is
@@ -272,7 +282,8 @@ def read_svmlight(
     active_isa()  # complains about a wrong RANKWOOD_ISA, which is no fault of the files
     files = as_paths(paths)
     side = _QuerySizes(files, query_file)
-    options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
+    threads = resolve_threads(n_threads)
+    options = Options(n_features, absent, zero_based, beyond, doc_ids, threads, max_expansion, **(_tuning or {}))
     stream = SvmlightStream(files, options, progress)
     ends = [0]  # rows up to the end of each file
     for file in files:
@@ -314,6 +325,7 @@ def iter_svmlight(
     zero_based: bool = False,
     beyond: Literal["error", "ignore"] = "error",
     doc_ids: bool = False,
+    max_expansion: float = MAX_EXPANSION,
     n_threads: int | None = None,
     progress: Progress | None = None,
     _tuning: dict[str, Any] | None = None,  # for tests: fields of Options
@@ -332,9 +344,10 @@ def iter_svmlight(
         raise DataError("iter_svmlight needs n_features, and at least 1 row per block")
     active_isa()  # as above
     files = as_paths(paths)
-    options = Options(n_features, absent, zero_based, beyond, doc_ids, resolve_threads(n_threads), **(_tuning or {}))
-    if options.max_lines is None:
-        options = replace(options, max_lines=max(int(rows_per_block), _PARSED_AT_ONCE // (4 * n_features)))
+    threads = resolve_threads(n_threads)
+    options = Options(n_features, absent, zero_based, beyond, doc_ids, threads, max_expansion, **(_tuning or {}))
+    if options.max_rows is None:
+        options = replace(options, max_rows=max(int(rows_per_block), _PARSED_AT_ONCE // (4 * n_features)))
     stream = SvmlightStream(files, options, progress)
     for file in files:
         for _ in stream.parse(file):

@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.errors import DataError
+from rankwood.printable import human_bytes
+
+# Ranking data as text packs to a tenth or so; deflate cannot exceed 1032, which only made-up files reach.
+MAX_EXPANSION = 200
+SMALL = 64 * 1024 * 1024  # what is packed may always swell to this
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -65,10 +70,11 @@ def _refusal(file: Path, error: OSError) -> str:
 class TextFile:
     """A plain or gzip file (told by its first bytes), read from front to back.
 
-    `size` is its size on disk and `position` how much of that has been read: what a progress bar shows.
+    `size` is its size on disk and `position` how much of that has been read: what a progress bar shows. Packed text may
+    be `max_expansion` times as large as the file, and SMALL in any case.
     """
 
-    def __init__(self, path: Path, n_threads: int = 1) -> None:
+    def __init__(self, path: Path, n_threads: int = 1, max_expansion: float = MAX_EXPANSION) -> None:
         self.path = path
         self._n_threads = n_threads
         self._file: BinaryIO
@@ -83,7 +89,8 @@ class TextFile:
         self.position = 0
         self._in_parallel = stat.S_ISREG(status.st_mode) and hasattr(_native, "read_at")
         self.is_gzip = head.startswith(_GZIP)
-        self._gzip = _Gunzip(path, self._read_block) if self.is_gzip else None
+        self._gzip = _Gunzip(path, self._read_block, self._most_text) if self.is_gzip else None
+        self._max_expansion = max_expansion
         for magic, name in _OTHER_COMPRESSION.items():
             if head.startswith(magic):
                 self.close()
@@ -106,6 +113,10 @@ class TextFile:
             return n
         except OSError as error:
             raise DataError(_refusal(self.path, error)) from None
+
+    def _most_text(self) -> float:
+        """How many bytes packed text may have: of a pipe, by what has come of it."""
+        return max(SMALL, self._max_expansion * max(self.size, self.position))
 
     def _read_in_parallel(self, to: NDArray[np.uint8]) -> int:
         n = _native.read_at(self._file.fileno(), self.position, to, self._n_threads)
@@ -135,11 +146,13 @@ class TextFile:
 
 
 class _Gunzip:
-    """Unpacks gzip data of any number of members."""
+    """Unpacks gzip data of any number of members; `most_text` says how much it may be in all."""
 
-    def __init__(self, path: Path, read_block: Callable[[int], bytes]) -> None:
+    def __init__(self, path: Path, read_block: Callable[[int], bytes], most_text: Callable[[], float]) -> None:
         self._path = path
         self._read_block = read_block
+        self._most_text = most_text
+        self._total = 0
         self._member = zlib.decompressobj(wbits=31)
         self._inside = False  # between the start and the end of a member
         self._packed = b""
@@ -155,6 +168,12 @@ class _Gunzip:
             self._packed = self._member.unconsumed_tail
             to[n : n + len(text)] = np.frombuffer(text, np.uint8)
             n += len(text)
+            self._total += len(text)
+            if self._total > self._most_text():
+                raise DataError(
+                    f"{self._path}: the gzip data swells beyond reason, to more than {human_bytes(self._most_text())}; "
+                    "if that is right, unpack it first, or pass a larger max_expansion"
+                )
             if self._member.eof:
                 self._packed = self._member.unused_data.lstrip(b"\0")  # members may be padded
                 self._member = zlib.decompressobj(wbits=31)

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from rankwood._version import __version__
 from rankwood.errors import DataError
+from rankwood.printable import human_bytes
 
 if TYPE_CHECKING:
     import requests
@@ -33,21 +34,6 @@ _RESERVE = 16 * 1024 * 1024
 
 class NoRoom(DataError):
     """The disk is full, or cannot be written: nothing is wrong with the data."""
-
-
-def human_bytes(count: float) -> str:
-    """A size as people write it.
-
-    >>> human_bytes(999), human_bytes(472_129_615), human_bytes(26_499_490_813)
-    ('999 B', '472.1 MB', '26.5 GB')
-    """
-    if count < 1000:
-        return f"{count:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        count /= 1000
-        if count < 999.95:
-            return f"{count:.1f} {unit}"
-    return f"{count / 1000:.1f} TB"
 
 
 def require_space(folder: Path, needed: int, purpose: str) -> None:

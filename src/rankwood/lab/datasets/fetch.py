@@ -27,11 +27,11 @@ from rankwood.lab.datasets.download import (
     NoRoom,
     Progress,
     ResumingDownloader,
-    human_bytes,
     require_space,
     writing_failed,
 )
 from rankwood.lab.datasets.unpack import CorruptArchive, RarArchive, unpack
+from rankwood.printable import human_bytes
 
 # The note that `fetch` leaves in a data set's folder: where it came from, and which files belong to it.
 

@@ -17,13 +17,12 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
+from rankwood.data.text import MAX_EXPANSION, SMALL
 from rankwood.errors import DataError
-from rankwood.lab.datasets.download import NoRoom, human_bytes, require_space, write, writing_failed
+from rankwood.lab.datasets.download import NoRoom, require_space, write, writing_failed
+from rankwood.printable import human_bytes
 
 CHUNK = 1024 * 1024
-# Ranking data as text packs to a tenth or so; deflate cannot exceed 1032, which only made-up files reach.
-MAX_EXPANSION = 200
-SMALL = 64 * 1024 * 1024  # archives may always swell to this
 MAX_FILES = 10_000
 
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError)
