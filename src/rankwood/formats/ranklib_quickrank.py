@@ -12,10 +12,10 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.lightgbm import numbers
-from rankwood.formats.reading import UNLIMITED, Budget, Forest, ForestBuilder, at_most_of_float32
+from rankwood.formats.reading import UNLIMITED, Budget, TreeBuilder, at_most_of_float32, ensemble_of, numbers
 from rankwood.formats.writing import LARGEST_SINGLE, at_most_single, finite, plain, single_leaves
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Trees, offsets_of
 
 # Trees in XML, as RankLib and QuickRank write them: `<split>` with feature, threshold and two splits, or an output.
 #
@@ -74,7 +74,7 @@ class SplitReader:
     """Collects the trees; missing values go right."""
 
     def __init__(self) -> None:
-        self.builder = ForestBuilder()
+        self.builder = TreeBuilder()
         self.weights: list[float] = []
         self.ensembles: list[int] = []  # number of trees in each
         self._open: list[_Split] = []
@@ -171,11 +171,11 @@ def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     read_xml(b"<bags>" + HEADER_LINE.sub(b"", content).strip() + b"</bags>", reader.start, reader.end)
     if not reader.ensembles:
         raise ModelError("the file is damaged: there is no ensemble in it")
-    forest = reader.builder.forest(at_most_of_float32)
-    forest.missing_left = forest.threshold >= 0.0  # as RankLib holds it: -1e-50 is 0 there
-    return forest.ensemble(
-        source={"format": "ranklib", "ranker": ranker, "n_features": "at least"},
-        n_features=reader.builder.n_features(),
+    trees = reader.builder.trees(at_most_of_float32)
+    return ensemble_of(
+        trees.replace(missing_left=trees.threshold >= 0.0),  # as RankLib holds it: -1e-50 is 0 there
+        source={"format": "ranklib", "ranker": ranker},
+        n_features=None,
         tree_weights=np.array(reader.weights) / len(reader.ensembles),
         budget=budget,
     )
@@ -204,10 +204,10 @@ def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     if len(reader.ensembles) != 1:
         kind = ranker[0] if ranker else "no kind that is told"
         raise ModelError(f"the ranker ({kind}) has {len(reader.ensembles)} ensembles of trees, not one")
-    forest = reader.builder.forest(at_most_of_float32)
-    return forest.ensemble(
-        source={"format": "quickrank", "ranker": ranker[0] if ranker else "", "n_features": "at least"},
-        n_features=reader.builder.n_features(),
+    return ensemble_of(
+        reader.builder.trees(at_most_of_float32),
+        source={"format": "quickrank", "ranker": ranker[0] if ranker else ""},
+        n_features=None,
         tree_weights=reader.weights,
         budget=budget,
     )
@@ -267,10 +267,11 @@ def parse_jforests(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     arrays: dict[str, Any] = {
         name: np.concatenate([np.zeros(0, dtype), *columns[name]]) for name, dtype in ELEMENTS.values()
     }
-    forest = Forest(**arrays, missing_left=np.zeros(len(arrays["feature"]), bool), n_nodes=np.array(sizes, np.int64))
-    return forest.ensemble(
-        source={"format": "jforests", "n_features": "at least"},
-        n_features=int(forest.feature.max(initial=-1)) + 1,
+    arrays["missing_left"] = np.zeros(len(arrays["feature"]), bool)
+    return ensemble_of(
+        Trees.from_columns(arrays, offsets_of(sizes)),
+        source={"format": "jforests"},
+        n_features=None,
         tree_weights=reader.weights,
         budget=budget,
     )
