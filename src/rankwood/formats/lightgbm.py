@@ -11,7 +11,6 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.export_covers import whole_covers
 from rankwood.formats.reading import (
     NO_SPLITS,
     NUMBER,
@@ -32,7 +31,18 @@ from rankwood.formats.reading import (
     whole,
     with_covers,
 )
-from rankwood.formats.writing import LARGEST, below_double, finite, names_of, nested, plain, refuse_names, warn
+from rankwood.formats.writing import (
+    LARGEST_DOUBLE,
+    below_double,
+    check_objective,
+    finite,
+    names_of,
+    nested,
+    plain,
+    refuse_names,
+    warn,
+    whole_covers,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 
@@ -450,8 +460,7 @@ MISSING_IS_NAN, DEFAULT_LEFT = 8, 2  # bits of decision_type
 
 def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
     """The text of a model file; weights and base are in the leaves, leaf numbers stay."""
-    if objective not in OBJECTIVES:
-        raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
+    check_objective(objective, OBJECTIVES)
     model = plain(model)
     names = names_of(model, "Column_{}")
     check_names(names)
@@ -496,7 +505,7 @@ def tell_tiny_thresholds(model: Ensemble) -> None:
 
 
 def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: IndexArray) -> str:
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     n_nodes = nodes.stop - nodes.start
     values = [
         f"leaf_value={_join(model.leaf_value[leaves].tolist())}",
@@ -541,12 +550,12 @@ VESPA_LIMITS = (
 def export_lightgbm_json(model: Ensemble, path: Path) -> str:
     """What `dump_model` gives for the same model; weights and base are in the leaves."""
     tell_tiny_thresholds(model)
-    return _dump(model, finite(model.threshold, LARGEST, "JSON"))
+    return _dump(model, finite(model.threshold, LARGEST_DOUBLE, "JSON"))
 
 
 def export_vespa(model: Ensemble, path: Path) -> str:
     """The dump as Vespa reads it: it puts `<` where the dump says `<=`."""
-    return _dump(model, finite(below_double(model.threshold), LARGEST, "Vespa"), vespa=True)
+    return _dump(model, finite(below_double(model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)
 
 
 def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> str:
@@ -582,7 +591,7 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
 def _json_tree(
     model: Ensemble, tree: int, thresholds: FloatArray, leaf_count: IndexArray, node_count: IndexArray
 ) -> str:
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     gains = [0] * int(nodes.stop - nodes.start) if model.split_gain is None else model.split_gain[nodes].tolist()
     counts, leaf_counts = node_count[nodes].tolist(), leaf_count[leaves].tolist()
     features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()

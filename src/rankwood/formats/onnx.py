@@ -28,7 +28,7 @@ from rankwood.formats.reading import (
 )
 from rankwood.formats.writing import plain
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Trees
+from rankwood.model.trees import Trees, offsets_of
 
 # The attributes of ONNX's tree operators as a forest.
 
@@ -589,13 +589,13 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
 
 def _regressor(model: Ensemble, helper: Any) -> Any:
     """Version 3: nodes of each tree are its inner nodes, then its leaves."""
-    inner, total = np.diff(model.node_offsets), 2 * np.diff(model.node_offsets) + 1
-    starts = np.concatenate([[0], np.cumsum(total)])[:-1]
+    inner = model.trees.sizes
+    total = 2 * inner + 1
     n_all = int(total.sum())
     tree_of = np.repeat(np.arange(model.n_trees), total)
-    ids = np.arange(n_all) - starts[tree_of]
+    ids = np.arange(n_all) - offsets_of(total)[tree_of]
     is_inner = ids < inner[tree_of]
-    n_inner = np.repeat(inner, inner)  # of the tree of each inner node
+    n_inner = inner[model.trees.tree_of_node]
 
     def spread(values: AnyArray, fill: float = 0) -> AnyArray:
         spread = np.full(n_all, fill, dtype=np.asarray(values).dtype)
@@ -631,8 +631,8 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     given one whose sides both lead to its leaf."""
     from onnx import TensorProto
 
-    alone = np.flatnonzero(np.diff(model.node_offsets) == 0)  # trees of one leaf
-    tree_of = np.repeat(np.arange(model.n_trees), np.diff(model.node_offsets))
+    alone = np.flatnonzero(model.trees.sizes == 0)  # trees of one leaf
+    tree_of = model.trees.tree_of_node
     first, first_leaf = model.node_offsets[tree_of], model.leaf_offsets[tree_of]
     is_leaf, target = [], []
     for children in (model.left, model.right):

@@ -14,7 +14,6 @@ import numpy as np
 
 from rankwood.dtypes import NODE, AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.export_covers import leaf_covers, node_sums
 from rankwood.formats.reading import (
     NO_SPLITS,
     NUMBER,
@@ -39,9 +38,12 @@ from rankwood.formats.ubjson import parse_ubjson, to_ubjson
 from rankwood.formats.writing import (
     LARGEST_SINGLE,
     below_single,
+    check_objective,
     finite,
+    leaf_covers,
     names_of,
     nested,
+    node_sums,
     plain,
     refuse_names,
     single_leaves,
@@ -390,7 +392,7 @@ def xgboost_order(model: Ensemble, tree: int) -> NodeOrder:
     >>> order.nodes.tolist(), order.leaves.tolist(), order.depths.tolist()
     ([0, 2], [1, 3, 4], [0, 1])
     """
-    here = slice(*model.node_offsets[tree : tree + 2])
+    here = model.trees.nodes_of(tree)
     left, right = model.left[here].tolist(), model.right[here].tolist()
     nodes, leaves, depths = [0] * len(left), [0] * (len(left) + 1), [0] * len(left)
     level = [0] if left else []
@@ -438,8 +440,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg", binary: bool | None = None) -> bytes:
     """UBJSON when `binary` or the name ends in .ubj, else JSON. Weights and base are in the leaves; the base score is
     0, because some readers ignore it."""
-    if objective not in OBJECTIVES:
-        raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
+    check_objective(objective, OBJECTIVES)
     model = plain(model)
     names = list(model.feature_names or ())
     refuse_names(names, "XGBoost", "[]<")
@@ -481,7 +482,7 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
 def _model_tree(
     model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray, leaf_cover: AnyArray, node_cover: AnyArray
 ) -> dict[str, Any]:
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
     n_all = len(order.nodes) + len(order.leaves)
     left, right = (np.full(n_all, -1, dtype=np.int32) for _ in range(2))
@@ -546,8 +547,8 @@ DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "bina
 def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = None) -> str:
     """An array of trees, with the base in the leaves of the first: the plugins know no base score. With an `objective`
     an object that names it beside the array (`splits`); `rank:pairwise` is the one that every version accepts."""
-    if objective is not None and objective not in DUMP_OBJECTIVES:
-        raise ModelError(f"objective must leave scores as they are: {', '.join(DUMP_OBJECTIVES)}; got {objective!r}")
+    if objective is not None:
+        check_objective(objective, DUMP_OBJECTIVES)
     model = plain(model)
     names = [json.dumps(name) for name in names_of(model)]
     values = single_leaves(model, "the plugin")
@@ -559,7 +560,7 @@ def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = 
 
 def _dump_tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatArray, values: AnyArray) -> str:
     """Names are JSON already."""
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
     numbers = [*order.nodes.tolist(), *order.leaves[::-1].tolist()]  # leaf 0 is child -1
     left, right, depths = model.left[nodes].tolist(), model.right[nodes].tolist(), order.depths.tolist()
