@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from rankwood.formats.export_covers import node_sums, whole_covers
+from rankwood.formats.writing import node_sums, whole_covers
 from strategies.adversarial_rows import training_data, whole_numbers
 from strategies.ensembles import big_ensemble, ensembles
 from strategies.exports import exported

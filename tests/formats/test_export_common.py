@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.formats import writing as thresholds
 from rankwood.formats.registry import EXPORTERS, find_exporter
-from rankwood.formats.writing import plain
+from rankwood.formats.search_engines import solr_thresholds
+from rankwood.formats.writing import below_double, below_single, plain
+from rankwood.scoring.c_source import round_down
 from strategies.adversarial_rows import TINY
 from strategies.ensembles import AWKWARD_THRESHOLDS, big_ensemble, ensembles, rows_near_thresholds, values_near
 from strategies.exports import exported
@@ -119,9 +120,9 @@ def test_weights_and_base_fold_into_the_leaves_bit_for_bit(model, data):
 def test_converted_thresholds_compare_alike(values):
     t = np.array(values)
     for dtype, convert, compare in (
-        (np.float32, thresholds.below_single, np.less),
-        (np.float32, thresholds.at_most_single, np.less_equal),
-        (np.float64, thresholds.below_double, np.less),
+        (np.float32, below_single, np.less),
+        (np.float32, round_down, np.less_equal),
+        (np.float64, below_double, np.less),
     ):
         x = values_near(t, np.dtype(dtype))[:, None]
         x = x[np.isfinite(x)][:, None]
@@ -131,8 +132,8 @@ def test_converted_thresholds_compare_alike(values):
 @given(st.lists(st.floats(1e-3, 1e35), min_size=1))
 def test_solr_thresholds_are_hit(values):
     t = np.array(values)
-    written, reached = thresholds.solr(t)
-    assert_array_equal(reached, thresholds.at_most_single(t))
+    written, reached = solr_thresholds(t)
+    assert_array_equal(reached, round_down(t))
     assert_array_equal(written + np.float32(1e-6), reached)
 
 
@@ -146,8 +147,8 @@ SINGLE_NEAR_SLACK = st.one_of(
 
 @given(SINGLE_NEAR_SLACK)
 def test_solr_compares_with_one_of_the_nearest_that_it_can(value):
-    wanted = thresholds.at_most_single(np.array([value]))[0]
-    (written,), (reached,) = thresholds.solr(np.array([value]))
+    wanted = round_down(np.array([value]))[0]
+    (written,), (reached,) = solr_thresholds(np.array([value]))
     steps = [written]
     for direction in (-np.inf, np.inf):
         step = written
@@ -164,7 +165,7 @@ def test_solr_compares_with_one_of_the_nearest_that_it_can(value):
 @example(-1e-35)
 def test_solr_sends_zero_and_whole_numbers_the_right_way(value):
     whole = np.arange(-40.0, 41.0)
-    assert_array_equal(whole <= thresholds.solr(np.array([value]))[1], whole <= value)
+    assert_array_equal(whole <= solr_thresholds(np.array([value]))[1], whole <= value)
 
 
 @given(st.builds(lambda k, step: round(-(2.0**-k) + 1e-6 * step, 6), st.integers(0, 6), st.floats(0, 1)), st.booleans())
@@ -172,7 +173,7 @@ def test_solr_sends_short_numbers_on_a_threshold_the_right_way(value, goes_left)
     """Also below a power of two, where its sum skips every other number."""
     single = np.float32(value)
     threshold = single if goes_left else np.nextafter(single, np.float32(-np.inf))  # x <= value, x < value
-    assert bool(single <= thresholds.solr(np.array([threshold], dtype=np.float64))[1][0]) == goes_left
+    assert bool(single <= solr_thresholds(np.array([threshold], dtype=np.float64))[1][0]) == goes_left
 
 
 def test_solr_says_which_values_go_the_other_way_and_how_far_scores_are_off():

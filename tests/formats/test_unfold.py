@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import rankwood as rw
 from rankwood.errors import ModelError
 from rankwood.formats import reading as module
-from rankwood.formats.reading import Columns, Forest, Pieces, unfold
+from rankwood.formats.reading import Pieces, ensemble_of, unfold
+from rankwood.model.trees import Tree, Trees
 
 CUTS = st.sampled_from([-np.inf, -2.0, -1.0, -1e-35, 0.0, 1e-35, 0.5, 1.0, 2.0, np.inf])
 VALUES = np.array(
@@ -40,7 +41,7 @@ def trees(draw):
         cuts = sorted(draw(st.sets(CUTS, max_size=4)))
         sides = draw(st.lists(st.booleans(), min_size=len(cuts) + 1, max_size=len(cuts) + 1))
         splits[node] = Pieces(cuts, sides, draw(st.booleans()))
-    return Columns(feature, threshold, left, right, missing, [float(leaf) for leaf in range(leaves)]), splits
+    return Tree(feature, threshold, left, right, np.arange(leaves, dtype=float), missing), splits
 
 
 def walk(tree, splits, row):
@@ -58,15 +59,10 @@ def test_decides_alike(tree_and_splits, seed):
     tree, splits = tree_and_splits
     rows = np.random.default_rng(seed).choice(np.append(VALUES, np.nan), size=(60, 2))
     new = unfold(tree, splits)
-    model = Forest(
-        *(np.array(column) for column in (new.feature, new.threshold, new.left, new.right, new.missing_left)),
-        leaf_value=np.array(new.leaf_value),
-        n_nodes=np.array([len(new.feature)]),
-    )
-    if not new.feature:
+    if not len(new.feature):
         assert {walk(tree, splits, row) for row in rows} == {new.leaf_value[0]}
         return
-    ensemble = model.ensemble(source={}, n_features=2)
+    ensemble = ensemble_of(Trees.from_trees([new]), source={}, n_features=2)
     np.testing.assert_array_equal(ensemble.score(rows), [walk(tree, splits, row) for row in rows])
 
 
@@ -74,15 +70,14 @@ def test_growth_ends(monkeypatch):
     monkeypatch.setattr(module, "MIN_ALLOWANCE", 50)
     monkeypatch.setattr(module, "MAX_GROWTH", 2)
     depth = 12
-    tree = Columns(
-        list(range(depth)), [1.0] * depth, [*range(1, depth), ~0], [~i for i in range(1, depth + 1)], [False] * depth,
-        [float(i) for i in range(depth + 1)],
-    )  # fmt: skip
+    tree = Tree(
+        range(depth), [1.0] * depth, [*range(1, depth), ~0], [~i for i in range(1, depth + 1)], np.arange(depth + 1.0)
+    )
     pieces = Pieces([-1.0, 0.0, 1.0], [True, False, True, False], False)
     with pytest.raises(ModelError, match=r"splits of feature clicks on zero-as-missing or categories would need more"):
         unfold(tree, dict.fromkeys(range(depth), pieces), dict.fromkeys(range(depth), "clicks"))
 
 
 def test_lone_leaf():
-    assert unfold(Columns([], [], [], [], [], [3.0]), {}).leaf_value == [3.0]
+    assert unfold(Tree.from_nested(3.0), {}).leaf_value.tolist() == [3.0]
     assert rw.Ensemble.from_trees([3.0]).n_leaves == 1

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from rankwood.cli.console import tell
-from rankwood.cli.models import IfMissing, Missing, ToFormat, check_output, load_models, read_options, write_model
+from rankwood.cli.models import IfMissing, Missing, ToFormat, check_output, read_options, write_model
+from rankwood.errors import RankwoodError
 
-# `rankwood convert`: a model of any format in another.
+UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (0, "bytes"))
 
 
 def convert(
@@ -46,12 +47,6 @@ def convert(
     tell(f"wrote {output} ({target}) from {source} ({kind}): {model.n_trees:,} trees, {model.n_leaves:,} leaves")
 
 
-# `rankwood compile`: a model as C source, or as a shared library.
-
-
-UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (1, "bytes"))
-
-
 def compile(
     model: Annotated[Path, typer.Argument(help="Model file.")],
     output: Annotated[
@@ -66,9 +61,8 @@ def compile(
 ) -> None:
     """Write a model as C99 source, or compile it to a shared library, with a header beside it. It needs nothing of
     rankwood to run."""
-    from rankwood.atomic import atomic_write
-    from rankwood.errors import RankwoodError
-    from rankwood.formats.source_code import export_c, export_so, header_path
+    from rankwood.formats.registry import load_model
+    from rankwood.formats.source_code import header_path
     from rankwood.scoring.c_source import c_name
 
     if output.suffix not in (".c", ".so"):
@@ -78,16 +72,10 @@ def compile(
     header = header_path(output)
     for path in (output, header):
         check_output(path, model)
-    ((_, ensemble),) = load_models([model]).items()
     prefix = c_name(output.stem) if name is None else name
-    if output.suffix == ".c":
-        files = export_c(ensemble, output, name=prefix)
-    else:
-        files = export_so(ensemble, output, name=prefix, native=native)
-    for path, written in files.items():
-        with atomic_write(path) as file:
-            file.write(written)
-    size = _size(len(files[output]))
+    options = {"name": prefix} if output.suffix == ".c" else {"name": prefix, "native": native}
+    write_model(load_model(model), output, output.suffix[1:], options=options)
+    size = _size(output.stat().st_size)
     tell(f"wrote {output} ({size}) and {header}; call: double score = {prefix}_score(row);")
 
 

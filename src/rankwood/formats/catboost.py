@@ -21,14 +21,17 @@ from rankwood.formats.reading import (
     NUMBER,
     UNLIMITED,
     Budget,
-    Forest,
-    ForestBuilder,
+    TreeBuilder,
     as_column,
     at_most_of_float32,
+    check_one_score,
+    ensemble_of,
     entry,
     parse_json,
+    with_covers,
 )
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import NEEDED, Trees, offsets_of
 
 TO_JSON = """import sys
 from catboost import CatBoost
@@ -95,13 +98,14 @@ def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
     scale, bias = _scale_and_bias(value)
     oblivious = value.get("oblivious_trees")
     if oblivious is not None:
-        forest = _oblivious_forest(oblivious, features)
+        trees = _oblivious_trees(oblivious, features)
     else:
-        forest = _nested_forest(entry(value, "trees", kind=list), features)
-    return forest.ensemble(
+        trees = _nested_trees(entry(value, "trees", kind=list), features)
+    return ensemble_of(
+        trees,
         source={"format": "catboost"},
         n_features=features.n_features,
-        tree_weights=np.full(len(forest.n_nodes), scale),
+        tree_weights=np.full(trees.n_trees, scale),
         base=bias,
         feature_names=features.names,
         budget=budget,
@@ -165,19 +169,16 @@ def _scale_and_bias(value: Any) -> tuple[float, float]:
     scale = entry(value, "scale_and_bias", 0, kind=NUMBER)
     bias = entry(value, "scale_and_bias", 1, kind=(list, int, float))
     biases = bias if isinstance(bias, list) else [bias]
-    if len(biases) > 1:
-        raise ModelError(f"the model has {len(biases)} classes: a ranker has one score per document")
+    check_one_score(len(biases), "classes")
     numbers = as_column([scale, *biases], np.float64, "scale_and_bias")
     return float(numbers[0]), float(numbers[1]) if len(numbers) > 1 else 0.0
 
 
-def _oblivious_forest(trees: Any, features: _Features) -> Forest:
+def _oblivious_trees(trees: Any, features: _Features) -> Trees:
     """Every level of an oblivious tree has one split; the answer to split i is bit i of the leaf's number."""
     if not isinstance(trees, list):
         raise ModelError(f"the trees are {one_line(trees)}, not a list")
-    parts: dict[str, list[AnyArray]] = {
-        name: [] for name in ("feature", "threshold", "left", "right", "missing_left", "leaf_value")
-    }
+    parts: dict[str, list[AnyArray]] = {name: [] for name in NEEDED}
     for number, tree in enumerate(trees):
         where = f"tree {number}"
         splits = tree.get("splits") if isinstance(tree, dict) else None
@@ -197,27 +198,19 @@ def _oblivious_forest(trees: Any, features: _Features) -> Forest:
         parts["left"].append(np.where(last, ~(child - len(nodes)), child))
         parts["right"].append(np.where(last, ~(child + 1 - len(nodes)), child + 1))
         for name, place in (("feature", 0), ("threshold", 1), ("missing_left", 2)):
-            column = np.array([entry_[place] for entry_ in levels], dtype=np.float64)
-            parts[name].append(column[level])
+            parts[name].append(np.array([at[place] for at in levels])[level] if depth else np.zeros(0, bool))
         parts["leaf_value"].append(values)
-    arrays = {name: np.concatenate([np.zeros(0), *arrays]) for name, arrays in parts.items()}
-    forest = Forest(
-        feature=arrays["feature"].astype(np.int64),
-        threshold=at_most_of_float32(arrays["threshold"]),
-        left=arrays["left"].astype(np.int64),
-        right=arrays["right"].astype(np.int64),
-        missing_left=arrays["missing_left"].astype(bool),
-        leaf_value=arrays["leaf_value"],
-        n_nodes=np.array([len(values) - 1 for values in parts["leaf_value"]], dtype=np.int64),
-    )
+    columns = {name: np.concatenate([np.zeros(0, bool), *arrays]) for name, arrays in parts.items()}
+    columns["threshold"] = at_most_of_float32(columns["threshold"])
+    oblivious = Trees.from_columns(columns, offsets_of([len(values) - 1 for values in parts["leaf_value"]]))
     weights = [tree.get("leaf_weights") for tree in trees]
-    if all(isinstance(column, list) for column in weights):
-        forest.note_covers([weight for column in weights for weight in column])
-    return forest
+    if not all(isinstance(column, list) for column in weights):
+        return oblivious
+    return with_covers(oblivious, [weight for column in weights for weight in column])
 
 
-def _nested_forest(trees: list[Any], features: _Features) -> Forest:
-    builder = ForestBuilder()
+def _nested_trees(trees: list[Any], features: _Features) -> Trees:
+    builder = TreeBuilder()
     weights: list[Any] = []  # of leaves
     for number, tree in enumerate(trees):
         where = f"tree {number}"
@@ -235,6 +228,4 @@ def _nested_forest(trees: list[Any], features: _Features) -> Forest:
             return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
 
         builder.add(tree, read)
-    forest = builder.forest(at_most_of_float32)
-    forest.note_covers(weights)
-    return forest
+    return with_covers(builder.trees(at_most_of_float32), weights)

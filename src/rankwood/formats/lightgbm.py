@@ -11,24 +11,40 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.export_covers import whole_covers
 from rankwood.formats.reading import (
+    NO_SPLITS,
     NUMBER,
     UNLIMITED,
     Budget,
-    Forest,
-    ForestBuilder,
     Pieces,
+    Splits,
+    TreeBuilder,
     as_column,
+    check_one_score,
+    ensemble_of,
     entry,
     less_than,
     never_left,
+    numbers,
     renumbered,
+    texts,
     whole,
+    with_covers,
 )
-from rankwood.formats.writing import LARGEST, below_double, finite, names_of, nested, plain, refuse_names, warn
+from rankwood.formats.writing import (
+    LARGEST_DOUBLE,
+    below_double,
+    check_objective,
+    finite,
+    names_of,
+    nested,
+    plain,
+    refuse_names,
+    warn,
+    whole_covers,
+)
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import offsets_of
+from rankwood.model.trees import Trees, offsets_of
 
 # How LightGBM decides, as thresholds.
 #
@@ -44,28 +60,29 @@ MAX_CATEGORY = 1 << 24
 
 
 def decide(
-    forest: Forest, missing_type: AnyArray, default_left: AnyArray, categories: dict[int, AnyArray] | None = None
-) -> None:
-    """Give `forest`, which has LightGBM's thresholds, ours. `categories` has the set of every node that has one."""
+    trees: Trees, missing_type: AnyArray, default_left: AnyArray, categories: dict[int, AnyArray]
+) -> tuple[Trees, Splits]:
+    """The trees, which have LightGBM's thresholds, with ours, and the splits that are no single threshold.
+    `categories` has the set of every node that has one."""
     if (missing_type > MISSING_NAN).any():
         node = int(np.flatnonzero(missing_type > MISSING_NAN)[0])
         raise ModelError(f"node {node} has missing type {missing_type[node]}, which LightGBM does not have")
-    threshold = forest.threshold
-    zero_left = threshold >= 0.0
-    near_zero = np.abs(threshold) <= ZERO
+    zero_left = trees.threshold >= 0.0
+    near_zero = np.abs(trees.threshold) <= ZERO
     side = np.where(missing_type == MISSING_ZERO, default_left, zero_left)  # where zero goes
-    forest.threshold = np.where(near_zero, np.where(side, ZERO, BELOW_ZERO), threshold)
-    forest.missing_left = np.where(missing_type == MISSING_NAN, default_left, side).astype(bool)
-    categories = categories or {}
+    threshold = np.where(near_zero, np.where(side, ZERO, BELOW_ZERO), trees.threshold)
+    threshold[list(categories)] = 0.0  # is the number of the set
+    splits: dict[int, Pieces] = {}
     for node in np.flatnonzero((side != zero_left) & ~near_zero).tolist():
         if node not in categories:
-            forest.splits[node] = _zero_window(float(threshold[node]), bool(side[node]))
+            splits[node] = _zero_window(float(threshold[node]), bool(side[node]))
     known: dict[int, Pieces] = {}
     for node, members in categories.items():
-        forest.threshold[node] = 0.0  # is the number of the set
         if id(members) not in known:  # nodes may share a set
             known[id(members)] = category_pieces(members)
-        forest.splits[node] = known[id(members)]
+        splits[node] = known[id(members)]
+    missing_left = np.where(missing_type == MISSING_NAN, default_left, side).astype(bool)
+    return trees.replace(threshold=threshold, missing_left=missing_left), splits
 
 
 def _zero_window(threshold: float, zero_left: bool) -> Pieces:
@@ -140,20 +157,19 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     head, *blocks = content[: min(ends)].split(b"\nTree=")
     header = _lines(head)
     n_features, names = _check_header(header, len(blocks))
-    trees = [_lines(block) for block in blocks]
-    forest = _forest(trees)
-    _refuse_linear(trees)
-    forest.split_gain = _fact(trees, b"split_gain", forest.n_nodes, np.float64)
-    forest.node_count = _fact(trees, b"internal_count", forest.n_nodes, np.int64)
-    forest.note_covers(_leaf_counts(trees, forest.n_nodes + 1))
-    decision = _required(trees, b"decision_type", forest.n_nodes, np.int64)
-    categories = _categories(trees, forest, decision & 1 != 0)
-    decide(forest, (decision >> 2) & 3, decision & 2 != 0, categories)
+    lines = [_lines(block) for block in blocks]
+    trees = _trees(lines)
+    _refuse_linear(lines)
+    decision = _required(lines, b"decision_type", trees.sizes, np.int64)
+    categories = _categories(lines, trees, decision & 1 != 0)
+    trees, splits = decide(trees, (decision >> 2) & 3, decision & 2 != 0, categories)
     is_average = b"average_output" in header
-    return forest.ensemble(
+    return ensemble_of(
+        trees,
+        splits,
         source={"format": "lightgbm", "objective": _text(header.get(b"objective", b""))},
         n_features=n_features,
-        tree_weights=np.full(len(trees), 1.0 / len(trees)) if is_average and trees else None,
+        tree_weights=np.full(len(lines), 1.0 / len(lines)) if is_average and lines else None,
         feature_names=real_names(names),
         budget=budget,
     )
@@ -191,9 +207,8 @@ def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
         raise ModelError(
             f"version {one_line(version)} of LightGBM's text is not known; known are {', '.join(VERSIONS)}"
         )
-    n_classes = max(_count(header, b"num_class", b"1"), _count(header, b"num_tree_per_iteration", b"1"))
-    if n_classes > 1:
-        raise ModelError(f"the model has {n_classes} classes: a ranker has one score per document")
+    for name in (b"num_class", b"num_tree_per_iteration"):
+        check_one_score(_count(header, name, b"1"), "classes")
     sizes = header.get(b"tree_sizes")
     if sizes is not None and len(sizes.split()) != n_trees:
         raise ModelError(f"the file is damaged: it announces {len(sizes.split())} trees but has {n_trees}")
@@ -204,44 +219,47 @@ def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
     return n_features, names
 
 
-def _forest(trees: list[Lines]) -> Forest:
-    counts = [_count(tree, b"num_leaves", where=f"tree {number}: ") for number, tree in enumerate(trees)]
-    n_nodes = np.array(counts, dtype=np.int64) - 1
-    if (n_nodes < 0).any():
-        raise ModelError(f"tree {int(np.flatnonzero(n_nodes < 0)[0])} has no leaves")
-    return Forest(
-        feature=_required(trees, b"split_feature", n_nodes, np.int64),
-        threshold=_required(trees, b"threshold", n_nodes, np.float64),
-        left=_required(trees, b"left_child", n_nodes, np.int64),
-        right=_required(trees, b"right_child", n_nodes, np.int64),
-        missing_left=np.zeros(int(n_nodes.sum()), dtype=bool),
-        leaf_value=_required(trees, b"leaf_value", n_nodes + 1, np.float64),
-        n_nodes=n_nodes,
-    )
+def _trees(lines: list[Lines]) -> Trees:
+    """The trees with LightGBM's thresholds, and what training knew of them."""
+    counts = [_count(tree, b"num_leaves", where=f"tree {number}: ") for number, tree in enumerate(lines)]
+    sizes = np.array(counts, dtype=np.int64) - 1
+    if (sizes < 0).any():
+        raise ModelError(f"tree {int(np.flatnonzero(sizes < 0)[0])} has no leaves")
+    columns = {
+        "feature": _required(lines, b"split_feature", sizes, np.int64),
+        "threshold": _required(lines, b"threshold", sizes, np.float64),
+        "left": _required(lines, b"left_child", sizes, np.int64),
+        "right": _required(lines, b"right_child", sizes, np.int64),
+        "missing_left": np.zeros(int(sizes.sum()), dtype=bool),
+        "leaf_value": _required(lines, b"leaf_value", sizes + 1, np.float64),
+        "split_gain": _fact(lines, b"split_gain", sizes, np.float64),
+        "node_count": _fact(lines, b"internal_count", sizes, np.int64),
+    }
+    return with_covers(Trees.from_columns(columns, offsets_of(sizes)), _leaf_counts(lines, sizes + 1))
 
 
-def _fact(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray | None:
+def _fact(lines: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray | None:
     """One line of every tree, read together; None when they are not all there or hold other than finite numbers."""
     try:
-        values = _required(trees, name, sizes, dtype)
+        values = _required(lines, name, sizes, dtype)
     except ModelError:
         return None
     return values if np.isfinite(values).all() and (values >= 0).all() else None
 
 
-def _leaf_counts(trees: list[Lines], sizes: AnyArray) -> AnyArray | None:
+def _leaf_counts(lines: list[Lines], sizes: AnyArray) -> AnyArray | None:
     """Documents at every leaf; not every version counts those of a tree of one leaf."""
     name = b"leaf_count"
-    counted = [tree if size > 1 else {name: tree.get(name) or b"0"} for tree, size in zip(trees, sizes, strict=True)]
+    counted = [tree if size > 1 else {name: tree.get(name) or b"0"} for tree, size in zip(lines, sizes, strict=True)]
     return _fact(counted, name, sizes, np.float64)
 
 
-def _required(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray:
-    texts = [tree.get(name, b"") for tree in trees]
+def _required(lines: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray:
+    texts = [tree.get(name, b"") for tree in lines]
     for number, (text, size) in enumerate(zip(texts, sizes.tolist(), strict=True)):
         n_there = text.count(b" ") + 1 if text else 0
         if n_there != size:
-            if name not in trees[number] and size:
+            if name not in lines[number] and size:
                 raise ModelError(f"tree {number} has no line {name.decode()}")
             if size or text.strip():  # a lone leaf may carry anything that is empty
                 raise ModelError(f"tree {number} has {n_there} entries of {name.decode()}, not {size}")
@@ -251,31 +269,20 @@ def _required(trees: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> A
     return values
 
 
-def numbers(text: bytes, dtype: Any, what: str) -> AnyArray:
-    """Numbers between spaces, all at once: a model has millions."""
-    if not text.strip():
-        return np.zeros(0, dtype=dtype)
-    try:
-        values: AnyArray = np.fromstring(text, dtype=dtype, sep=" ")
-    except ValueError:
-        raise ModelError(f"{what} holds something that is not a number") from None
-    return values
-
-
-def _refuse_linear(trees: list[Lines]) -> None:
-    for number, tree in enumerate(trees):
+def _refuse_linear(lines: list[Lines]) -> None:
+    for number, tree in enumerate(lines):
         if tree.get(b"is_linear", b"0").strip() not in (b"0", b""):
             raise ModelError(f"tree {number} has linear models in its leaves: train with linear_tree=false")
 
 
-def _categories(trees: list[Lines], forest: Forest, is_category: AnyArray) -> dict[int, AnyArray]:
+def _categories(lines: list[Lines], trees: Trees, is_category: AnyArray) -> dict[int, AnyArray]:
     """The set of categories of every node that has one."""
     sets: dict[int, AnyArray] = {}
     if not is_category.any():
         return sets
-    offsets = offsets_of(forest.n_nodes)
-    for number, tree in enumerate(trees):
-        nodes = offsets[number] + np.flatnonzero(is_category[offsets[number] : offsets[number + 1]])
+    for number, tree in enumerate(lines):
+        here = trees.nodes_of(number)
+        nodes = here.start + np.flatnonzero(is_category[here])
         if len(nodes) == 0:
             continue
         bounds = numbers(tree.get(b"cat_boundaries", b""), np.int64, "cat_boundaries")
@@ -286,7 +293,7 @@ def _categories(trees: list[Lines], forest: Forest, is_category: AnyArray) -> di
             raise ModelError(f"tree {number}: cat_boundaries are not in order, or lead outside of cat_threshold")
         known: dict[int, AnyArray] = {}  # by number of the set: nodes may share one
         for node in nodes.tolist():
-            place = forest.threshold[node]
+            place = trees.threshold[node]
             if not (place == int(place) if np.isfinite(place) else False) or not 0 <= place < len(bounds) - 1:
                 raise ModelError(f"tree {number}: a split on categories has no set of them")
             which = int(place)
@@ -330,26 +337,26 @@ def from_vespa(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensemble:
-    names = entry(dump, "feature_names", kind=list)
-    if not all(isinstance(name, str) for name in names):
-        raise ModelError("feature_names must be texts")
+    names = texts(entry(dump, "feature_names", kind=list), "feature_names")
     n_features = whole(entry(dump, "max_feature_idx"), "max_feature_idx") + 1
-    n_classes = max(whole(dump.get(name), name, 1) for name in ("num_class", "num_tree_per_iteration"))
-    if n_classes > 1:
-        raise ModelError(f"the model has {n_classes} classes: a ranker has one score per document")
-    trees = entry(dump, "tree_info", kind=list)
-    for number, tree in enumerate(trees):
+    for name in ("num_class", "num_tree_per_iteration"):
+        check_one_score(whole(dump.get(name), name, 1), "classes")
+    infos = entry(dump, "tree_info", kind=list)
+    for number, info in enumerate(infos):
         reader.where = f"tree {number}"
-        reader.builder.add(entry(tree, "tree_structure", kind=dict, where=reader.where), reader.read)
-    forest = reader.forest()
-    forest.note_covers(reader.leaf_count)
-    numbers = (as_column(values, np.int64, "numbers of nodes") for values in (reader.node_index, reader.leaf_index))
-    forest = renumbered(forest, *numbers)
-    average = bool(dump.get("average_output", False)) and len(trees) > 0
-    return forest.ensemble(
+        reader.builder.add(entry(info, "tree_structure", kind=dict, where=reader.where), reader.read)
+    trees, splits = reader.trees()
+    nodes, leaves = (
+        as_column(column, np.int64, "numbers of nodes") for column in (reader.node_index, reader.leaf_index)
+    )
+    trees, splits = renumbered(with_covers(trees, reader.leaf_count), splits, nodes, leaves)
+    is_average = bool(dump.get("average_output", False)) and len(infos) > 0
+    return ensemble_of(
+        trees,
+        splits,
         source={"format": format, "objective": one_line(dump.get("objective", ""))},
         n_features=n_features,
-        tree_weights=np.full(len(trees), 1.0 / len(trees)) if average else None,
+        tree_weights=np.full(len(infos), 1.0 / len(infos)) if is_average else None,
         feature_names=real_names(names),
         budget=budget,
     )
@@ -361,7 +368,7 @@ class _Reader:
     largest = INFINITE_FROM
 
     def __init__(self) -> None:
-        self.builder = ForestBuilder()
+        self.builder = TreeBuilder()
         self.missing_type: list[int] = []
         self.default_left: list[bool] = []
         self.categories: dict[int, Any] = {}
@@ -397,12 +404,10 @@ class _Reader:
         children = (entry(node, name, where=self.where) for name in ("left_child", "right_child"))
         return (feature, _finite_or_inf(threshold, self.largest), *children, False)
 
-    def forest(self) -> Forest:
-        """All trees, with our thresholds."""
-        forest = self.builder.forest()
+    def trees(self) -> tuple[Trees, Splits]:
+        """All trees with our thresholds, and the splits that are no single threshold."""
         missing_type = np.array(self.missing_type, dtype=np.int64)
-        decide(forest, missing_type, np.array(self.default_left, dtype=bool), self.categories)
-        return forest
+        return decide(self.builder.trees(), missing_type, np.array(self.default_left, dtype=bool), self.categories)
 
 
 class _VespaReader(_Reader):
@@ -410,16 +415,14 @@ class _VespaReader(_Reader):
 
     largest = np.inf
 
-    def forest(self) -> Forest:
-        forest = self.builder.forest(less_than)
+    def trees(self) -> tuple[Trees, Splits]:
+        trees = self.builder.trees(less_than).replace(missing_left=np.array(self.default_left, dtype=bool))
         if self.categories:
-            tree = int(np.searchsorted(np.cumsum(self.builder.sizes), min(self.categories), side="right"))
+            tree = trees.tree_of_node[min(self.categories)]
             raise ModelError(
                 f"tree {tree} splits by categories, which Vespa knows by name: import the model of LightGBM"
             )
-        forest.missing_left = np.array(self.default_left, dtype=bool)
-        never_left(forest)
-        return forest
+        return never_left(trees), NO_SPLITS
 
 
 def _finite_or_inf(value: float, largest: float = INFINITE_FROM) -> float:
@@ -457,8 +460,7 @@ MISSING_IS_NAN, DEFAULT_LEFT = 8, 2  # bits of decision_type
 
 def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
     """The text of a model file; weights and base are in the leaves, leaf numbers stay."""
-    if objective not in OBJECTIVES:
-        raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
+    check_objective(objective, OBJECTIVES)
     model = plain(model)
     names = names_of(model, "Column_{}")
     check_names(names)
@@ -503,7 +505,7 @@ def tell_tiny_thresholds(model: Ensemble) -> None:
 
 
 def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: IndexArray) -> str:
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     n_nodes = nodes.stop - nodes.start
     values = [
         f"leaf_value={_join(model.leaf_value[leaves].tolist())}",
@@ -548,12 +550,12 @@ VESPA_LIMITS = (
 def export_lightgbm_json(model: Ensemble, path: Path) -> str:
     """What `dump_model` gives for the same model; weights and base are in the leaves."""
     tell_tiny_thresholds(model)
-    return _dump(model, finite(model.threshold, LARGEST, "JSON"))
+    return _dump(model, finite(model.threshold, LARGEST_DOUBLE, "JSON"))
 
 
 def export_vespa(model: Ensemble, path: Path) -> str:
     """The dump as Vespa reads it: it puts `<` where the dump says `<=`."""
-    return _dump(model, finite(below_double(model.threshold), LARGEST, "Vespa"), vespa=True)
+    return _dump(model, finite(below_double(model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)
 
 
 def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> str:
@@ -589,7 +591,7 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
 def _json_tree(
     model: Ensemble, tree: int, thresholds: FloatArray, leaf_count: IndexArray, node_count: IndexArray
 ) -> str:
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     gains = [0] * int(nodes.stop - nodes.start) if model.split_gain is None else model.split_gain[nodes].tolist()
     counts, leaf_counts = node_count[nodes].tolist(), leaf_count[leaves].tolist()
     features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()

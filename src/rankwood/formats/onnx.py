@@ -16,17 +16,19 @@ from rankwood.errors import MissingPackageError, ModelError, one_line
 from rankwood.formats.reading import (
     UNLIMITED,
     Budget,
-    Forest,
-    ForestBuilder,
     Pieces,
+    Splits,
+    TreeBuilder,
     as_column,
     at_most_float32,
+    ensemble_of,
     less_than,
     less_than_float32,
     never_left,
 )
 from rankwood.formats.writing import plain
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Trees, offsets_of
 
 # The attributes of ONNX's tree operators as a forest.
 
@@ -43,7 +45,8 @@ class TreeNode:
     """What an operator of trees says."""
 
     operator: str
-    forest: Forest
+    trees: Trees
+    splits: Splits
     is_average: bool
     base: float
     post_transform: str
@@ -85,16 +88,21 @@ def tables_of(node: Any, as_array: ToArray, *, is_float32: bool) -> TreeNode:
         raise ModelError(f"the trees are joined by {reader.aggregate}: only sums and averages can be imported")
     if reader.post_transform not in ("NONE", "LOGISTIC"):
         raise ModelError(f"scores go through {reader.post_transform}: only NONE and LOGISTIC can be imported")
-    builder = ForestBuilder()
+    builder = TreeBuilder()
     budget = [2 * reader.n_entries + len(reader.roots)]  # of nodes and leaves, if no node has two parents
     for root in reader.roots:
         builder.add(root, lambda item: _limited(reader, item, is_float32, budget))
     n_left = reader.n_entries - sum(2 * size + 1 for size in builder.sizes)
     if isinstance(reader, _Version3) and n_left:
         raise ModelError(f"the nodes of the ONNX file form no trees: no path leads to {n_left} of them")
-    forest = builder.forest()
-    never_left(forest)
-    return TreeNode(node.op_type, forest, reader.aggregate == "AVERAGE", reader.base, reader.post_transform)
+    return TreeNode(
+        node.op_type,
+        never_left(builder.trees()),
+        builder.splits,
+        reader.aggregate == "AVERAGE",
+        reader.base,
+        reader.post_transform,
+    )
 
 
 def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget: list[int]) -> Any:
@@ -108,7 +116,7 @@ def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget:
 def split(
     mode: str, feature: int, value: float, members: list[float], children: list[int], tracks: bool, is_float32: bool
 ) -> tuple[Any, ...]:
-    """A node for `ForestBuilder`: whether x (mode) value holds decides between the two children, true first. A
+    """A node for `TreeBuilder`: whether x (mode) value holds decides between the two children, true first. A
     missing value compares false with everything (true with NEQ), unless the node tracks it to true."""
     at_most, below = (at_most_float32, less_than_float32) if is_float32 else (np.atleast_1d, less_than)
     if mode != "MEMBER" and np.isnan(value):
@@ -498,16 +506,13 @@ def _first_input(node: Any) -> str:
 
 
 def _ensemble(tables: TreeNode, shape: Any, budget: Budget) -> Ensemble:
-    forest = tables.forest
     width = int(shape[1].dim_value) if len(shape) == 2 else 0
-    needed = int(forest.feature.max(initial=-1)) + 1
-    n_trees = len(forest.n_nodes)
-    source: dict[str, Any] = {"format": "onnx", "operator": tables.operator, "post_transform": tables.post_transform}
-    if not width:
-        source["n_features"] = "at least"
-    return forest.ensemble(
-        source=source,
-        n_features=width or needed,
+    n_trees = tables.trees.n_trees
+    return ensemble_of(
+        tables.trees,
+        tables.splits,
+        source={"format": "onnx", "operator": tables.operator, "post_transform": tables.post_transform},
+        n_features=width or None,
         tree_weights=np.full(n_trees, 1.0 / max(1, n_trees)) if tables.is_average else None,
         base=tables.base,
         budget=budget,
@@ -584,13 +589,13 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
 
 def _regressor(model: Ensemble, helper: Any) -> Any:
     """Version 3: nodes of each tree are its inner nodes, then its leaves."""
-    inner, total = np.diff(model.node_offsets), 2 * np.diff(model.node_offsets) + 1
-    starts = np.concatenate([[0], np.cumsum(total)])[:-1]
+    inner = model.trees.sizes
+    total = 2 * inner + 1
     n_all = int(total.sum())
     tree_of = np.repeat(np.arange(model.n_trees), total)
-    ids = np.arange(n_all) - starts[tree_of]
+    ids = np.arange(n_all) - offsets_of(total)[tree_of]
     is_inner = ids < inner[tree_of]
-    n_inner = np.repeat(inner, inner)  # of the tree of each inner node
+    n_inner = inner[model.trees.tree_of_node]
 
     def spread(values: AnyArray, fill: float = 0) -> AnyArray:
         spread = np.full(n_all, fill, dtype=np.asarray(values).dtype)
@@ -626,8 +631,8 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     given one whose sides both lead to its leaf."""
     from onnx import TensorProto
 
-    alone = np.flatnonzero(np.diff(model.node_offsets) == 0)  # trees of one leaf
-    tree_of = np.repeat(np.arange(model.n_trees), np.diff(model.node_offsets))
+    alone = np.flatnonzero(model.trees.sizes == 0)  # trees of one leaf
+    tree_of = model.trees.tree_of_node
     first, first_leaf = model.node_offsets[tree_of], model.leaf_offsets[tree_of]
     is_leaf, target = [], []
     for children in (model.left, model.right):

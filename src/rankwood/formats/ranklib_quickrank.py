@@ -12,10 +12,11 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.lightgbm import numbers
-from rankwood.formats.reading import UNLIMITED, Budget, Forest, ForestBuilder, at_most_of_float32
-from rankwood.formats.writing import LARGEST_SINGLE, at_most_single, finite, plain, single_leaves
+from rankwood.formats.reading import UNLIMITED, Budget, TreeBuilder, at_most_of_float32, ensemble_of, numbers
+from rankwood.formats.writing import LARGEST_SINGLE, finite, java_float, plain, single_leaves
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Trees, offsets_of
+from rankwood.scoring.c_source import round_down
 
 # Trees in XML, as RankLib and QuickRank write them: `<split>` with feature, threshold and two splits, or an output.
 #
@@ -74,7 +75,7 @@ class SplitReader:
     """Collects the trees; missing values go right."""
 
     def __init__(self) -> None:
-        self.builder = ForestBuilder()
+        self.builder = TreeBuilder()
         self.weights: list[float] = []
         self.ensembles: list[int] = []  # number of trees in each
         self._open: list[_Split] = []
@@ -171,11 +172,11 @@ def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     read_xml(b"<bags>" + HEADER_LINE.sub(b"", content).strip() + b"</bags>", reader.start, reader.end)
     if not reader.ensembles:
         raise ModelError("the file is damaged: there is no ensemble in it")
-    forest = reader.builder.forest(at_most_of_float32)
-    forest.missing_left = forest.threshold >= 0.0  # as RankLib holds it: -1e-50 is 0 there
-    return forest.ensemble(
-        source={"format": "ranklib", "ranker": ranker, "n_features": "at least"},
-        n_features=reader.builder.n_features(),
+    trees = reader.builder.trees(at_most_of_float32)
+    return ensemble_of(
+        trees.replace(missing_left=trees.threshold >= 0.0),  # as RankLib holds it: -1e-50 is 0 there
+        source={"format": "ranklib", "ranker": ranker},
+        n_features=None,
         tree_weights=np.array(reader.weights) / len(reader.ensembles),
         budget=budget,
     )
@@ -204,10 +205,10 @@ def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     if len(reader.ensembles) != 1:
         kind = ranker[0] if ranker else "no kind that is told"
         raise ModelError(f"the ranker ({kind}) has {len(reader.ensembles)} ensembles of trees, not one")
-    forest = reader.builder.forest(at_most_of_float32)
-    return forest.ensemble(
-        source={"format": "quickrank", "ranker": ranker[0] if ranker else "", "n_features": "at least"},
-        n_features=reader.builder.n_features(),
+    return ensemble_of(
+        reader.builder.trees(at_most_of_float32),
+        source={"format": "quickrank", "ranker": ranker[0] if ranker else ""},
+        n_features=None,
         tree_weights=reader.weights,
         budget=budget,
     )
@@ -267,10 +268,11 @@ def parse_jforests(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     arrays: dict[str, Any] = {
         name: np.concatenate([np.zeros(0, dtype), *columns[name]]) for name, dtype in ELEMENTS.values()
     }
-    forest = Forest(**arrays, missing_left=np.zeros(len(arrays["feature"]), bool), n_nodes=np.array(sizes, np.int64))
-    return forest.ensemble(
-        source={"format": "jforests", "n_features": "at least"},
-        n_features=int(forest.feature.max(initial=-1)) + 1,
+    arrays["missing_left"] = np.zeros(len(arrays["feature"]), bool)
+    return ensemble_of(
+        Trees.from_columns(arrays, offsets_of(sizes)),
+        source={"format": "jforests"},
+        n_features=None,
         tree_weights=reader.weights,
         budget=budget,
     )
@@ -290,8 +292,7 @@ def xml_tree(
 ) -> list[str]:
     """Lines of one tree; `threshold` and `output` give the texts of a node's threshold and of a leaf's value, numbered
     in the whole model. One element per line, and nothing else: RankLib counts them."""
-    first, first_leaf = int(model.node_offsets[tree]), int(model.leaf_offsets[tree])
-    nodes = slice(first, int(model.node_offsets[tree + 1]))
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     left, right, features = (array[nodes].tolist() for array in (model.left, model.right, model.feature))
     lines: list[str] = []
     root = 0 if left else -1
@@ -305,11 +306,10 @@ def xml_tree(
         lines.append(f"{space}<split{position}>")
         pending.append((child, depth, "/"))
         if child < 0:
-            lines.append(f"{space}\t<output> {output(first_leaf + ~child)} </output>")
+            lines.append(f"{space}\t<output> {output(leaves.start + ~child)} </output>")
             continue
-        node = first + child
         lines.append(f"{space}\t<feature> {features[child] + 1} </feature>")
-        lines.append(f"{space}\t<threshold> {threshold(node)} </threshold>")
+        lines.append(f"{space}\t<threshold> {threshold(nodes.start + child)} </threshold>")
         pending.append((right[child], depth + 1, ' pos="right"'))
         pending.append((left[child], depth + 1, ' pos="left"'))
     return lines
@@ -328,11 +328,11 @@ def export_ranklib(model: Ensemble, path: Path) -> str:
     """A LambdaMART model; weights and base are in the leaves, all weights are 1."""
     model = plain(model)
     values = single_leaves(model, "RankLib")
-    thresholds = at_most_single(model.threshold)
+    thresholds = round_down(model.threshold)
     lines = [
         "## LambdaMART",
         f"## No. of trees = {model.n_trees}",
-        f"## No. of leaves = {int(np.diff(model.leaf_offsets).max())}",
+        f"## No. of leaves = {model.trees.sizes.max() + 1}",
         "## No. of threshold candidates = 256",
         "## Learning rate = 1.0",
         "## Stop early = 100",
@@ -341,16 +341,9 @@ def export_ranklib(model: Ensemble, path: Path) -> str:
     ]
     for tree in range(model.n_trees):
         lines.append(f'\t<tree id="{tree + 1}" weight="1.0">')
-        lines += xml_tree(model, tree, lambda n: _number(thresholds[n]), lambda n: _number(values[n]))
+        lines += xml_tree(model, tree, lambda n: java_float(thresholds[n]), lambda n: java_float(values[n]))
         lines.append("\t</tree>")
     return "\n".join([*lines, "</ensemble>", ""])
-
-
-def _number(value: np.float32) -> str:
-    """As Java's Float.parseFloat reads it."""
-    if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(float(value))
 
 
 # QuickRank's XML model.
@@ -372,13 +365,13 @@ def export_quickrank(model: Ensemble, path: Path) -> str:
         weights[0] = 1.0
         values = np.concatenate([folded.leaf_value, model.leaf_value[model.leaf_offsets[1] :]])
         model = model.replace(leaf_value=values, tree_weights=weights, base=0.0)
-    thresholds = finite(at_most_single(model.threshold), LARGEST_SINGLE, "QuickRank")
+    thresholds = finite(round_down(model.threshold), LARGEST_SINGLE, "QuickRank")
     lines = [
         "<ranker>",
         "\t<info>",
         "\t\t<type>LAMBDAMART</type>",
         f"\t\t<trees>{model.n_trees}</trees>",
-        f"\t\t<leaves>{int(np.diff(model.leaf_offsets).max())}</leaves>",
+        f"\t\t<leaves>{model.trees.sizes.max() + 1}</leaves>",
         "\t\t<shrinkage>1</shrinkage>",
         "\t\t<leafsupport>1</leafsupport>",
         "\t\t<discretization>0</discretization>",

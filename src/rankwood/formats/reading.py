@@ -1,4 +1,4 @@
-"""What readers of model files share: budgets, safe JSON, thresholds, splits unfolded, node tables."""
+"""What readers of model files share: budgets, safe numbers and JSON, thresholds, splits unfolded, trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,13 +15,13 @@ import numpy as np
 from rankwood.dtypes import NODE, AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError, one_line
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import MAX_FEATURES, offsets_of
+from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, Tree, Trees, offsets_of
+from rankwood.scoring.c_source import round_down
 
 # What an import may ask for, in proportion to its file: no small file takes hours or gigabytes.
 #
 # Nodes and trees take bytes in every format, so there are no more of them than bytes. Two things do not: the number
-# of features, which may be a mere number in a header, and the nodes of splits that unfold into several (`unfold.py`).
-
+# of features, which may be a mere number in a header, and the nodes of splits that unfold into several (`unfold`).
 
 MIN_FEATURES = 2**20  # that any file may speak of
 MIN_NODES = 2**20  # that the trees of any file may unfold to
@@ -61,7 +62,9 @@ class Budget:
 UNLIMITED = Budget()
 
 
-# JSON from files that may be damaged or hostile.
+# Values and columns of files that may be damaged or hostile.
+
+NUMBER = (int, float)
 
 
 def parse_json(content: bytes) -> Any:
@@ -90,9 +93,6 @@ def entry(value: Any, *keys: str | int, kind: type | tuple[type, ...] = object, 
     return value
 
 
-NUMBER = (int, float)
-
-
 def number(value: Any, what: str) -> float:
     """A number, also one that is written as text."""
     try:
@@ -113,6 +113,47 @@ def whole(value: Any, what: str, default: int | None = None) -> int:
     return int(result)
 
 
+def as_column(values: Any, dtype: Any, what: str) -> AnyArray:
+    """A one-dimensional array of numbers, or a ModelError. What is too large for a float becomes infinite."""
+    try:
+        array = np.asarray(values)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
+            raise TypeError("not a list of numbers")
+        with np.errstate(all="ignore"):
+            if np.dtype(dtype).kind == "i" and array.dtype.kind == "f":
+                whole = array.astype(np.int64)
+                if not np.array_equal(whole, array):
+                    raise TypeError("not a list of whole numbers")
+                array = whole
+            return array.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{what} cannot be read: {one_line(error)}") from None
+
+
+def numbers(text: bytes, dtype: Any, what: str) -> AnyArray:
+    """Numbers between spaces, all at once: a model has millions."""
+    if not text.strip():
+        return np.zeros(0, dtype=dtype)
+    try:
+        values: AnyArray = np.fromstring(text, dtype=dtype, sep=" ")
+    except ValueError:
+        raise ModelError(f"{what} holds something that is not a number") from None
+    return values
+
+
+def texts(value: Any, what: str) -> list[str]:
+    """A list of texts."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ModelError(f"{what} must be texts")
+    return value
+
+
+def check_one_score(n_outputs: Any, what: str, whose: str = "the model has") -> None:
+    """Refuse a model of several classes, targets or outputs."""
+    if n_outputs > 1:
+        raise ModelError(f"{whose} {n_outputs} {what}: a ranker has one score per document")
+
+
 # Comparisons of other tools as `x <= threshold` in float64, exactly.
 #
 # Many tools round a value to float32 before they compare it. Rounding is monotone, so the values that round to f or
@@ -120,9 +161,7 @@ def whole(value: Any, what: str, default: int | None = None) -> int:
 # 25 bits and so is a float64: with it as threshold, a float64 value is decided as its rounding would be, and a
 # float32 value as ever.
 
-
 INFINITY = np.float32(np.inf)
-LARGEST = np.finfo(np.float32).max
 
 
 def at_most_float32(values: Any) -> FloatArray:
@@ -134,12 +173,11 @@ def at_most_float32(values: Any) -> FloatArray:
     """
     exact = np.atleast_1d(np.asarray(values, dtype=np.float64))
     with np.errstate(all="ignore"):
-        below = exact.astype(np.float32)
-        below = np.where(below.astype(np.float64) > exact, np.nextafter(below, -INFINITY), below)  # largest <= value
+        below = round_down(exact)
         above = np.nextafter(below, INFINITY)
         # Beyond the largest float32, rounding goes on as if there were one more: at 2**128, which becomes infinity.
         middle = 0.5 * (below.astype(np.float64) + np.where(np.isinf(above), 2.0**128, above.astype(np.float64)))
-        middle = np.where(below == -INFINITY, 0.5 * (-(2.0**128) - np.float64(LARGEST)), middle)
+        middle = np.where(below == -INFINITY, 0.5 * (-(2.0**128) - float(np.finfo(np.float32).max)), middle)
         is_even = (np.abs(below).view(np.uint32) & 1) == 0
         middle = np.where(is_even, middle, np.nextafter(middle, -np.inf))
     result: FloatArray = np.where(below == INFINITY, np.inf, middle)
@@ -198,16 +236,8 @@ class Pieces:
     missing_left: Side
 
 
-@dataclass
-class Columns:
-    """Inner nodes and leaves of one tree as lists. Children as in `Ensemble`: c < 0 is leaf ~c."""
-
-    feature: list[int]
-    threshold: list[float]
-    left: list[int]
-    right: list[int]
-    missing_left: list[bool]
-    leaf_value: list[float]
+Splits: TypeAlias = Mapping[int, Pieces]  # by number of the inner node
+NO_SPLITS: Splits = MappingProxyType({})
 
 
 # Values of a feature that can come to a node: above the first number (None: from -infinity on, itself included) and up
@@ -217,27 +247,30 @@ Domains: TypeAlias = dict[int, Domain]
 ANY: Domain = (None, math.inf, True)
 
 
-def unfold(
-    tree: Columns,
-    splits: Mapping[int, Pieces],
-    name_of: Mapping[int, str] | None = None,
-    budget: Budget = UNLIMITED,
-) -> Columns:
+def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None, budget: Budget = UNLIMITED) -> Tree:
     """The tree with the nodes in `splits` written as thresholds. Numbers nodes and leaves anew, in preorder.
 
-    >>> tree = Columns([0], [0.0], [-1], [-2], [False], [1.0, 2.0])
+    Gains and counts of nodes mean nothing after that; the copies of a leaf share its cover.
+
+    >>> tree = Tree.from_nested((0, 0.0, 1.0, 2.0))
     >>> new = unfold(tree, {0: Pieces([-1.0, 1.0], [False, True, False], True)})  # left just when -1 < x <= 1
     >>> new.threshold, new.leaf_value
-    ([1.0, -1.0], [2.0, 1.0, 2.0])
+    (array([ 1., -1.]), array([2., 1., 2.]))
     """
-    new = Columns([], [], [], [], [], [])
-    allowance = min(max(MIN_ALLOWANCE, MAX_GROWTH * len(tree.feature)), budget.unfolded)
+    n_nodes = len(tree.feature)
+    features, thresholds, lefts, rights = (
+        column.tolist() for column in (tree.feature, tree.threshold, tree.left, tree.right)
+    )
+    missing_lefts = [False] * n_nodes if tree.missing_left is None else tree.missing_left.tolist()
+    new: dict[str, list[Any]] = {name: [] for name in NEEDED}
+    feature, threshold, left, right, missing_left, leaves = new.values()  # leaves: which one each is a copy of
+    allowance = min(max(MIN_ALLOWANCE, MAX_GROWTH * n_nodes), budget.unfolded)
     simple = _simplified(splits)
-    watched = {tree.feature[node] for node in splits}  # other features decide the same in every copy
+    watched = {features[node] for node in splits}  # other features decide the same in every copy
     domains: Domains = {}
     n_steps = 0
     # What is to be done, the next thing last: a node with its parent and place there, or a domain to be set on the way.
-    pending: list[tuple[int, int, list[int]] | tuple[int, Domain]] = [(0 if tree.feature else -1, -1, new.left)]
+    pending: list[tuple[int, int, list[int]] | tuple[int, Domain]] = [(0 if n_nodes else -1, -1, left)]
     while pending:
         task = pending.pop()
         if len(task) == 2:
@@ -246,47 +279,50 @@ def unfold(
         node, parent, place = task
         if node < 0:
             if parent >= 0:
-                place[parent] = ~len(new.leaf_value)
-            new.leaf_value.append(tree.leaf_value[~node])
+                place[parent] = ~len(leaves)
+            leaves.append(~node)
             continue
-        feature, number = tree.feature[node], len(new.feature)
-        left, right = tree.left[node], tree.right[node]
+        column, number = features[node], len(feature)
         n_steps += 1
         if number >= allowance or n_steps > STEPS_PER_NODE * allowance:
-            name = (name_of or {}).get(feature, str(feature))
+            name = (name_of or {}).get(column, str(column))
             raise ModelError(
                 f"the splits of feature {one_line(name)} on zero-as-missing or categories would need more than "
                 f"{allowance:.0f} nodes as thresholds: train the model without them"
             )
-        if feature not in watched:
-            cut, missing = tree.threshold[node], tree.missing_left[node]
-            pending += [(right, number, new.right), (left, number, new.left)]
+        if column not in watched:
+            cut, missing = thresholds[node], missing_lefts[node]
+            pending += [(rights[node], number, right), (lefts[node], number, left)]
         else:
-            domain = domains.get(feature, ANY)
+            domain = domains.get(column, ANY)
             split = simple.get(node)
             if split is None:
-                decision = _decide((tree.threshold[node],), (True, False), tree.missing_left[node], domain)
+                decision = _decide((thresholds[node],), (True, False), missing_lefts[node], domain)
             else:
                 decision = _decide(split.cuts, split.left, split.missing_left, domain)
             if isinstance(decision, bool):  # by what was decided above
-                pending.append((left if decision else right, parent, place))
+                pending.append((lefts[node] if decision else rights[node], parent, place))
                 continue
             cut, missing = decision
             # The same node again on both sides, with less to decide; and then the domain is what it was.
-            pending += [(feature, domain), (node, number, new.right), (feature, _above(domain, cut, not missing))]
-            pending += [(node, number, new.left), (feature, _up_to(domain, cut, missing))]
+            pending += [(column, domain), (node, number, right), (column, _above(domain, cut, not missing))]
+            pending += [(node, number, left), (column, _up_to(domain, cut, missing))]
         if parent >= 0:
             place[parent] = number
-        new.feature.append(feature)
-        new.threshold.append(cut)
-        new.missing_left.append(missing)
-        new.left.append(0)
-        new.right.append(0)
-    budget.take_unfolded(max(len(new.feature), n_steps // STEPS_PER_NODE))
-    return new
+        feature.append(column)
+        threshold.append(cut)
+        missing_left.append(missing)
+        left.append(0)
+        right.append(0)
+    budget.take_unfolded(max(len(feature), n_steps // STEPS_PER_NODE))
+    copied = np.array(leaves)
+    shares = None
+    if tree.leaf_cover is not None:
+        shares = (tree.leaf_cover / np.maximum(1, np.bincount(copied, minlength=n_nodes + 1)))[copied]
+    return Tree(**(new | {"leaf_value": tree.leaf_value[copied]}), leaf_cover=shares)
 
 
-def _simplified(splits: Mapping[int, Pieces]) -> dict[int, Pieces]:
+def _simplified(splits: Splits) -> dict[int, Pieces]:
     """The splits without pieces that hold no value, and with neighbours on the same side as one. Then every cut parts
     left from right, and needs a node. A split that many nodes share is looked at once."""
     known: dict[int, Pieces] = {}
@@ -339,133 +375,22 @@ def _above(domain: Domain, cut: float, missing: bool) -> Domain:
     return cut if low is None else max(low, cut), high, can_miss and missing
 
 
-# From the tables of other tools to an `Ensemble`: nodes renumbered, splits unfolded, errors in one sentence.
+# From nodes and tables of other tools to `Trees`, and from these to an `Ensemble`.
 
 
-COLUMNS = ("feature", "threshold", "left", "right", "missing_left")
-DTYPES = {"feature": np.int64, "threshold": np.float64, "left": np.int64, "right": np.int64, "missing_left": np.bool_}
+class TreeBuilder:
+    """Collects trees that come node by node, from nested text or objects.
 
-
-@dataclass
-class Forest:
-    """Inner nodes and leaves of all trees, tree after tree, as `Ensemble` has them."""
-
-    feature: AnyArray
-    threshold: AnyArray
-    left: AnyArray
-    right: AnyArray
-    missing_left: AnyArray
-    leaf_value: AnyArray
-    n_nodes: AnyArray  # inner nodes of each tree
-    splits: dict[int, Pieces] = field(default_factory=dict)  # by number of the node in the forest: what is no threshold
-    split_gain: AnyArray | None = None
-    node_count: AnyArray | None = None
-    leaf_cover: AnyArray | None = None
-
-    def note_covers(self, covers: Any) -> None:
-        """Note what the tool says of how much data each leaf holds: a number, or None where it says nothing. It counts
-        if it is said of every leaf; one that is all of its tree can do without."""
-        if isinstance(covers, list):
-            covers = [np.nan if cover is None else cover for cover in covers]
-        try:
-            column = as_column(covers, np.float64, "covers")
-        except ModelError:
-            return
-        if len(column) == len(self.leaf_value):
-            alone = np.repeat(self.n_nodes == 0, self.n_nodes + 1)
-            column = np.where(alone & np.isnan(column), 0.0, column)
-            self.leaf_cover = column if (np.isfinite(column) & (column >= 0)).all() else None
-
-    def ensemble(
-        self,
-        *,
-        source: Mapping[str, Any],
-        n_features: int,
-        tree_weights: Any = None,
-        base: float = 0.0,
-        feature_names: Sequence[str] | None = None,
-        budget: Budget = UNLIMITED,
-    ) -> Ensemble:
-        """The model; `source` is noted in its metadata, with the nodes and leaves it has there if they are not as many
-        here."""
-        budget.check_features(n_features)
-        budget.check_trees(len(self.n_nodes), len(self.feature))
-        forest = self.unfolded(feature_names, budget) if self.splits else self
-        counts = {"n_nodes": len(self.feature), "n_leaves": len(self.leaf_value)} if self.splits else {}
-        names = None if feature_names is None else [str(name) for name in feature_names]
-        return Ensemble(
-            **{name: getattr(forest, name) for name in COLUMNS},
-            leaf_value=forest.leaf_value,
-            node_offsets=offsets_of(forest.n_nodes),
-            tree_weights=np.ones(len(self.n_nodes)) if tree_weights is None else tree_weights,
-            n_features=n_features,
-            base=base,
-            feature_names=names,
-            metadata={"source": {**source, **counts}},
-            split_gain=forest.split_gain,
-            node_count=forest.node_count,
-            leaf_cover=forest.leaf_cover,
-        )
-
-    def unfolded(self, feature_names: Sequence[str] | None = None, budget: Budget = UNLIMITED) -> Forest:
-        """The forest with all splits as thresholds. Only trees that have others are touched; gains and counts of nodes
-        mean nothing after that, and the copies of a leaf share its data."""
-        self.check_trees()
-        names = dict(enumerate(feature_names or ()))
-        offsets = offsets_of(self.n_nodes)
-        by_tree: dict[int, dict[int, Pieces]] = {}
-        for node, pieces in self.splits.items():
-            tree = int(np.searchsorted(offsets, node, side="right")) - 1
-            by_tree.setdefault(tree, {})[node - int(offsets[tree])] = pieces
-        trees, covers = [], []
-        for tree in range(len(self.n_nodes)):
-            nodes = slice(offsets[tree], offsets[tree + 1])
-            leaves = slice(offsets[tree] + tree, offsets[tree + 1] + tree + 1)
-            parts: list[Any] = [getattr(self, name)[nodes] for name in COLUMNS]
-            n_leaves = int(self.n_nodes[tree]) + 1
-            copied = np.arange(n_leaves)  # which leaf each one is a copy of
-            if tree in by_tree:
-                columns = unfold(Columns(*(part.tolist() for part in (*parts, copied))), by_tree[tree], names, budget)
-                parts = [np.asarray(getattr(columns, name), DTYPES[name]) for name in COLUMNS]
-                copied = np.array(columns.leaf_value, dtype=np.int64)
-            trees.append([*parts, self.leaf_value[leaves][copied]])
-            if self.leaf_cover is not None:
-                covers.append(
-                    (self.leaf_cover[leaves] / np.maximum(1, np.bincount(copied, minlength=n_leaves)))[copied]
-                )
-        forest = _concatenate(trees)
-        forest.leaf_cover = np.concatenate(covers) if covers else None
-        return forest
-
-    def check_trees(self) -> None:
-        """Refuse trees that are none, such as those with cycles, and thresholds that are none, before anything walks
-        along them."""
-        Ensemble(
-            feature=np.zeros(len(self.feature), dtype=NODE),
-            threshold=self.threshold,
-            left=self.left,
-            right=self.right,
-            missing_left=self.missing_left,
-            leaf_value=np.zeros(len(self.leaf_value)),
-            node_offsets=offsets_of(self.n_nodes),
-            tree_weights=np.ones(len(self.n_nodes)),
-            n_features=1,
-        )
-
-
-def _concatenate(trees: list[list[Any]]) -> Forest:
-    arrays: dict[str, Any] = {}
-    for position, name in enumerate((*COLUMNS, "leaf_value")):
-        dtype = DTYPES.get(name, np.float64)
-        arrays[name] = np.concatenate([np.zeros(0, dtype), *(tree[position] for tree in trees)]).astype(dtype)
-    return Forest(**arrays, n_nodes=np.array([len(tree[0]) for tree in trees], dtype=np.int64))
-
-
-class ForestBuilder:
-    """Collects trees that come node by node, from nested text or objects."""
+    Attributes
+    ----------
+    sizes : list of int
+        Inner nodes of each tree so far.
+    splits : dict
+        Splits that are no single threshold, by number of the inner node.
+    """
 
     def __init__(self) -> None:
-        self.columns: dict[str, list[Any]] = {name: [] for name in (*COLUMNS, "leaf_value")}
+        self.columns: dict[str, list[Any]] = {name: [] for name in NEEDED}
         self.sizes: list[int] = []
         self.splits: dict[int, Pieces] = {}
 
@@ -506,40 +431,22 @@ class ForestBuilder:
             what = f"{type(error).__name__}: {one_line(error)}"
             raise ModelError(f"tree {len(self.sizes)}: a node cannot be read: {what}") from error
 
-    def forest(self, threshold: Callable[[AnyArray], AnyArray] | None = None) -> Forest:
+    def trees(self, threshold: Callable[[AnyArray], AnyArray] | None = None) -> Trees:
         """All trees; `threshold` converts the thresholds of plain splits, all at once."""
-        arrays = {name: as_column(values, DTYPES.get(name, np.float64), name) for name, values in self.columns.items()}
+        columns = {
+            name: as_column(values, np.int64 if COLUMNS[name].dtype is NODE else COLUMNS[name].dtype, name)
+            for name, values in self.columns.items()  # Trees refuses whole numbers that are too large for it
+        }
         if threshold is not None:
-            arrays["threshold"] = threshold(arrays["threshold"])
-        return Forest(**arrays, n_nodes=np.array(self.sizes, dtype=np.int64), splits=self.splits)
-
-    def n_features(self) -> int:
-        """As many features as the splits need."""
-        return 1 + max(self.columns["feature"], default=-1)
+            columns["threshold"] = threshold(columns["threshold"])
+        return Trees.from_columns(columns, offsets_of(self.sizes))
 
 
-def as_column(values: Any, dtype: Any, what: str) -> AnyArray:
-    """A one-dimensional array of numbers, or a ModelError. What is too large for a float becomes infinite."""
-    try:
-        array = np.asarray(values)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
-            raise TypeError("not a list of numbers")
-        with np.errstate(all="ignore"):
-            if np.dtype(dtype).kind == "i" and array.dtype.kind == "f":
-                whole = array.astype(np.int64)
-                if not np.array_equal(whole, array):
-                    raise TypeError("not a list of whole numbers")
-                array = whole
-            return array.astype(dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{what} cannot be read: {one_line(error)}") from None
-
-
-def mixed_forest(
-    *, left: AnyArray, right: AnyArray, is_leaf: AnyArray, sizes: AnyArray, columns: Mapping[str, AnyArray]
-) -> tuple[Forest, AnyArray, AnyArray]:
-    """A forest from tables that number nodes and leaves of a tree together, root first. `columns` holds feature,
-    threshold, missing_left and leaf_value, with an entry for every node and leaf.
+def mixed_trees(
+    *, left: AnyArray, right: AnyArray, is_leaf: AnyArray, sizes: AnyArray, **columns: AnyArray
+) -> tuple[Trees, AnyArray, AnyArray]:
+    """Trees from tables that number nodes and leaves of a tree together, root first. `columns` are the others of
+    `Trees`, with an entry for every node and leaf.
 
     Also gives, for later use, which entries of the table became the inner nodes, and which the leaves.
     """
@@ -561,18 +468,11 @@ def mixed_forest(
     # Numbers of nodes and of leaves inside their tree.
     number = np.where(is_leaf, ~_count_within(is_leaf, own, offsets), _count_within(inner, own, offsets))
     number = np.where(alive, number, np.iinfo(NODE).max)
-    base = offsets[own]
     nodes, leaves = np.flatnonzero(inner), np.flatnonzero(is_leaf)
-    forest = Forest(
-        feature=columns["feature"][nodes],
-        threshold=columns["threshold"][nodes],
-        left=number[base[nodes] + left[nodes]],
-        right=number[base[nodes] + right[nodes]],
-        missing_left=columns["missing_left"][nodes].astype(bool),
-        leaf_value=columns["leaf_value"][leaves],
-        n_nodes=np.bincount(own[nodes], minlength=len(sizes)),
-    )
-    return forest, nodes, leaves
+    kept = {name: column[leaves if COLUMNS[name].per == "leaf" else nodes] for name, column in columns.items()}
+    for name, side in (("left", left), ("right", right)):
+        kept[name] = number[offsets[own[nodes]] + side[nodes]]
+    return Trees.from_columns(kept, offsets_of(np.bincount(own[nodes], minlength=len(sizes)))), nodes, leaves
 
 
 def _count_within(mask: AnyArray, own: AnyArray, offsets: AnyArray) -> AnyArray:
@@ -596,56 +496,127 @@ def _reached(left: AnyArray, right: AnyArray, is_leaf: AnyArray, tree: Any) -> A
     return reached
 
 
-def renumbered(forest: Forest, node_number: AnyArray, leaf_number: AnyArray) -> Forest:
-    """The forest with the numbers that its nodes and leaves shall have inside their trees; as it is when these are not
-    just the numbers from 0 on, with the root as number 0."""
-    offsets = offsets_of(forest.n_nodes)
-    trees = np.arange(len(forest.n_nodes))
-    node_tree, leaf_tree = np.repeat(trees, forest.n_nodes), np.repeat(trees, forest.n_nodes + 1)
-    nodes, leaves = offsets[node_tree] + node_number, offsets[leaf_tree] + leaf_tree + leaf_number
-    roots = offsets[:-1][forest.n_nodes > 0]
-    for new, tree, number, size in (
-        (nodes, node_tree, node_number, forest.n_nodes),
-        (leaves, leaf_tree, leaf_number, forest.n_nodes + 1),
+def renumbered(trees: Trees, splits: Splits, node_number: AnyArray, leaf_number: AnyArray) -> tuple[Trees, Splits]:
+    """The trees, and their splits, with the numbers that nodes and leaves shall have inside their trees; as they are
+    when these are not just the numbers from 0 on, with the root as number 0."""
+    node_tree, leaf_tree = trees.tree_of_node, trees.tree_of_leaf
+    base = trees.node_offsets[node_tree]
+    nodes, leaves = base + node_number, trees.leaf_offsets[leaf_tree] + leaf_number
+    for new, number, size in (
+        (nodes, node_number, trees.sizes[node_tree]),
+        (leaves, leaf_number, trees.sizes[leaf_tree] + 1),
     ):
-        if ((number < 0) | (number >= size[tree])).any() or len(np.unique(new)) != len(new):
-            return forest
-    if node_number[roots].any():
-        return forest
+        if ((number < 0) | (number >= size)).any() or len(np.unique(new)) != len(new):
+            return trees, splits
+    if node_number[trees.node_offsets[:-1][trees.sizes > 0]].any():
+        return trees, splits
     order, leaf_order = np.argsort(nodes), np.argsort(leaves)
-    base = offsets[node_tree]
 
     def child(side: AnyArray) -> AnyArray:
         is_leaf = side < 0
         inner = node_number[base + np.where(is_leaf, 0, side)]
         outer = leaf_number[base + node_tree + np.where(is_leaf, ~side, 0)]
-        return np.where(is_leaf, ~outer, inner)[order]
+        return np.where(is_leaf, ~outer, inner).astype(NODE)
 
-    return Forest(
-        feature=forest.feature[order],
-        threshold=forest.threshold[order],
-        left=child(forest.left),
-        right=child(forest.right),
-        missing_left=forest.missing_left[order],
-        leaf_value=forest.leaf_value[leaf_order],
-        n_nodes=forest.n_nodes,
-        splits={int(nodes[node]): pieces for node, pieces in forest.splits.items()},
-        leaf_cover=None if forest.leaf_cover is None else forest.leaf_cover[leaf_order],
+    linked = trees.replace(left=child(trees.left), right=child(trees.right)).arrays()
+    columns = {
+        name: linked[name][leaf_order if column.per == "leaf" else order]
+        for name, column in COLUMNS.items()
+        if name in linked
+    }
+    return trees.replace(**columns), {int(nodes[node]): pieces for node, pieces in splits.items()}
+
+
+def never_left(trees: Trees) -> Trees:
+    """The trees, where nodes whose threshold is NaN, which no value is at most, send every value the other way."""
+    where = np.isnan(trees.threshold)
+    if not where.any():
+        return trees
+    return trees.replace(
+        left=np.where(where, trees.right, trees.left),
+        right=np.where(where, trees.left, trees.right),
+        missing_left=trees.missing_left ^ where,
+        threshold=np.where(where, np.inf, trees.threshold),
     )
 
 
-def swap_children(forest: Forest, where: AnyArray) -> None:
-    """Turn some nodes round: what went left goes right. Thresholds are the caller's to change."""
-    forest.left, forest.right = (
-        np.where(where, forest.right, forest.left),
-        np.where(where, forest.left, forest.right),
+def with_covers(trees: Trees, covers: Any) -> Trees:
+    """The trees with what a tool says of how much data each leaf holds: a number, or None where it says nothing.
+
+    It counts if it is said of every leaf; one that is all of its tree can do without.
+    """
+    if isinstance(covers, list):
+        covers = [np.nan if cover is None else cover for cover in covers]
+    try:
+        column = as_column(covers, np.float64, "covers")
+    except ModelError:
+        return trees
+    if len(column) != trees.n_leaves:
+        return trees
+    alone = trees.sizes[trees.tree_of_leaf] == 0
+    column = np.where(alone & np.isnan(column), 0.0, column)
+    return trees.replace(leaf_cover=column) if (np.isfinite(column) & (column >= 0)).all() else trees
+
+
+def ensemble_of(
+    trees: Trees,
+    splits: Splits = NO_SPLITS,
+    *,
+    source: Mapping[str, Any],
+    n_features: int | None,
+    tree_weights: Any = None,
+    base: float = 0.0,
+    feature_names: Sequence[str] | None = None,
+    budget: Budget = UNLIMITED,
+) -> Ensemble:
+    """The model of trees that another tool made.
+
+    Parameters
+    ----------
+    trees : Trees
+        With thresholds that compare as ours do.
+    splits : mapping of int to Pieces
+        Splits that are no single threshold, by number of the inner node: they are unfolded.
+    source : mapping
+        What is noted of the tool in the metadata, beside nodes and leaves if they are not as many there.
+    n_features : int, optional
+        Number of features. None: the tool does not say, so there are as many as splits need, and this is noted.
+    tree_weights, base, feature_names
+        As of `Ensemble`; every weight is 1 unless given.
+    budget : Budget
+        What the file may ask for.
+    """
+    notes = dict(source)
+    if n_features is None:
+        n_features = int(trees.feature.max(initial=-1)) + 1
+        notes["n_features"] = "at least"
+    if splits:
+        notes |= {"n_nodes": trees.n_nodes, "n_leaves": trees.n_leaves}
+    budget.check_features(n_features)
+    budget.check_trees(trees.n_trees, trees.n_nodes)
+    return Ensemble.of(
+        _unfolded(trees, splits, feature_names, budget) if splits else trees,
+        tree_weights=tree_weights,
+        n_features=n_features,
+        base=base,
+        feature_names=None if feature_names is None else [str(name) for name in feature_names],
+        metadata={"source": notes},
     )
-    forest.missing_left = forest.missing_left ^ where
 
 
-def never_left(forest: Forest) -> None:
-    """Make nodes whose threshold is NaN, which no value is at most, send every value the other way."""
-    where = np.isnan(forest.threshold)
-    if where.any():
-        swap_children(forest, where)
-        forest.threshold = np.where(where, np.inf, forest.threshold)
+def _unfolded(trees: Trees, splits: Splits, feature_names: Sequence[str] | None, budget: Budget) -> Trees:
+    """The trees with all splits as thresholds; trees that have no others stay as they are."""
+    # Before anything walks along them: links such as cycles, and thresholds that are none.
+    trees.replace(feature=np.zeros_like(trees.feature), leaf_value=np.zeros_like(trees.leaf_value)).checked(1)
+    by_tree: dict[int, dict[int, Pieces]] = {}
+    tree_of = trees.tree_of_node
+    for node, pieces in splits.items():
+        number = int(tree_of[node])
+        by_tree.setdefault(number, {})[node - int(trees.node_offsets[number])] = pieces
+    names = dict(enumerate(feature_names or ()))
+    return Trees.from_trees(
+        [
+            unfold(trees.tree(number), by_tree[number], names, budget) if number in by_tree else trees.tree(number)
+            for number in range(trees.n_trees)
+        ]
+    )

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.formats.writing import (
-    LARGEST,
+    LARGEST_DOUBLE,
     MEASURED_ROWS,
-    at_most_single,
+    java_float,
     names_of,
     nested,
     plain,
     single_leaves,
-    solr,
     warn,
 )
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.agreement import adversarial_rows
+from rankwood.scoring.c_source import round_down
 
 # Solr's `MultipleAdditiveTreesModel`.
 
@@ -31,6 +32,8 @@ SOLR_LIMITS = (
     "where no float32 does that (some below 1e-6 or negative) 0 and whole numbers still go the right way and a warning "
     "says which values may not. Leaves are float32 and so is their sum. A feature without a value is 0."
 )
+Singles: TypeAlias = NDArray[np.float32]
+SLACK = np.float32(1e-6)
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 
 
@@ -49,9 +52,9 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
                 tree,
                 lambda n: (
                     f'{{"feature": {json.dumps(names[model.feature[n]])}, '
-                    f'"threshold": "{_number(thresholds[n])}", "left": '
+                    f'"threshold": "{java_float(thresholds[n])}", "left": '
                 ),
-                lambda n: f'{{"value": "{_number(values[n])}"}}',
+                lambda n: f'{{"value": "{java_float(values[n])}"}}',
                 ', "right": ',
                 "}",
             )
@@ -65,8 +68,8 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
 
 
 def _thresholds(model: Ensemble, names: list[str]) -> Any:
-    written, reached = solr(model.threshold)
-    wanted = at_most_single(model.threshold)
+    written, reached = solr_thresholds(model.threshold)
+    wanted = round_down(model.threshold)
     off = np.flatnonzero(reached != wanted)
     if len(off):
         gaps = np.abs(reached[off].astype(np.float64) - wanted[off])
@@ -87,17 +90,60 @@ def _thresholds(model: Ensemble, names: list[str]) -> Any:
 def _deviation(model: Ensemble, reached: FloatArray, off: IndexArray) -> tuple[float, int]:
     """The most that scores differ with the thresholds that Solr compares with, and on how many rows that was measured.
     Trees without such a threshold score alike, so only the others are looked at."""
-    trees = np.unique(np.searchsorted(model.node_offsets, off, side="right") - 1)
+    trees = np.unique(model.trees.tree_of_node[off])
     exact, moved = model.select(trees), model.replace(threshold=reached).select(trees)
     X = np.nan_to_num(adversarial_rows([exact, moved], max_rows=MEASURED_ROWS).single, nan=0.0, posinf=1.0, neginf=-1.0)
     return float(np.abs(exact.score(X) - moved.score(X)).max(initial=0.0)), len(X)
 
 
-def _number(value: np.float32) -> str:
-    """As Java's Float.parseFloat reads it."""
-    if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(float(value))
+def solr_thresholds(thresholds: FloatArray) -> tuple[Singles, Singles]:
+    """For Solr's `x <= t + 1e-6` in float32: the t to write, and what each sum comes to.
+
+    The sum shall be the threshold rounded down to float32. Where no float32 gives it (the sum's neighbours lie closer
+    than t's: below zero and near it), it is one of the two next to it that some t gives, and that for which 0, whole
+    numbers and other short ones go where they shall.
+
+    >>> written, reached = solr_thresholds(np.array([0.5, 100.0, 0.0, -1e-35]))
+    >>> written.tolist(), reached.tolist()[:3], bool(0.0 <= reached[3])
+    ([0.4999989867210388, 100.0, -9.999999974752427e-07, -1.0000001111620804e-06], [0.5, 100.0, 0.0], False)
+    """
+    wanted, place = np.unique(round_down(thresholds), return_inverse=True)
+    below, above = _neighbours(wanted)
+    with np.errstate(over="ignore", under="ignore"):
+        low, high = below + SLACK, above + SLACK
+        takes_above = low != wanted
+        for number in np.flatnonzero(takes_above & (high != wanted)).tolist():
+            takes_above[number] = _takes_above(low[number], wanted[number], high[number])
+        written = np.where(takes_above, above, below)
+        return written[place], (written + SLACK)[place]
+
+
+def _neighbours(wanted: Singles) -> tuple[Singles, Singles]:
+    """The numbers whose sums with the slack are the largest up to each one wanted, and the smallest from it on."""
+    with np.errstate(over="ignore", under="ignore"):
+        tried = [wanted - SLACK]
+        for direction in (-np.inf, np.inf):
+            step = tried[0]
+            for _ in range(3):  # rounding of difference and sum cannot lead further astray
+                step = np.nextafter(step, np.float32(direction))
+                tried.append(step)
+        sums = np.stack(tried) + SLACK
+    below = np.where(sums <= wanted, sums, np.float32(-np.inf)).argmax(axis=0)
+    above = np.where(sums >= wanted, sums, np.float32(np.inf)).argmin(axis=0)
+    columns = np.arange(len(wanted))
+    return np.stack(tried)[below, columns], np.stack(tried)[above, columns]
+
+
+def _takes_above(low: np.float32, wanted: np.float32, high: np.float32) -> bool:
+    """Whether to compare with `high`, which sends what lies above `wanted` left, and not with `low`, which sends what
+    lies up to `wanted` right. The smaller gap decides unless zero lies in it; of equal gaps the one with longer numbers
+    at the threshold, since data holds short ones."""
+    if wanted < 0 <= high:
+        return False
+    upper, lower = float(high) - float(wanted), float(wanted) - float(low)
+    if upper != lower:
+        return upper < lower
+    return len(str(wanted)) <= len(str(np.nextafter(wanted, high)))
 
 
 # Elasticsearch's own trained model: the body of `PUT _ml/trained_models/<id>`.
@@ -141,8 +187,8 @@ def export_elasticsearch(
 
 def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
     """Inner nodes keep their numbers, leaves follow."""
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
-    n_nodes = int(nodes.stop - nodes.start)
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
+    n_nodes = nodes.stop - nodes.start
     left, right = (np.where(c >= 0, c, n_nodes + ~c).tolist() for c in (model.left[nodes], model.right[nodes]))
     structure: list[dict[str, Any]] = []
     features, thresholds = model.feature[nodes].tolist(), model.threshold[nodes].tolist()
@@ -153,7 +199,7 @@ def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
             {
                 "node_index": node,
                 "decision_type": "lt" if threshold == -np.inf else "lte",
-                "threshold": min(max(threshold, -LARGEST), LARGEST),
+                "threshold": min(max(threshold, -LARGEST_DOUBLE), LARGEST_DOUBLE),
                 "split_feature": features[node],
                 "default_left": goes_left,
                 "left_child": left[node],

@@ -13,8 +13,9 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.errors import ModelError
-from rankwood.formats.reading import Forest, at_most_float32, mixed_forest
+from rankwood.formats.reading import at_most_float32, ensemble_of, mixed_trees, with_covers
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Trees
 
 TREES = ("DecisionTreeRegressor", "ExtraTreeRegressor", "DecisionTreeClassifier", "ExtraTreeClassifier")
 FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor", "RandomForestClassifier", "ExtraTreesClassifier")
@@ -43,26 +44,25 @@ def from_estimator(model: Any) -> Ensemble:
         return _from_histogram(model, kind)
     base, weight = 0.0, 1.0
     if kind in TREES:
-        trees = [model.tree_]
+        tables = [model.tree_]
     elif kind in FORESTS:
-        trees = [estimator.tree_ for estimator in model.estimators_]
-        weight = 1.0 / len(trees)
+        tables = [estimator.tree_ for estimator in model.estimators_]
+        weight = 1.0 / len(tables)
     else:
-        trees = [estimator.tree_ for estimator in model.estimators_[:, 0]]
+        tables = [estimator.tree_ for estimator in model.estimators_[:, 0]]
         base, weight = _initial(model), float(model.learning_rate)
     votes = kind.endswith("Classifier") and kind not in BOOSTERS
-    forest = _forest(trees, votes)
-    return _ensemble(model, kind, forest, np.full(len(trees), weight), base)
+    return _ensemble(model, kind, _trees(tables, votes), weight, base)
 
 
-def _ensemble(model: Any, kind: str, forest: Forest, weights: AnyArray, base: float) -> Ensemble:
-    names = getattr(model, "feature_names_in_", None)
-    return forest.ensemble(
+def _ensemble(model: Any, kind: str, trees: Trees, weight: float, base: float) -> Ensemble:
+    return ensemble_of(
+        trees,
         source={"format": "sklearn", "estimator": kind},
         n_features=int(model.n_features_in_),
-        tree_weights=weights,
+        tree_weights=np.full(trees.n_trees, weight),
         base=base,
-        feature_names=None if names is None else [str(name) for name in names],
+        feature_names=getattr(model, "feature_names_in_", None),
     )
 
 
@@ -83,35 +83,29 @@ def _initial(model: Any) -> float:
     return float(np.ravel(model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32)))[0])
 
 
-def _forest(trees: Sequence[Any], votes: bool) -> Forest:
+def _trees(tables: Sequence[Any], votes: bool) -> Trees:
     def join(name: str) -> AnyArray:
-        return np.concatenate([getattr(tree, name) for tree in trees])
+        return np.concatenate([getattr(table, name) for table in tables])
 
-    left = join("children_left").astype(np.int64)
-    values = [tree.value[:, 0, :] for tree in trees]
+    left = join("children_left")
+    values = [table.value[:, 0, :] for table in tables]
     if votes:  # counts in older versions, shares in newer ones
         leaf_value = np.concatenate([value[:, 1] / value.sum(axis=1) for value in values])
     else:
         leaf_value = np.concatenate([value[:, 0] for value in values])
-    n_nodes = np.array([tree.node_count for tree in trees], dtype=np.int64)
-    has_missing = all(hasattr(tree, "missing_go_to_left") for tree in trees)
-    missing_left = join("missing_go_to_left") if has_missing else np.zeros(len(left), dtype=bool)
-    forest, nodes, leaves = mixed_forest(
+    has_missing = all(hasattr(table, "missing_go_to_left") for table in tables)
+    trees, _, leaves = mixed_trees(
         left=left,
-        right=join("children_right").astype(np.int64),
+        right=join("children_right"),
         is_leaf=left < 0,
-        sizes=n_nodes,
-        columns={
-            "feature": join("feature").astype(np.int64),
-            "threshold": join("threshold"),
-            "missing_left": missing_left,
-            "leaf_value": leaf_value,
-        },
+        sizes=np.array([table.node_count for table in tables]),
+        feature=join("feature"),
+        threshold=at_most_float32(join("threshold")),
+        missing_left=join("missing_go_to_left").astype(bool) if has_missing else np.zeros(len(left), dtype=bool),
+        leaf_value=leaf_value,
+        node_count=join("n_node_samples"),
     )
-    forest.threshold = at_most_float32(forest.threshold)
-    forest.node_count = join("n_node_samples")[nodes].astype(np.int64)
-    forest.note_covers(join("weighted_n_node_samples")[leaves])
-    return forest
+    return with_covers(trees, join("weighted_n_node_samples")[leaves])
 
 
 def _from_histogram(model: Any, kind: str) -> Ensemble:
@@ -124,31 +118,22 @@ def _from_histogram(model: Any, kind: str) -> Ensemble:
             f"feature {feature if names is None else names[feature]} has categories, "
             "which scikit-learn numbers anew: encode it as a number and train again"
         )
-    table = np.concatenate(tables) if tables else np.zeros(0, dtype=[])
     base = float(np.ravel(model._baseline_prediction)[0])
     if not tables:
-        empty = np.zeros(0)
-        whole = empty.astype(np.int64)
-        forest = Forest(whole, empty, whole, whole, empty.astype(bool), empty, whole)
-        return _ensemble(model, kind, forest, empty, base)
-    forest, nodes, leaves = mixed_forest(
+        return _ensemble(model, kind, Trees.join([]), 1.0, base)
+    table = np.concatenate(tables)
+    trees, nodes, leaves = mixed_trees(
         left=table["left"].astype(np.int64),
         right=table["right"].astype(np.int64),
         is_leaf=table["is_leaf"].astype(bool),
-        sizes=np.array([len(part) for part in tables], dtype=np.int64),
-        columns={
-            "feature": table["feature_idx"].astype(np.int64),
-            "threshold": table["num_threshold"],
-            "missing_left": table["missing_go_to_left"].astype(bool),
-            "leaf_value": table["value"],
-        },
+        sizes=np.array([len(part) for part in tables]),
+        feature=table["feature_idx"],
+        threshold=table["num_threshold"],
+        missing_left=table["missing_go_to_left"].astype(bool),
+        leaf_value=table["value"],
+        node_count=table["count"].astype(np.int64),
     )
-    forest.split_gain = _finite(table["gain"][nodes])
-    forest.node_count = table["count"][nodes].astype(np.int64)
-    forest.note_covers(table["count"][leaves])
-    return _ensemble(model, kind, forest, np.ones(len(tables)), base)
-
-
-def _finite(values: AnyArray) -> AnyArray | None:
-    gains: AnyArray = values.astype(np.float64)
-    return gains if np.isfinite(gains).all() else None
+    gains = table["gain"][nodes].astype(np.float64)
+    if np.isfinite(gains).all():
+        trees = trees.replace(split_gain=gains)
+    return _ensemble(model, kind, with_covers(trees, table["count"][leaves]), 1.0, base)

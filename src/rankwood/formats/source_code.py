@@ -9,8 +9,6 @@ import textwrap
 from pathlib import Path
 from string import Template
 
-import numpy as np
-
 from rankwood._version import __version__
 from rankwood.dtypes import AnyArray
 from rankwood.errors import RankwoodError
@@ -185,7 +183,6 @@ def score(X):
 
 def export_python(model: Ensemble, path: Path) -> str:
     """A module of plain lists and loops."""
-    sizes = np.diff(model.node_offsets)
     return PLAIN.substitute(
         _facts(model),
         feature=_listed(model.feature),
@@ -195,7 +192,7 @@ def export_python(model: Ensemble, path: Path) -> str:
         missing_left=_listed(model.missing_left),
         first_node=_listed(model.node_offsets[:-1]),
         first_leaf=_listed(model.leaf_offsets[:-1]),
-        alone=_listed(sizes == 0),
+        alone=_listed(model.trees.sizes == 0),
         weight=_listed(model.tree_weights),
         leaf_value=_listed(model.leaf_value),
     )

@@ -1,24 +1,23 @@
-"""What writers of model files share: weights in leaves, float32, names, thresholds of other comparisons."""
+"""What writers of model files share: weights in leaves, float32, names, nesting, thresholds, covers."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwood.dtypes import AnyArray, FloatArray
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import ModelError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
 from rankwood.scoring.agreement import adversarial_rows
 from rankwood.scoring.c_source import round_down
 
-# What exporters share: models without weights and base, values in float32, names, and telling what is lost.
-
-
+LARGEST_DOUBLE = float(np.finfo(np.float64).max)
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 MEASURED_ROWS = 2000  # on which a deviation is measured
 
 # What becomes of a missing value: any direction can be said; it always goes right; it counts as 0.
@@ -44,8 +43,8 @@ def plain(model: Ensemble) -> Ensemble:
     if model.n_trees == 0:
         constant = Tree.from_nested(model.base)
         return Ensemble.from_trees([constant], n_features=model.n_features, feature_names=model.feature_names)
-    values = np.repeat(model.tree_weights, np.diff(model.leaf_offsets)) * model.leaf_value
-    first = slice(0, int(model.leaf_offsets[1]))
+    values = model.tree_weights[model.trees.tree_of_leaf] * model.leaf_value
+    first = model.trees.leaves_of(0)
     values[first] = model.base + values[first]
     return model.replace(leaf_value=values, tree_weights=np.ones(model.n_trees), base=0.0)
 
@@ -55,9 +54,7 @@ def single_leaves(model: Ensemble, target: str) -> NDArray[np.float32]:
     on rows at the model's thresholds and said in a warning; values that do not fit are refused."""
     with np.errstate(over="ignore", under="ignore"):
         values = model.leaf_value.astype(np.float32)
-    largest = sum(
-        float(np.abs(model.leaf_value[slice(*model.leaf_offsets[t : t + 2])]).max()) for t in range(model.n_trees)
-    )
+    largest = sum(float(np.abs(model.leaf_value[model.trees.leaves_of(tree)]).max()) for tree in range(model.n_trees))
     if largest > np.finfo(np.float32).max:
         raise ModelError(
             f"{target} sums in float32, and scores of this model may reach {largest:.3g}, which is too large"
@@ -89,11 +86,11 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
     if not wrong.any():
         return
     node = int(np.argmax(wrong))
-    tree = int(np.searchsorted(model.node_offsets, node, side="right")) - 1
+    tree = int(model.trees.tree_of_node[node])
     does = "sends a missing value right" if rule == "right" else "reads a missing value as 0"
     raise ModelError(
         f"{target} {does} at every split, and {int(wrong.sum())} of {model.n_nodes} splits send it elsewhere (the "
-        f"first is node {node - int(model.node_offsets[tree])} of tree {tree}): "
+        f"first is node {node - model.trees.nodes_of(tree).start} of tree {tree}): "
         "convert with missing='ignore' (--missing ignore) if no value is ever missing"
     )
 
@@ -137,45 +134,51 @@ def nested(
 
     Nodes and leaves are numbered in the whole model. Depth is no limit: nothing here is recursive.
     """
-    first, first_leaf, stop = int(model.node_offsets[tree]), int(model.leaf_offsets[tree]), model.node_offsets[tree + 1]
-    left, right = model.left[first:stop].tolist(), model.right[first:stop].tolist()
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
+    left, right = model.left[nodes].tolist(), model.right[nodes].tolist()
     pending: list[int | str] = [0 if left else -1]
     while pending:
         at = pending.pop()
         if isinstance(at, str):
             yield at
         elif at < 0:
-            yield leaf(first_leaf + ~at)
+            yield leaf(leaves.start + ~at)
         else:
-            yield opening(first + at)
+            yield opening(nodes.start + at)
             pending += [closing, right[at], middle, left[at]]
 
 
-# Thresholds for engines that compare otherwise than we do: `<` for `<=`, float32, a slack that is added.
+def check_objective(objective: str, known: Iterable[str]) -> None:
+    """Refuse an objective with which the tool would change scores."""
+    if objective not in known:
+        raise ModelError(f"objective must leave scores as they are: {', '.join(known)}; got {objective!r}")
+
+
+def java_float(value: np.float32) -> str:
+    """A number as Java's Float.parseFloat reads it.
+
+    >>> java_float(np.float32(0.5)), java_float(np.float32(-np.inf))
+    ('0.5', '-Infinity')
+    """
+    if np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(float(value))
+
+
+# Thresholds for engines that compare otherwise than we do.
 #
 # We say left when `x <= t`, in float64. Each function gives the thresholds with which an engine says left for the
-# same x.
+# same x. For `x <= t` with x and t in float32 it is `round_down`.
 
 
-Floats = NDArray[np.float32]
-LARGEST = float(np.finfo(np.float64).max)
-LARGEST_SINGLE = float(np.finfo(np.float32).max)
-SOLR_SLACK = np.float32(1e-6)
-
-
-def at_most_single(thresholds: FloatArray) -> Floats:
-    """For `x <= t` with x and t in float32."""
-    return round_down(thresholds)
-
-
-def below_single(thresholds: FloatArray) -> Floats:
+def below_single(thresholds: FloatArray) -> NDArray[np.float32]:
     """For `x < t` with x and t in float32. From the largest float32 on it is infinity, which no infinite x is below.
 
     >>> below_single(np.array([1.0, 0.1, -0.0, 1e300, -np.inf])).tolist()
     [1.0000001192092896, 0.10000000149011612, 1.401298464324817e-45, inf, -3.4028234663852886e+38]
     """
     with np.errstate(over="ignore", under="ignore"):
-        above: Floats = np.nextafter(round_down(thresholds), np.float32(np.inf))
+        above: NDArray[np.float32] = np.nextafter(round_down(thresholds), np.float32(np.inf))
     return above
 
 
@@ -190,51 +193,95 @@ def below_double(thresholds: FloatArray) -> FloatArray:
     return above
 
 
-def solr(thresholds: FloatArray) -> tuple[Floats, Floats]:
-    """For Solr's `x <= t + 1e-6` in float32: the t to write, and what each sum comes to.
+# How much data every node and leaf holds, for tools that explain scores by it (SHAP).
+#
+# A model knows it of its leaves when its source did. Otherwise every leaf counts alike, but for what is known of inner
+# nodes. No leaf is left without: the tools would divide by zero.
 
-    The sum shall be the threshold rounded down to float32. Where no float32 gives it (the sum's neighbours lie closer
-    than t's: below zero and near it), it is one of the two next to it that some t gives, and that for which 0, whole
-    numbers and other short ones go where they shall.
+LEAST = 1e-6  # of the mean of a tree's leaves: what a leaf is given that holds nothing
+PARTS = 10**9  # of a tree's data, when it is not counted in documents
 
-    >>> written, reached = solr(np.array([0.5, 100.0, 0.0, -1e-35]))
-    >>> written.tolist(), reached.tolist()[:3], bool(0.0 <= reached[3])
-    ([0.4999989867210388, 100.0, -9.999999974752427e-07, -1.0000001111620804e-06], [0.5, 100.0, 0.0], False)
+
+def leaf_covers(model: Ensemble) -> FloatArray:
+    """Documents at each leaf, or their weight: more than zero, and within the range of float32.
+
+    >>> import rankwood as rw
+    >>> leaf_covers(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]))
+    array([1., 1.])
     """
-    wanted, place = np.unique(round_down(thresholds), return_inverse=True)
-    below, above = _solr_neighbours(wanted)
-    with np.errstate(over="ignore", under="ignore"):
-        low, high = below + SOLR_SLACK, above + SOLR_SLACK
-        takes_above = low != wanted
-        for number in np.flatnonzero(takes_above & (high != wanted)).tolist():
-            takes_above[number] = _takes_above(low[number], wanted[number], high[number])
-        written = np.where(takes_above, above, below)
-        return written[place], (written + SOLR_SLACK)[place]
+    covers = _known(model)
+    starts, sizes = model.leaf_offsets[:-1], model.trees.sizes + 1
+    largest = np.maximum.reduceat(covers, starts)
+    odd = (largest > 1e30) | (largest < 1e-20)
+    if odd.any():  # a tree's weights matter relative to each other only
+        covers = covers / np.repeat(np.where(odd & (largest > 0), largest, 1.0), sizes)
+    means = np.repeat(np.add.reduceat(covers, starts) / sizes, sizes)
+    least = np.where(means > 0, LEAST * means, 1.0)
+    return np.maximum(covers, least)
 
 
-def _solr_neighbours(wanted: Floats) -> tuple[Floats, Floats]:
-    """The numbers whose sums with the slack are the largest up to each one wanted, and the smallest from it on."""
-    with np.errstate(over="ignore", under="ignore"):
-        tried = [wanted - SOLR_SLACK]
-        for direction in (-np.inf, np.inf):
-            step = tried[0]
-            for _ in range(3):  # rounding of difference and sum cannot lead further astray
-                step = np.nextafter(step, np.float32(direction))
-                tried.append(step)
-        sums = np.stack(tried) + SOLR_SLACK
-    below = np.where(sums <= wanted, sums, np.float32(-np.inf)).argmax(axis=0)
-    above = np.where(sums >= wanted, sums, np.float32(np.inf)).argmin(axis=0)
-    columns = np.arange(len(wanted))
-    return np.stack(tried)[below, columns], np.stack(tried)[above, columns]
+def whole_covers(model: Ensemble) -> tuple[IndexArray, IndexArray]:
+    """The same of leaves and of inner nodes as whole numbers below 2**31: documents where every leaf of a tree has
+    some, else parts of a billion. A node holds what its leaves do.
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (0, 1.5, 2.0, 3.0))])
+    >>> whole_covers(model.replace(leaf_cover=[10, 4, 5]))
+    (array([10,  4,  5]), array([19,  9]))
+    """
+    known = _known(model)
+    starts, sizes = model.leaf_offsets[:-1], model.trees.sizes + 1
+    is_count = (known == np.rint(known)) & (known >= 1) & (known < 2**31)
+    counted = np.logical_and.reduceat(is_count, starts)
+    counted &= np.add.reduceat(np.where(is_count, known, 0.0), starts) < 2**31
+    covers = leaf_covers(model)
+    parts = np.maximum(1, np.rint(covers * np.repeat(PARTS / np.add.reduceat(covers, starts), sizes)))
+    leaves = np.where(np.repeat(counted, sizes), known, parts).astype(np.int64)
+    return leaves, node_sums(model, leaves).astype(np.int64)
 
 
-def _takes_above(low: np.float32, wanted: np.float32, high: np.float32) -> bool:
-    """Whether to compare with `high`, which sends what lies above `wanted` left, and not with `low`, which sends what
-    lies up to `wanted` right. The smaller gap decides unless zero lies in it; of equal gaps the one with longer numbers
-    at the threshold, since data holds short ones."""
-    if wanted < 0 <= high:
-        return False
-    upper, lower = float(high) - float(wanted), float(wanted) - float(low)
-    if upper != lower:
-        return upper < lower
-    return len(str(wanted)) <= len(str(np.nextafter(wanted, high)))
+def node_sums(model: Ensemble, leaves: NDArray[np.int64] | FloatArray) -> FloatArray:
+    """Of each inner node the sum over the leaves below it.
+
+    >>> import rankwood as rw
+    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (0, 1.5, 2.0, 3.0))])
+    >>> node_sums(model, np.array([10.0, 4.0, 5.0]))
+    array([19.,  9.])
+    """
+    first, first_leaf = _starts(model)
+    below = [np.where(side >= 0, first + side, -1) for side in (model.left, model.right)]
+    levels = [model.node_offsets[:-1][model.trees.sizes > 0]]
+    while len(levels[-1]):
+        children = np.concatenate([side[levels[-1]] for side in below])
+        levels.append(children[children >= 0])
+    sums = np.zeros(model.n_nodes)
+    for nodes in reversed(levels):
+        for side, inner in zip((model.left, model.right), below, strict=True):
+            child, is_leaf = inner[nodes], inner[nodes] < 0
+            sums[nodes] += np.where(
+                is_leaf, leaves[first_leaf[nodes] + np.where(is_leaf, ~side[nodes], 0)], sums[child]
+            )
+    return sums
+
+
+def _known(model: Ensemble) -> FloatArray:
+    """What the model knows of its leaves, or follows from what it knows of its nodes, or 1 for each."""
+    if model.leaf_cover is not None:
+        return model.leaf_cover
+    covers = np.ones(model.n_leaves)
+    if model.node_count is None:
+        return covers
+    first, first_leaf = _starts(model)
+    counts = model.node_count
+    for side, other in ((model.left, model.right), (model.right, model.left)):
+        leaf, alone = side < 0, (side < 0) & (other >= 0)
+        half = counts // 2 if side is model.left else counts - counts // 2  # two leaves share what their node has
+        rest = np.where(alone, counts - counts[first + np.where(alone, other, 0)], half)
+        covers[(first_leaf + ~side)[leaf]] = np.maximum(rest[leaf], 1)
+    return covers
+
+
+def _starts(model: Ensemble) -> tuple[OffsetArray, OffsetArray]:
+    """Of each inner node, where the inner nodes and the leaves of its tree start."""
+    tree = model.trees.tree_of_node
+    return model.node_offsets[tree], model.leaf_offsets[tree]

@@ -12,36 +12,44 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.dtypes import AnyArray, FloatArray, IndexArray
+from rankwood.dtypes import NODE, AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.export_covers import leaf_covers, node_sums
 from rankwood.formats.reading import (
+    NO_SPLITS,
     NUMBER,
     UNLIMITED,
     Budget,
-    Forest,
-    ForestBuilder,
     Pieces,
+    Splits,
+    TreeBuilder,
     as_column,
+    check_one_score,
+    ensemble_of,
     entry,
     less_than_float32,
-    mixed_forest,
+    mixed_trees,
     never_left,
     number,
+    texts,
     whole,
+    with_covers,
 )
 from rankwood.formats.ubjson import parse_ubjson, to_ubjson
 from rankwood.formats.writing import (
     LARGEST_SINGLE,
     below_single,
+    check_objective,
     finite,
+    leaf_covers,
     names_of,
     nested,
+    node_sums,
     plain,
     refuse_names,
     single_leaves,
 )
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Trees, offsets_of
 
 # XGBoost's models, as JSON or UBJSON (`Booster.save_model`). Its JSON dump is in `xgboost_dump.py`.
 #
@@ -49,7 +57,7 @@ from rankwood.model.ensemble import Ensemble
 # way. What a category's set holds goes right. Scores are margins: what the objective makes of them is left out.
 
 
-COLUMNS = {
+TABLE = {
     "left_children": np.int64,
     "right_children": np.int64,
     "split_indices": np.int64,
@@ -88,25 +96,26 @@ def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
     learner = entry(value, "learner", kind=dict)
     parameters = entry(learner, "learner_model_param", kind=dict)
     for name, what in (("num_class", "classes"), ("num_target", "targets")):
-        if whole(parameters.get(name), name, 0) > 1:
-            raise ModelError(f"the model has {parameters[name]} {what}: a ranker has one score per document")
+        check_one_score(whole(parameters.get(name), name, 0), what)
     objective = entry(learner, "objective", "name", kind=str)
     booster, weights = _booster(learner)
-    trees = entry(booster, "model", "trees", kind=list)
-    if weights is not None and len(weights) != len(trees):
-        raise ModelError(f"the file is damaged: {len(trees)} trees have {len(weights)} weights")
+    tables = entry(booster, "model", "trees", kind=list)
+    if weights is not None and len(weights) != len(tables):
+        raise ModelError(f"the file is damaged: {len(tables)} trees have {len(weights)} weights")
     stated = booster["model"].get("gbtree_model_param", {})
-    if isinstance(stated, dict) and "num_trees" in stated and whole(stated["num_trees"], "num_trees") != len(trees):
-        raise ModelError(f"the file is damaged: it has {len(trees)} trees and says {one_line(stated['num_trees'])}")
-    _tell_early_stop(learner, len(trees))
-    names = _names(learner)
+    if isinstance(stated, dict) and "num_trees" in stated and whole(stated["num_trees"], "num_trees") != len(tables):
+        raise ModelError(f"the file is damaged: it has {len(tables)} trees and says {one_line(stated['num_trees'])}")
+    _tell_early_stop(learner, len(tables))
+    names = texts(learner.get("feature_names", []), "feature_names") or None
     n_features = whole(parameters.get("num_feature"), "num_feature", 0)
     if names is not None:
         n_features = max(n_features, len(names))
-    forest = _forest(trees)
+    trees, splits = _trees(tables)
     if names is not None and len(names) != n_features:
         names = None
-    return forest.ensemble(
+    return ensemble_of(
+        trees,
+        splits,
         source={"format": "xgboost", "objective": objective, "version": _version(value)},
         n_features=n_features,
         tree_weights=weights,
@@ -158,13 +167,6 @@ def _tell_early_stop(learner: dict[str, Any], n_trees: int) -> None:
         )
 
 
-def _names(learner: dict[str, Any]) -> list[str] | None:
-    names = learner.get("feature_names", [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelError("feature_names must be texts")
-    return names or None
-
-
 def _version(value: dict[str, Any]) -> list[int]:
     version = value.get("version")
     if not isinstance(version, (list, np.ndarray)):
@@ -172,30 +174,30 @@ def _version(value: dict[str, Any]) -> list[int]:
     return [int(part) for part in version[:3] if isinstance(part, (int, np.integer))]
 
 
-def _forest(trees: list[Any]) -> Forest:
-    tables: dict[str, list[AnyArray]] = {name: [] for name in COLUMNS}
+def _trees(tables: list[Any]) -> tuple[Trees, Splits]:
+    """The trees, and their splits on categories."""
+    parts: dict[str, list[AnyArray]] = {name: [] for name in TABLE}
     covers: list[Any] = []
-    sizes = np.zeros(len(trees), dtype=np.int64)
+    sizes = np.zeros(len(tables), dtype=np.int64)
     categories: list[tuple[int, dict[int, AnyArray]]] = []
-    for number_, tree in enumerate(trees):
-        where = f"tree {number_}"
+    for at, tree in enumerate(tables):
+        where = f"tree {at}"
         if not isinstance(tree, dict):
             raise ModelError(f"{where} is {one_line(tree)}")
         if whole(entry(tree, "tree_param", kind=dict, where=where).get("size_leaf_vector"), "size_leaf_vector", 0) > 1:
             raise ModelError(f"{where} has vectors in its leaves: a ranker has one score per document")
-        for name, dtype in COLUMNS.items():
+        for name, dtype in TABLE.items():
             values = entry(tree, name, kind=(list, np.ndarray), where=where)
-            tables[name].append(as_column(values, dtype, f"{name} of {where}"))
-        sizes[number_] = len(tables["left_children"][-1])
+            parts[name].append(as_column(values, dtype, f"{name} of {where}"))
+        sizes[at] = len(parts["left_children"][-1])
         covers.append(tree.get("sum_hessian"))
-        if any(len(tables[name][-1]) != sizes[number_] for name in COLUMNS):
+        if any(len(columns[-1]) != sizes[at] for columns in parts.values()):
             raise ModelError(f"{where}: its arrays have different lengths")
         if len(as_column(tree.get("categories_nodes", []), np.int64, f"categories_nodes of {where}")):
-            categories.append((number_, _categories(tree, where)))
-    table = {name: np.concatenate([np.zeros(0, COLUMNS[name]), *parts]) for name, parts in tables.items()}
-    forest, leaves = _converted(table, sizes, categories)
-    forest.note_covers(_leaf_covers(covers, sizes, leaves))
-    return forest
+            categories.append((at, _categories(tree, where)))
+    table = {name: np.concatenate([np.zeros(0, TABLE[name]), *columns]) for name, columns in parts.items()}
+    trees, splits, leaves = _converted(table, sizes, categories)
+    return with_covers(trees, _leaf_covers(covers, sizes, leaves)), splits
 
 
 def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArray | None:
@@ -211,34 +213,34 @@ def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArr
 
 def _converted(
     table: dict[str, AnyArray], sizes: AnyArray, categories: list[tuple[int, dict[int, AnyArray]]]
-) -> tuple[Forest, AnyArray]:
-    """The forest, and which entries of the table are its leaves."""
-    left, is_leaf = table["left_children"], table["left_children"] == -1
-    conditions = table["split_conditions"]
+) -> tuple[Trees, Splits, AnyArray]:
+    """The trees, their splits on categories, and which entries of the table are leaves."""
+    is_leaf, conditions = table["left_children"] == -1, table["split_conditions"]
     if np.isnan(conditions[~is_leaf]).any():
         raise ModelError("a threshold is NaN")
-    forest, nodes, leaves = mixed_forest(
-        left=left,
+    trees, nodes, leaves = mixed_trees(
+        left=table["left_children"],
         right=table["right_children"],
         is_leaf=is_leaf,
         sizes=sizes,
-        columns={
-            "feature": table["split_indices"],
-            "threshold": less_than_float32(conditions),
-            "missing_left": table["default_left"],
-            "leaf_value": conditions.astype(np.float64),
-        },
+        feature=table["split_indices"],
+        threshold=less_than_float32(conditions),
+        missing_left=table["default_left"],
+        leaf_value=conditions,
     )
-    never_left(forest)
-    if categories:
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        entries = {int(offsets[tree]) + node: members for tree, sets in categories for node, members in sets.items()}
-        missing_left = table["default_left"]
-        for position, place in enumerate(nodes.tolist()):
-            if place in entries:
-                forest.threshold[position] = 0.0
-                forest.splits[position] = _category_pieces(entries[place], bool(missing_left[place]))
-    return forest, leaves
+    trees = never_left(trees)
+    if not categories:
+        return trees, NO_SPLITS, leaves
+    offsets = offsets_of(sizes)
+    entries = {int(offsets[tree]) + node: members for tree, sets in categories for node, members in sets.items()}
+    splits = {
+        position: _category_pieces(entries[place], bool(table["default_left"][place]))
+        for position, place in enumerate(nodes.tolist())
+        if place in entries
+    }
+    threshold = trees.threshold.copy()
+    threshold[list(splits)] = 0.0
+    return trees.replace(threshold=threshold), splits, leaves
 
 
 def _categories(tree: dict[str, Any], where: str) -> dict[int, AnyArray]:
@@ -287,29 +289,25 @@ def from_xgboost_dump(
 ) -> Ensemble:
     """From the list of trees, or the object with `splits` and `objective` that search engines take."""
     objective = value.get("objective") if isinstance(value, dict) else None
-    trees = value.get("splits", [value]) if isinstance(value, dict) else value
-    if not isinstance(trees, list):
-        raise ModelError(f"the trees are {one_line(trees)}, not a list")
+    roots = value.get("splits", [value]) if isinstance(value, dict) else value
+    if not isinstance(roots, list):
+        raise ModelError(f"the trees are {one_line(roots)}, not a list")
     reader = _Reader()
-    for at, tree in enumerate(trees):
+    for at, root in enumerate(roots):
         reader.where = f"tree {at}"
-        reader.builder.add(tree, reader.read)
+        reader.builder.add(root, reader.read)
     place, names = _columns_of(reader.names, feature_names)
-    used = reader.builder.columns["feature"]  # numbers in order of appearance, so far
-    order = [place[name] for name in reader.names]
-    reader.builder.columns["feature"] = [order[number] for number in used]
-    n_features = len(names) if names is not None else 1 + max(order, default=-1)
-    forest = reader.builder.forest(less_than_float32)
-    never_left(forest)
-    forest.note_covers(reader.covers)
+    trees = with_covers(never_left(reader.builder.trees(less_than_float32)), reader.covers)
+    column = np.array([place[name] for name in reader.names], dtype=NODE)  # by order of appearance
     with np.errstate(over="ignore"):
-        forest.leaf_value = forest.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
-    source: dict[str, Any] = {"format": "xgboost-dump"}
-    if objective is not None:
-        source["objective"] = one_line(objective)
-    if names is None:
-        source["n_features"] = "at least"
-    return forest.ensemble(source=source, n_features=n_features, feature_names=names, budget=budget)
+        leaf_value = trees.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
+    return ensemble_of(
+        trees.replace(feature=column[trees.feature], leaf_value=leaf_value),
+        source={"format": "xgboost-dump"} | ({} if objective is None else {"objective": one_line(objective)}),
+        n_features=None if names is None else len(names),
+        feature_names=names,
+        budget=budget,
+    )
 
 
 def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[str, int], list[str] | None]:
@@ -334,7 +332,7 @@ def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[
 
 class _Reader:
     def __init__(self) -> None:
-        self.builder = ForestBuilder()
+        self.builder = TreeBuilder()
         self.names: dict[str, int] = {}
         self.covers: list[Any] = []  # of leaves, if the dump was made with statistics
         self.where = ""
@@ -394,7 +392,7 @@ def xgboost_order(model: Ensemble, tree: int) -> NodeOrder:
     >>> order.nodes.tolist(), order.leaves.tolist(), order.depths.tolist()
     ([0, 2], [1, 3, 4], [0, 1])
     """
-    here = slice(*model.node_offsets[tree : tree + 2])
+    here = model.trees.nodes_of(tree)
     left, right = model.left[here].tolist(), model.right[here].tolist()
     nodes, leaves, depths = [0] * len(left), [0] * (len(left) + 1), [0] * len(left)
     level = [0] if left else []
@@ -442,8 +440,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg", binary: bool | None = None) -> bytes:
     """UBJSON when `binary` or the name ends in .ubj, else JSON. Weights and base are in the leaves; the base score is
     0, because some readers ignore it."""
-    if objective not in OBJECTIVES:
-        raise ModelError(f"objective must leave scores as they are: {', '.join(OBJECTIVES)}; got {objective!r}")
+    check_objective(objective, OBJECTIVES)
     model = plain(model)
     names = list(model.feature_names or ())
     refuse_names(names, "XGBoost", "[]<")
@@ -485,7 +482,7 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
 def _model_tree(
     model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray, leaf_cover: AnyArray, node_cover: AnyArray
 ) -> dict[str, Any]:
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
     n_all = len(order.nodes) + len(order.leaves)
     left, right = (np.full(n_all, -1, dtype=np.int32) for _ in range(2))
@@ -550,8 +547,8 @@ DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "bina
 def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = None) -> str:
     """An array of trees, with the base in the leaves of the first: the plugins know no base score. With an `objective`
     an object that names it beside the array (`splits`); `rank:pairwise` is the one that every version accepts."""
-    if objective is not None and objective not in DUMP_OBJECTIVES:
-        raise ModelError(f"objective must leave scores as they are: {', '.join(DUMP_OBJECTIVES)}; got {objective!r}")
+    if objective is not None:
+        check_objective(objective, DUMP_OBJECTIVES)
     model = plain(model)
     names = [json.dumps(name) for name in names_of(model)]
     values = single_leaves(model, "the plugin")
@@ -563,7 +560,7 @@ def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = 
 
 def _dump_tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatArray, values: AnyArray) -> str:
     """Names are JSON already."""
-    nodes, leaves = slice(*model.node_offsets[tree : tree + 2]), slice(*model.leaf_offsets[tree : tree + 2])
+    nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
     numbers = [*order.nodes.tolist(), *order.leaves[::-1].tolist()]  # leaf 0 is child -1
     left, right, depths = model.left[nodes].tolist(), model.right[nodes].tolist(), order.depths.tolist()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankwood.errors import ModelError
-from rankwood.formats.reading import ForestBuilder, less_than_float32, never_left
+from rankwood.formats.reading import TreeBuilder, check_one_score, ensemble_of, less_than_float32, never_left
 from rankwood.model.ensemble import Ensemble
 
 
@@ -28,20 +28,18 @@ def from_ydf_model(model: Any) -> Ensemble:
     features = model.input_features()
     column = {feature.column_idx: number for number, feature in enumerate(features)}
     names = [feature.name for feature in features]
-    builder = ForestBuilder()
+    builder = TreeBuilder()
     for number, tree in enumerate(model.get_all_trees()):
         builder.add(tree.root, partial(_read, column=column, names=names, where=f"tree {number}"))
-    forest = builder.forest(less_than_float32)
-    never_left(forest)
-    n_trees = len(builder.sizes)
+    trees = never_left(builder.trees(less_than_float32))
     is_boosted = kind == "GradientBoostedTreesModel"
     initial = np.ravel(model.initial_predictions()) if is_boosted else np.zeros(1)
-    if len(initial) > 1:
-        raise ModelError(f"the model has {len(initial)} outputs: a ranker has one score per document")
-    return forest.ensemble(
+    check_one_score(len(initial), "outputs")
+    return ensemble_of(
+        trees,
         source={"format": "ydf", "model": kind, "task": task.lower()},
         n_features=len(names),
-        tree_weights=np.ones(n_trees) if is_boosted else np.full(n_trees, 1.0 / max(1, n_trees)),
+        tree_weights=None if is_boosted else np.full(trees.n_trees, 1.0 / max(1, trees.n_trees)),
         base=float(initial[0]) if len(initial) else 0.0,
         feature_names=names,
     )
