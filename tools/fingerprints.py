@@ -94,7 +94,9 @@ TIMED = re.compile(  # sentences, and names of columns
     r"us/doc|us per doc|µs|speed-up|\dx\b|×|as fast|latency|training s|(^|, )s$|the same, \d+ trees|\d (s|min|kB)\b"
 )
 TIMED_KEYS = re.compile(r"(.*_)?(us|us_per_doc|seconds|prepare_s|speed_up)|speedUp|finished|made|calls|front|on_front")
-PROGRESS = re.compile(r"[\d,]+ of [\d,]+ trees: .* left|[\w -]+: [\d,.]+( \w+)?( \(\d+ %\))?|warning: the machine was busy while this was timed: .*")
+PROGRESS = re.compile(
+    r"[\d,]+ of [\d,]+ trees: .* left|[\w -]+: [\d,.]+( \w+)?( \(\d+ %\))?|warning: the machine was busy while .*"
+)
 
 
 def masked(value: Any) -> Any:
