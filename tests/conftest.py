@@ -14,6 +14,12 @@ settings.register_profile("explore", settings.get_profile("default"), derandomiz
 settings.load_profile("default")
 
 
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch) -> None:
+    """No command warns of a busy machine, which the tests' may be; tests of that set the limit themselves."""
+    monkeypatch.setattr("rankwood.scoring.timing.BUSY", 2.0)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The public data sets, when they lie beside the checkout or where RANKWOOD_DATA says; else a loud skip."""

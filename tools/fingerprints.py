@@ -93,8 +93,12 @@ NUMBER = re.compile(r"[-+−]?\d[\d.,:]*")
 TIMED = re.compile(  # sentences, and names of columns
     r"us/doc|us per doc|µs|speed-up|\dx\b|×|as fast|latency|training s|(^|, )s$|the same, \d+ trees|\d (s|min|kB)\b"
 )
-TIMED_KEYS = re.compile(r"(.*_)?(us|us_per_doc|seconds|prepare_s|speed_up)|speedUp|finished|made|calls|front|on_front")
-PROGRESS = re.compile(r"[\d,]+ of [\d,]+ trees: .* left|[\w -]+: [\d,.]+( \w+)?( \(\d+ %\))?")
+TIMED_KEYS = re.compile(
+    r"(.*_)?(us|us_per_doc|seconds|prepare_s|speed_up)|speedUp|finished|made|calls|front|on_front|busy"
+)
+PROGRESS = re.compile(
+    r"[\d,]+ of [\d,]+ trees: .* left|[\w -]+: [\d,.]+( \w+)?( \(\d+ %\))?|warning: the machine was busy while .*"
+)
 
 
 def masked(value: Any) -> Any:
@@ -685,7 +689,8 @@ def with_warnings(name: str, case: Callable[[], Any]) -> str:
         warnings.simplefilter("always")
         text = text_of(name, case)
     # Other libraries deprecate things when they are first imported, whatever the case is about.
-    ours = (one for one in said if issubclass(one.category, (UserWarning, RuntimeWarning)))
+    ours = [one for one in said if issubclass(one.category, (UserWarning, RuntimeWarning))]
+    ours = [one for one in ours if not PROGRESS.fullmatch(f"warning: {one.message}")]
     return "\n".join([text, *(plain(f"{one.category.__name__}: {one.message}") for one in ours)])
 
 

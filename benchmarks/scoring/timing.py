@@ -1,4 +1,9 @@
-"""How a cell of the table is timed. Needs numpy alone: the worker in lleaves' own environment uses it too."""
+"""How a cell of the table is timed. Needs numpy alone: the worker in lleaves' own environment uses it too.
+
+This is not the stopwatch of the library (`rankwood.scoring.timing`), which times models of rankwood alone and is not
+installed beside lleaves. Peers score with threads of their own, whose CPU time the caller's clock does not show, so all
+cells are medians of wall-clock time, ours too; `cpu_share` tells when the machine was busy.
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_json(rankwood, models, data_file, data):
     assert result["agree"] is True
     assert result["skipped_batches"] == [1000]
     assert (result["n_docs"], result["n_trees"], result["n_threads"], result["precision"]) == (
-        data.n_docs, 2, 1, "single",
+        data.n_docs, 2, 1, "double",
     )  # fmt: skip
     assert result["isa"] in result["available_isas"]
     assert result["cpu"]
@@ -58,7 +58,7 @@ def test_json(rankwood, models, data_file, data):
 
 def test_table(rankwood, models, data_file, monkeypatch):
     monkeypatch.setitem(ENGINES, "flat", Engine("flat", "for a test", Limits(max_depth=0), Wrong))
-    outcome = rankwood("bench", models[1], "--data", data_file, *QUICK, "--threads", 2, "--precision", "double")
+    outcome = rankwood("bench", models[1], "--data", data_file, *QUICK, "--threads", 2, "--precision", "single")
     assert outcome.status == 0
     assert "so there is no batch of 1,000" in outcome.err
     for text in (
@@ -67,7 +67,7 @@ def test_table(rankwood, models, data_file, monkeypatch):
         "cold",
         "95 %",
         "fastest",
-        "2 threads, not pinned; sums in double precision",
+        "2 threads, not pinned; sums in single precision",
         f"instruction set {rw.system.active_isa()}",
         "agree with the reference in every bit",
         "flat cannot score this model: a tree is 2 deep and engine 'flat' takes 0",

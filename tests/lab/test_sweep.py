@@ -14,6 +14,7 @@ from rankwood.lab.drawing import pareto_front
 from rankwood.lab.runs import RunTable
 from rankwood.lab.study import SyntheticFolds
 from rankwood.lab.sweep import Pruning, Setting, SweepResults, SweepStudy, make_report
+from rankwood.scoring.timing import Timing
 
 COMMON = {"n_trees": 8, "learning_rate": 0.2, "query_fraction": 0.7}
 MEASURES = ("nDCG@10", "ERR")
@@ -145,11 +146,11 @@ def test_times_are_taken_one_by_one_after_the_trainings(tmp_path, monkeypatch):
     study = SweepStudy(source, (1, 2), settings, pruning=Pruning(rate=0.5, variants=("line-search",), iterations=2))
     timed, table, told = [], RunTable(tmp_path / "runs.sqlite"), []
 
-    def clock(models, X):
-        timed.append([model.n_trees for model in models])
-        return [1e-6 * model.n_trees for model in models]
+    def clock(models):
+        timed.append([model.n_trees for model, _ in models])
+        return [Timing(model.n_trees, 0.0, 9.0, 20, len(X), "traverse") for model, X in models]
 
-    monkeypatch.setattr("rankwood.lab.sweep.seconds_in_turn", clock)  # in this process alone
+    monkeypatch.setattr("rankwood.lab.sweep.time_models", clock)  # in this process alone
     runs = study.runs(table, n_workers=2, on_run=lambda *now: told.append(now))
     assert timed == [[4, 2], [6, 3], [4, 2], [6, 3]]
     entries = table.entries()
@@ -171,7 +172,8 @@ def test_the_models_that_are_timed_are_those_that_were_measured(tmp_path, monkey
     training, timing = study.configs()
     fit = SweepStudy._fit
     monkeypatch.setattr(SweepStudy, "_fit", lambda *given: (trained.append(given[1]), fit(*given)))
-    monkeypatch.setattr("rankwood.lab.sweep.seconds_in_turn", lambda models, X: timed.extend(models) or [1.0])
+    timing_of = Timing(1.0, 0.9, 1.1, 20, 100, "traverse")
+    monkeypatch.setattr("rankwood.lab.sweep.time_models", lambda models: timed.append(models[0][0]) or [timing_of])
     study = replace(study, models=tmp_path / "models" if kept else None)
     study.run(training)
     study.run(timing)

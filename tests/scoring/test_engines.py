@@ -177,6 +177,16 @@ def test_single_precision_is_close(name):
 
 
 @pytest.mark.parametrize("name", NATIVE)
+def test_scores_do_not_depend_on_how_they_were_asked_for(name):
+    """Both ways to score sum in double precision unless told otherwise, as the oracle does."""
+    model = big_ensemble(6, n_trees=50, n_leaves=40)
+    X = np.random.default_rng(0).normal(size=(200, model.n_features)).astype(np.float32)
+    prepared = rw.get_engine(name).prepare(model)
+    assert_array_equal(bits(prepared.score(X)), bits(model.score(X)))
+    assert_array_equal(bits(prepared.score(X)), bits(oracle.score(model, X)))
+
+
+@pytest.mark.parametrize("name", NATIVE)
 def test_eight_threads_at_once(name):
     model = big_ensemble(6, n_trees=50, n_leaves=40)
     X = np.random.default_rng(0).normal(size=(700, model.n_features)).astype(np.float32)

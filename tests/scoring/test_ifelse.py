@@ -187,7 +187,7 @@ def test_many_threads_may_use_one_prepared_model():
     X = np.random.default_rng(1).normal(size=(800, 8)).astype(np.float32)
     expected = model.score(X, engine="reference", precision="single")
     with ThreadPoolExecutor(8) as pool:
-        for scores in pool.map(lambda _: prepared.score(X, n_threads=2), range(40)):
+        for scores in pool.map(lambda _: prepared.score(X, precision="single", n_threads=2), range(40)):
             assert_array_equal(scores, expected)
 
 

@@ -28,8 +28,8 @@ def bench(
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of a call.")] = 1,
     precision: Annotated[
-        PrecisionName, typer.Option(help="What sums of leaf values are held in.")
-    ] = PrecisionName.single,
+        PrecisionName, typer.Option(help="What sums of leaf values are held in: float32 is faster.")
+    ] = PrecisionName.double,
     repeats: Annotated[
         int | None,
         typer.Option(
@@ -42,11 +42,11 @@ def bench(
 ) -> None:
     """Time scoring engines on data, after checking that they agree: microseconds per document by size of batch.
 
-    Each call is timed on its own, as Python sees it, from a float32 matrix in memory to scores. Figures are medians of calls, their 95 % intervals go by order statistics (binomial).
+    Each call is timed on its own, as Python sees it, from a float32 matrix in memory to scores. Figures are lower quartiles of calls, their 95 % intervals go by order statistics (binomial). On one thread the time of a call is wall-clock or CPU time, whichever is less.
 
     Warm: call after call, each on other documents. Cold: before each call a buffer of twice the largest cache (64 MB if its size is unknown) is written through, so that model, rows and code come from memory.
 
-    Nothing is pinned to a CPU; other work on the machine shows in the figures. Exit status 1: an engine disagrees with the reference, in leaves or in any bit of a score.
+    Nothing is pinned to a CPU; a warning tells when the machine was busy. Exit status 1: an engine disagrees with the reference, in leaves or in any bit of a score.
     """  # noqa: E501  typer keeps line ends
     from rankwood.evaluation.evaluator import aligned_features
     from rankwood.scoring.auto import get_engine

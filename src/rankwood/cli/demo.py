@@ -182,7 +182,7 @@ def print_result(facts: ReportFacts) -> None:
         [_row(facts, model) for model in facts.models],
         caption=(
             f"p: randomisation test against {facts.base.name}, not corrected: a loss should show.",
-            f"us/doc: one thread, {timing.batch:,} documents per call, median of calls.",
+            f"us/doc: one thread, {timing.batch:,} documents per call, sums in {timing.precision} precision.",
         ),
     )
     for sentence in summarise(facts):
@@ -201,7 +201,7 @@ def _row(facts: ReportFacts, model: ModelFacts) -> list[str]:
         f"{model.n_nodes:,}",
         f"{quality.value:.4f}{interval}",
         "" if difference is None else p_or_dash(difference.p).replace("< 0.", "<."),
-        number(model.timing.us_per_doc.value),
+        number(model.timing.us_per_doc),
         "" if model.speed_up is None else f"{model.speed_up:.1f}x",
     ]
 

@@ -229,6 +229,7 @@ def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
         "rate": chosen.rate,
         "variant": chosen.variant,
         "speed_up": chosen.speed_up,
+        "timing": result.timings[0].conditions if result.timings else None,
         "measure": result.measure,
         "convention": result.convention.name,
         "strategy": result.strategy,
@@ -271,10 +272,17 @@ def _print_table(result: CleaverResult) -> None:
         rows,
         caption=(
             "p: randomisation test against the input, on validation (and test) queries; speed-up: scoring with the "
-            "fastest engine, one thread.",
+            f"fastest engine, one thread{_batch(result)}.",
             f"convention {result.convention.describe()}",
         ),
     )
+
+
+def _batch(result: CleaverResult) -> str:
+    """What else than the engine was the same for all models that were timed."""
+    if not result.timings:
+        return ""
+    return f", {result.timings[0].batch:,} documents per call, {result.timings[0].precision} precision"
 
 
 def _p(value: float | None) -> str:

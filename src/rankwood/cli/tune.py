@@ -109,7 +109,7 @@ def _print(result: TuneResult) -> None:
         rows,
         caption=(
             "model: learner, shape and leaves of trees, share of trees pruned away; over: beyond the budget.",
-            f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, as measured here.",
+            f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, double precision.",
             f"convention {result.convention.describe()}",
         ),
     )

@@ -27,7 +27,7 @@ from rankwood.pruning.accept import Acceptance
 from rankwood.pruning.cleaver import RATES, checked_rates, checked_variants, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.strategies import Chooser
-from rankwood.scoring.timing import seconds_in_turn
+from rankwood.scoring.timing import BATCH, time_models, warn_if_busy
 from rankwood.training.names import learner_class
 
 # A study of one's own: a learner with several settings, on every fold with every seed, pruned afterwards or not.
@@ -181,8 +181,11 @@ class SweepStudy(Study):
             models = [Ensemble.load(self._path(config, kind)) for kind in kinds]
         else:
             models = list(self._trained(config, fold)[0].values())
-        times = seconds_in_turn(models, aligned_features(models[0], fold.test))
-        return {kind: 1e6 * seconds for kind, seconds in zip(kinds, times, strict=True)}
+        X = aligned_features(models[0], fold.test)
+        timings = time_models([(model, X) for model in models])
+        warn_if_busy(timings)
+        times = {kind: timing.us_per_doc for kind, timing in zip(kinds, timings, strict=True)}
+        return {**times, "timing": timings[0].conditions | {"busy": any(timing.busy for timing in timings)}}
 
     def _path(self, config: Config, kind: str) -> Path:
         """Where a model is kept: its name is that of the training."""
@@ -377,6 +380,7 @@ def _main(found: SweepResults) -> Table:
             cells.append(f"{found.mean(row, 'us_per_doc'):.3f}")
         rows.append([*cells, f"{found.mean(row, 'seconds'):.2f}"])
     speed = ["us per document"] if study.speed else []
+    timed = f" us per document: one thread, up to {BATCH:,} documents per call, double precision." if speed else ""
     pruned = "" if study.pruning is None else " Of pruned models, seconds are those of the pruning."
     return Table(
         "sweep",
@@ -384,7 +388,7 @@ def _main(found: SweepResults) -> Table:
         ["configuration", *study.measures, "trees", "nodes", *speed, "training s"],
         rows,
         "Means over folds and seeds, in brackets the standard deviation between them. + and -: significantly above or "
-        f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{pruned}",
+        f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed}{pruned}",
     )
 
 

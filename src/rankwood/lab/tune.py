@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.lab.search import Point, SearchSpace, Study, front_of, only_search_in, quiet_optuna
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.cleaver import checked_rates
-from rankwood.scoring.timing import seconds_per_document
+from rankwood.scoring.timing import Timing, time_models, warn_if_busy
 from rankwood.system import cpu_name
 
 # What a search found: the best model within the budget, and the front of all that were tried.
@@ -40,6 +40,8 @@ class TuneResult:
     comparisons    on test data, query by query: the chosen model against the "default" LambdaMART (the first trial) and
                    against the "best" of all, whatever it costs, where these are other models. Empty without test data
     interrupted    whether Ctrl-C ended the search
+    timings        how long models took that were timed here, and what was measured: engine, batch, precision, threads.
+                   Empty with a `latency` function
     """
 
     ensemble: Ensemble
@@ -55,6 +57,7 @@ class TuneResult:
     convention: Convention
     n_trials: int
     interrupted: bool
+    timings: tuple[Timing, ...] = ()
 
     @property
     def trials(self) -> list[dict[str, Any]]:
@@ -83,6 +86,8 @@ class TuneResult:
             "within_budget": self.within_budget,
             "budget_us": self.budget_us,
             "batch": self.batch,
+            "precision": self.timings[0].precision if self.timings else None,
+            "busy": any(timing.busy for timing in self.timings),
             "measure": self.measure,
             "convention": self.convention.name,
             "n_trials": self.n_trials,
@@ -120,19 +125,19 @@ Latency = Callable[[Ensemble, Any], float]  # (model, rows) -> microseconds per 
 OnShare = Callable[[float], None]  # share of a trial that is done
 
 PRUNING_QUERIES = 1000  # that pruning looks at, at most; its models are measured on all
-TIMED_SECONDS = 0.1  # spent on timing a model, at least
 _TRAINING_SHARE = 0.7  # of a trial, for progress
 
 
 @dataclass(frozen=True)
 class MeasuredLatency:
-    """Microseconds per document on one thread of the fastest engine, in batches of so many documents: a median."""
+    """Microseconds per document on one thread of the fastest engine, in batches of so many documents."""
 
     batch: int
-    seconds: float = TIMED_SECONDS
+    timings: list[Timing] = field(default_factory=list, compare=False)
 
     def __call__(self, model: Ensemble, X: Any) -> float:
-        return 1e6 * seconds_per_document(model, X, batch=self.batch, seconds=self.seconds)
+        self.timings.extend(time_models([(model, X)], batch=self.batch))
+        return self.timings[-1].us_per_doc
 
 
 @dataclass(frozen=True)
@@ -279,6 +284,7 @@ def tune(
         raise RankwoodError("a pruning rate of 0 is the whole model, which is always there: leave it out")
     wanted, how = parse_measure(measure), Convention.get(convention)
     path = None if study is None else Path(study)
+    measured = MeasuredLatency(batch)
     with quiet_optuna(), only_search_in(path):
         bench = Bench(
             train=BinnedDataset.make(train, n_threads=n_threads),
@@ -287,13 +293,15 @@ def tune(
             rates=chosen_rates,
             measure=wanted,
             convention=how,
-            latency=latency or MeasuredLatency(batch),
+            latency=latency or measured,
             seed=seed,
             n_threads=n_threads,
         )
         trials = Study(path, _identity(bench, batch, latency), budget_us, seed)
         interrupted = _search(bench, trials, n_trials, timeout, on_interrupt, progress)
-        return _result(bench, trials, test, budget_us, batch, interrupted)
+        result = _result(bench, trials, test, budget_us, batch, interrupted)
+    warn_if_busy(measured.timings)
+    return replace(result, timings=tuple(measured.timings))
 
 
 def _check(

@@ -227,7 +227,8 @@ class Ensemble:
         """Score of every row of `X` (array, DataFrame or sparse matrix), in float64.
 
         The bits depend neither on the engine nor on the number of threads (None: every CPU), the memory order of `X`
-        or the other rows. `precision="single"` sums in float32, which is faster: `PreparedModel.score` says how.
+        or the other rows. Sums are in double precision, as LightGBM's are; `precision="single"` sums in float32,
+        which is faster: `PreparedModel.score` says how, and has the same default.
         `rankwood.available_engines` lists the engines; "auto" takes the one that is fastest for so many rows.
         """
         threads = resolve_threads(n_threads)

@@ -24,7 +24,7 @@ from rankwood.pruning.leaves import Distil, Refit, distil_leaves, gradient_weigh
 from rankwood.pruning.line_search import LineSearch, Searched, line_search
 from rankwood.pruning.outputs import Part, check_fits, needed_bytes, sample_queries, signed_weights, unsigned_weights
 from rankwood.pruning.strategies import Chooser, Strategy, score_shares, smallest
-from rankwood.scoring.timing import seconds_in_turn
+from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 from rankwood.training.estimators import BoostedRanker
 from rankwood.training.tasks import NOTE
 
@@ -201,7 +201,7 @@ class Row:
 
     rate        share of the trees that was taken out; trees driven to weight 0 are gone besides
     variant     how the rest was re-weighed; "input" is the full model
-    speed_up    time of scoring with the full model over that with this one, each with its fastest engine
+    speed_up    time of scoring with the full model over that with this one (see `CleaverResult.timings`)
     valid       the measure on all of the validation data
     judged      on the data that judges, when some is set aside for that
     p_valid, p_test   of the randomisation test that it differs from the full model, on the data that judges and on test
@@ -245,6 +245,8 @@ class CleaverResult:
     accepted      whether a smaller model was accepted; `chosen` is its row
     rows          the full model, then every model tried; `table` has them as dicts
     needed_bytes  memory that the leaf numbers took
+    timings       how long scoring takes, of each row, and what was measured: engine, batch, precision, threads; empty
+                  without `measure_speed`
     test          the chosen model against the input on test data; None without test data, when it has too few queries
                   to tell, and when the input stays
     """
@@ -259,6 +261,7 @@ class CleaverResult:
     rule: Acceptance
     needed_bytes: int
     test: Comparison | None = None
+    timings: tuple[Timing, ...] = ()
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -320,6 +323,7 @@ class CleaverResult:
 
 
 FEWEST_TO_SPLIT = 40  # validation queries; with fewer, halves are too small to choose or to judge by
+TIMED = Budget(calls=20, seconds=0.03, most_seconds=0.4)  # of each model, as there are many
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 
 
@@ -412,8 +416,8 @@ def cleaver(
     for rate, k in zip(shares, counts, strict=True):
         found += [(rate, pruned) for pruned in pruner.prune(k, names, tick.of_search)]
         tick.next(len(names))
-    rows = bench.rows(found, speed=measure_speed)
-    return _result(pruner, bench, rows, how, train, valid, seed)
+    rows, timings = bench.rows(found, speed=measure_speed)
+    return replace(_result(pruner, bench, rows, how, train, valid, seed), timings=timings)
 
 
 def checked_rates(rates: Sequence[float]) -> list[float]:
@@ -503,8 +507,8 @@ class _Judge:
         )
         self._test_full = None if test is None else self._on(test, pruner.model)
 
-    def rows(self, found: Sequence[tuple[float, Pruned]], *, speed: bool) -> list[Row]:
-        """The full model, and then every pruned one."""
+    def rows(self, found: Sequence[tuple[float, Pruned]], *, speed: bool) -> tuple[list[Row], tuple[Timing, ...]]:
+        """The full model, and then every pruned one; and how long they take."""
         models = [self.pruner.ensemble(pruned) for _, pruned in found]
         judged = [self._judged(m, p.weights, p.values) for m, (_, p) in zip(models, found, strict=True)]
         full, others = self._full, [values for _, values in judged]
@@ -517,9 +521,9 @@ class _Judge:
         p_values = [p_difference(full, other) for other in others]
         corrected: list[Any] = list(holm(p_values)) if None not in p_values else [None] * len(found)
         margin = self.acceptance.margin
-        times = seconds_in_turn([self.pruner.model, *models], self._X) if speed else None
+        timings = self._time([self.pruner.model, *models]) if speed else ()
         on_test = self._test_columns(models)
-        rows = [self.full.with_(speed_up=1.0 if speed else None, **({} if self._test_full is None else on_test[0]))]
+        rows = [self.full.with_(speed_up=1.0 if timings else None, **({} if self._test_full is None else on_test[0]))]
         for i, (rate, pruned) in enumerate(found):
             rows.append(
                 Row(
@@ -530,7 +534,7 @@ class _Judge:
                     valid=valid[i],
                     judged=judged[i][0],
                     ensemble=models[i],
-                    speed_up=None if times is None else times[0] / times[i + 1],
+                    speed_up=timings[0].us_per_doc / timings[i + 1].us_per_doc if timings else None,
                     p_valid=p_values[i],
                     p_holm=None if corrected[i] is None else float(corrected[i]),
                     p_inferior=None if margin is None else p_inferior(full, others[i], margin),
@@ -538,7 +542,12 @@ class _Judge:
                     **on_test[i + 1],
                 )
             )
-        return rows
+        return rows, timings
+
+    def _time(self, models: Sequence[Ensemble]) -> tuple[Timing, ...]:
+        timings = time_models([(model, self._X) for model in models], budget=TIMED)
+        warn_if_busy(timings)
+        return tuple(timings)
 
     def on_test(self, model: Ensemble) -> Comparison | None:
         """A model against the full one on test data; None without any, or with too few queries to tell."""

@@ -131,13 +131,27 @@ class PreparedModel:
         """Whether preparing it took what an earlier run had compiled; engines that never compile have no such mark."""
         return bool(getattr(self._kernel, "from_cache", False))
 
-    def score(self, X: Any, *, precision: Precision = "single", n_threads: int | None = 1) -> FloatArray:
-        """Score of every row of `X`, in float64. The bits depend on the precision alone: not on the engine, the
-        instruction set, the number of threads or the other rows.
+    def score(self, X: Any, *, precision: Precision = "double", n_threads: int | None = 1) -> FloatArray:
+        """Score of every row of `X`, in float64.
 
-        precision "double": leaf values times weights, summed in float64 from left to right, starting with the base.
-        precision "single": they are rounded to float32; the sums of each 16 trees in float32, from left to right, are
-        added up in float64. Models whose values float32 cannot hold are summed in double all the same.
+        The bits depend on the precision alone: not on the engine, the instruction set, the number of threads or the
+        other rows. `Ensemble.score` has the same default, and so gives the same bits.
+
+        Parameters
+        ----------
+        X : matrix of documents x features
+        precision : {"double", "single"}
+            "double": leaf values times weights, summed in float64 from left to right, starting with the base, as
+            LightGBM does. "single" is faster: they are rounded to float32, and the sums of each 16
+            trees in float32, from left to right, are added up in float64. Models whose values float32 cannot hold are
+            summed in double all the same.
+        n_threads : int, optional
+            1 unless given; None for every CPU.
+
+        Returns
+        -------
+        float64 array
+            One score per row.
         """
         threads = resolve_threads(n_threads)
         if is_plain(X, self.n_features):

@@ -1,15 +1,16 @@
-"""How long models and engines take to score: microseconds per document."""
+"""The stopwatch: how long models and engines take to score, in microseconds per document."""
 
 from __future__ import annotations
 
 import gc
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,45 +23,296 @@ from rankwood.scoring.auto import ENGINES, choose_engine, get_engine
 from rankwood.scoring.engines import Engine, Precision, PreparedModel
 from rankwood.system import largest_cache, resolve_threads
 
-if TYPE_CHECKING:
-    from rankwood.model.ensemble import Ensemble
+# The stopwatch. All commands and studies that state a time of scoring take it here.
+#
+#   turn:     model A        model B        model C        model A   ...   until each has calls enough
+#   calls:    | | | | |      | |            |              | | | | |       each timed on its own, on other documents
+#
+# Every call goes from a matrix in memory to scores, the way Python sees it. On one thread its time is wall-clock time
+# or the thread's CPU time, whichever is less: other work on the machine stretches the first alone. Reading the CPU
+# clock takes about as long as scoring a document, so short calls, which are seldom interrupted, are made several to a
+# turn and have it read around the turn. With more threads the time of a call is wall-clock time, as CPU times add up.
+#
+# The figure is the lower quartile of the calls, because whatever else happens makes calls longer, never shorter. Its
+# 95 % interval goes by order statistics, which assume nothing of how times are distributed.
 
 
-# What a benchmark of engines found, and how sure that is.
-
-
-FEWEST_CALLS = 6  # below, no two of the calls make a 95 % interval
+BATCH = 4096  # documents per call
+QUARTILE = 0.25
+FEWEST_CALLS = 6  # below, a quartile says nothing
+BUSY = 0.2  # share of the time without a CPU from which on the machine counts as busy
+_TURN = 50_000  # nanoseconds of calls that make up a turn
+_MOST_CALLS = 32  # of a turn
+_MOST_ROW_SETS = 4096  # different batches that a model goes round
+_MOST_ROWS = 1 << 18  # in them, or one batch
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """Median of timed calls, in microseconds per document, with its 95 % interval."""
+class Budget:
+    """How many calls a model takes: at least `calls` and `seconds`, but when they are slow, no more than make up
+    `most_seconds`; six in any case."""
+
+    calls: int = 20
+    seconds: float = 0.1
+    most_seconds: float = 0.8
+
+    def is_spent(self, n_calls: int, nanoseconds: int) -> bool:
+        if n_calls < min(self.calls, FEWEST_CALLS):
+            return False
+        return (n_calls >= self.calls and nanoseconds >= 1e9 * self.seconds) or self.is_exceeded(n_calls, nanoseconds)
+
+    def is_exceeded(self, n_calls: int, nanoseconds: int) -> bool:
+        return n_calls >= FEWEST_CALLS and nanoseconds >= 1e9 * self.most_seconds
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Microseconds per document of one model in one engine, and what was measured.
+
+    Attributes
+    ----------
+    us_per_doc : float
+        The lower quartile of the calls.
+    low, high : float
+        Its 95 % interval. With fewer than 13 calls `low` is the fastest of them, and holds less often than that.
+    wall_us : float
+        The median wall-clock time: what a caller saw, other work on the machine included.
+    waited : float
+        The share of the wall-clock time in which the calls had no CPU.
+    n_calls, batch : int
+        Timed calls, and documents in each.
+    engine : str
+        The engine that did the work; with "auto" the one that was taken.
+    precision : "double" or "single"
+    n_threads : int
+    """
 
     us_per_doc: float
     low: float
     high: float
     n_calls: int
+    batch: int
+    engine: str
+    precision: Precision = "double"
+    n_threads: int = 1
+    wall_us: float = 0.0
+    waited: float = 0.0
 
-    @classmethod
-    def of_calls(cls, nanoseconds: Sequence[int], batch: int) -> Quantity:
-        times = np.sort(np.asarray(nanoseconds, dtype=np.float64)) / 1000 / batch
-        rank = interval_rank(len(times))
-        return cls(float(np.median(times)), float(times[rank - 1]), float(times[-rank]), len(times))
+    @property
+    def busy(self) -> bool:
+        """Whether wall-clock and CPU time disagree by much."""
+        return self.waited > BUSY
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """What was measured, as JSON can hold it."""
+        return {name: getattr(self, name) for name in ("batch", "engine", "precision", "n_threads", "busy")}
+
+
+def time_models(
+    models: Sequence[tuple[Ensemble | PreparedModel, AnyArray]],
+    engine: str = "auto",
+    *,
+    batch: int = BATCH,
+    precision: Precision = "double",
+    n_threads: int | None = 1,
+    budget: Budget | None = None,
+    before: Callable[[], None] | None = None,
+    on_model: Callable[[int], None] = lambda done: None,
+) -> list[Timing]:
+    """Times of several models, called in turn so that a busy moment of the machine falls on all of them.
+
+    Parameters
+    ----------
+    models : sequence of (model, rows)
+        Rows are those that the model is to score. A prepared model is timed in the engine that made it ready.
+    engine : str
+        Engine for the models that are not prepared; "auto" is what `Ensemble.score` takes by itself.
+    batch : int
+        Documents per call; all rows when there are fewer.
+    precision, n_threads
+        As for `Ensemble.score`.
+    budget : Budget, optional
+        How many calls each model takes.
+    before : callable, optional
+        Called before every call, which is then alone in its turn; not timed.
+    on_model : callable, optional
+        Called with the number of models that have calls enough.
+
+    Returns
+    -------
+    list of Timing
+        One per model, in the order given.
+
+    Examples
+    --------
+    >>> model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
+    >>> (found,) = time_models([(model, np.zeros((10, 1), np.float32))])
+    >>> found.batch, found.precision, found.low <= found.us_per_doc <= found.high
+    (10, 'double', True)
+    """
+    threads, allowed = resolve_threads(n_threads), budget or Budget()
+    runners = [_Runner(model, X, engine, batch, precision, threads, before) for model, X in models]
+    n_enough = 0
+    with no_garbage_collection():
+        while n_enough < len(runners):
+            # A model that has calls enough goes on while others need more, unless it is slow.
+            for runner in runners:
+                if not allowed.is_exceeded(len(runner.wall), runner.spent):
+                    runner.turn(allowed)
+            now = sum(allowed.is_spent(len(runner.wall), runner.spent) for runner in runners)
+            if now > n_enough:
+                on_model(now)
+            n_enough = now
+    return [runner.timing() for runner in runners]
+
+
+def warn_if_busy(timings: Iterable[Timing]) -> None:
+    """Warn, in a sentence, when the machine had other work to do while models were timed."""
+    if any(timing.busy for timing in timings):
+        warnings.warn(
+            "the machine was busy while this was timed: calls waited for a CPU in more than a fifth of their time, so "
+            "times and speed-ups are less certain than their intervals say",
+            stacklevel=2,
+        )
+
+
+class _Runner:
+    """Calls of one model, on ever other documents."""
+
+    def __init__(
+        self,
+        model: Ensemble | PreparedModel,
+        X: AnyArray,
+        engine: str,
+        batch: int,
+        precision: Precision,
+        n_threads: int,
+        before: Callable[[], None] | None,
+    ) -> None:
+        self._batch, self._precision, self._n_threads, self._before = min(batch, len(X)), precision, n_threads, before
+        if engine != "auto" and isinstance(model, Ensemble):
+            model = get_engine(engine).prepare(model)
+        self._engine = model.engine if isinstance(model, PreparedModel) else choose_engine(model, self._batch)
+        self._score = partial(model.score, precision=precision, n_threads=n_threads)
+        self._cpu_clock = time.process_time_ns if n_threads > 1 else time.thread_time_ns
+        self._rows = itertools.cycle(_row_sets(X, self._batch))
+        self.wall: list[int] = []  # nanoseconds of each call
+        self.spent = 0  # nanoseconds of all turns
+        self._turns: list[tuple[int, int, int]] = []  # number of calls, and nanoseconds of wall-clock and CPU time
+        self._calls_per_turn = 1 if before is not None else self._warm_up()
+
+    def _warm_up(self) -> int:
+        """Make a few calls; how many of them make up a turn."""
+        times = []
+        for rows in itertools.islice(self._rows, 3):
+            start = time.perf_counter_ns()
+            self._score(rows)
+            times.append(time.perf_counter_ns() - start)
+        return int(np.clip(_TURN // max(1, min(times)), 1, _MOST_CALLS))
+
+    def turn(self, budget: Budget) -> None:
+        """Make the calls of a turn, as long as the budget lasts."""
+        if self._before is not None:
+            self._before()
+        clock, n_before = time.perf_counter_ns, len(self.wall)
+        cpu_start, turn_start = self._cpu_clock(), clock()
+        for _ in range(self._calls_per_turn):
+            rows = next(self._rows)
+            start = clock()
+            self._score(rows)
+            stop = clock()
+            self.wall.append(stop - start)
+            if budget.is_spent(len(self.wall), self.spent + stop - turn_start):
+                break
+        cpu = self._cpu_clock() - cpu_start
+        self._turns.append((len(self.wall) - n_before, stop - turn_start, cpu))
+        self.spent += stop - turn_start
+
+    def timing(self) -> Timing:
+        n_calls, wall, cpu = np.maximum(self._turns, (1, 1, 0)).T  # a clock may be too coarse for a turn
+        times = np.asarray(self.wall, dtype=np.float64)
+        # A CPU clock that stood still in a turn ticks too coarsely to time one.
+        if self._n_threads == 1 and cpu.min() > 0:
+            alone = np.repeat(n_calls == 1, n_calls)
+            times[alone] = np.minimum(times[alone], cpu[n_calls == 1])
+        times = np.sort(times) / 1000 / self._batch
+        low, high = interval_ranks(len(times))
+        return Timing(
+            us_per_doc=float(np.quantile(times, QUARTILE, method="inverted_cdf")),
+            low=float(times[low - 1]),
+            high=float(times[high - 1]),
+            n_calls=len(times),
+            batch=self._batch,
+            engine=self._engine,
+            precision=self._precision,
+            n_threads=self._n_threads,
+            wall_us=float(np.median(self.wall)) / 1000 / self._batch,
+            waited=_waited(wall, cpu, self._n_threads),
+        )
+
+
+def _row_sets(X: AnyArray, size: int) -> list[AnyArray]:
+    """Whole batches, spread over the rows: neither the cache nor the branch predictor shall know them by heart."""
+    n_sets, most = len(X) // size, min(_MOST_ROW_SETS, max(1, _MOST_ROWS // size))
+    numbers = range(n_sets) if n_sets <= most else range(0, n_sets, -(-n_sets // most))
+    return [np.ascontiguousarray(X[number * size : (number + 1) * size]) for number in numbers]
+
+
+def _waited(wall: AnyArray, cpu: AnyArray, n_threads: int) -> float:
+    """Share of the wall-clock time without a CPU. How many CPUs several threads can use, the best turns show."""
+    n_cpus = 1.0 if n_threads == 1 else max(1.0, float(np.quantile(cpu / wall, 0.9)))
+    return max(0.0, 1.0 - float(cpu.sum()) / (n_cpus * float(wall.sum())))
+
+
+def interval_ranks(n: int, share: float = QUARTILE) -> tuple[int, int]:
+    """Ranks of the two of `n` values between which a quantile of what they were drawn from lies, with a probability of
+    95 %: how many values lie below it is binomial. Where so few tell no lower bound, the rank is 1.
+
+    >>> interval_ranks(6), interval_ranks(20), interval_ranks(100)
+    ((1, 5), (2, 10), (17, 35))
+    """
+    from scipy.special import bdtr
+
+    at_most = bdtr(np.arange(n, dtype=np.float64), n, share)  # the chance that so many lie below it, or fewer
+    low = int(np.searchsorted(at_most, 0.025, side="right"))
+    return max(low, 1), min(int(np.searchsorted(at_most, 0.975)) + 1, n)
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """As timeit does it: a collection would land in some call by chance."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+# What a benchmark of engines found.
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One engine at one size of batch. `chosen` is the engine that did the work: another one under "auto" only.
-    `cold` is None when cold calls were not timed."""
+    """One engine at one size of batch. `cold` is None when cold calls were not timed."""
 
-    batch: int
-    chosen: str
-    warm: Quantity
-    cold: Quantity | None
+    warm: Timing
+    cold: Timing | None
+
+    @property
+    def batch(self) -> int:
+        return self.warm.batch
+
+    @property
+    def chosen(self) -> str:
+        """The engine that did the work: another than was asked for under "auto" only."""
+        return self.warm.engine
 
     def as_dict(self) -> dict[str, Any]:
         names = ("us_per_doc", "low", "high", "n_calls")
-        warm = {name: getattr(self.warm, name) for name in names}
+        warm = {name: getattr(self.warm, name) for name in (*names, "wall_us", "waited")}
         cold = {} if self.cold is None else {f"cold_{name}": getattr(self.cold, name) for name in names}
         return {"batch": self.batch, "chosen": self.chosen, **warm, **cold}
 
@@ -109,8 +361,18 @@ class Bench:
     def agree(self) -> bool:
         return not self.disagreements
 
+    @property
+    def timings(self) -> list[Timing]:
+        """Of all cells, warm ones: cold calls wait for memory, which counts as CPU time."""
+        return [cell.warm for times in self.engines for cell in times.cells]
+
+    @property
+    def busy(self) -> bool:
+        """Whether the machine had other work to do meanwhile."""
+        return any(timing.busy for timing in self.timings)
+
     def fastest(self) -> dict[int, str]:
-        """For every size of batch, the engine with the lowest warm median."""
+        """For every size of batch, the engine with the lowest warm time."""
         best: dict[int, tuple[float, str]] = {}
         for times in self.engines:
             for cell in times.cells if times.engine != "auto" else ():
@@ -127,55 +389,21 @@ class Bench:
             "skipped_batches": list(self.skipped),
             **{name: getattr(self, name) for name in ("precision", "n_threads", "n_docs", "n_compared")},
             "evicted_bytes": self.evicted_bytes,
+            "busy": self.busy,
         }
 
 
-def interval_rank(n: int) -> int:
-    """The largest k such that the k-th smallest and the k-th largest of `n` values enclose the median that they were
-    drawn around with a probability of 95 % at least; the calls below it are binomial.
-
-    >>> interval_rank(6), interval_rank(20), interval_rank(100)
-    (1, 6, 40)
-    """
-    from scipy.special import bdtr
-
-    rank = max(0, int(n / 2 - 1.5 * np.sqrt(n)))  # three standard deviations below the middle: too low for certain
-    while rank + 1 <= n // 2 and bdtr(rank, n, 0.5) <= 0.025:
-        rank += 1
-    return max(rank, 1)
-
-
-# How long engines take for a model on this machine: microseconds per document, by size of batch.
+# How long engines take for a model on this machine, by size of batch.
 #
-# Every call is timed on its own, from a matrix in memory to scores, the way Python sees it. A figure is the median of
-# the calls; its 95 % interval holds the true median unless as few of the calls lie on one side of it as happens in 5
-# % of all cases (order statistics: nothing is assumed of how times are distributed).
-#
-# Warm calls follow each other, on ever other documents, so that neither the cache nor the branch predictor knows the
-# rows by heart. Before each cold call, a buffer of twice the largest cache (64 MB if its size is unknown) is written
-# through, which leaves nothing of the model, the rows, the code or the interpreter in the caches of the calling
-# thread's CPU.
+# Warm calls follow each other. Before each cold call, a buffer of twice the largest cache (64 MB if its size is
+# unknown) is written through, which leaves nothing of the model, the rows, the code or the interpreter in the caches of
+# the calling thread's CPU.
 
 
 BATCHES: tuple[int | None, ...] = (1, 10, 100, 1000, None)  # None: all documents
+BENCH_BUDGET = Budget(calls=20, seconds=0.2, most_seconds=2.0)
 _EVICTED_IF_UNKNOWN = 64 << 20
-_MOST_ROW_SETS = 4096  # different batches that a cell goes round
 _PREPARATIONS, _QUICK = 5, 0.2  # how often a preparation is timed when it takes less than so many seconds
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How many calls a cell takes: at least `calls` and `seconds`, but when they are slow, no more than make up
-    `most_seconds`; six in any case."""
-
-    calls: int = 20
-    seconds: float = 0.2
-    most_seconds: float = 2.0
-
-    def is_spent(self, n_calls: int, nanoseconds: int) -> bool:
-        if n_calls < min(self.calls, FEWEST_CALLS):
-            return False
-        return (n_calls >= self.calls and nanoseconds >= 1e9 * self.seconds) or nanoseconds >= 1e9 * self.most_seconds
 
 
 def bench(
@@ -184,7 +412,7 @@ def bench(
     engines: Sequence[str] | None = None,
     batches: Sequence[int | None] = BATCHES,
     *,
-    precision: Precision = "single",
+    precision: Precision = "double",
     n_threads: int = 1,
     repeats: int | None = None,
     cold: bool = True,
@@ -208,28 +436,29 @@ def bench(
     if len(rows) == 0:
         raise DataError("X has no rows: there is nothing to score")
     if repeats is not None and repeats < FEWEST_CALLS:
-        raise RankwoodError(f"repeats must be at least {FEWEST_CALLS}: fewer calls have no 95 % interval")
+        raise RankwoodError(f"repeats must be at least {FEWEST_CALLS}: fewer calls tell too little")
     sizes, skipped = _sizes(batches, len(rows))
     unavailable = {} if engines is not None else _obstacles(model)
     names = list(dict.fromkeys(engines if engines is not None else ENGINES))
-    contestants = [
-        _Contestant.make(name, model, sizes, precision, threads) for name in names if name not in unavailable
-    ]
+    contestants = [_Contestant.make(name, model, sizes) for name in names if name not in unavailable]
     judge = Judge(model, rows, precision, threads)
     checks = (judge.check(prepared, sizes) for one in contestants for prepared in one.prepared)
     disagreements = tuple(dict.fromkeys(found for found in checks if found is not None))
     evict = Evictor()
-    timer = _Timer(rows, Budget() if repeats is None else Budget(repeats, 0.0, np.inf), evict if cold else None)
+    budget = BENCH_BUDGET if repeats is None else Budget(repeats, 0.0, np.inf)
+    few = Budget(budget.calls, 0.0, budget.most_seconds)
     total, done = len(contestants) * len(sizes), itertools.count(1)
     results = []
     for one in contestants:
         cells = []
         for batch in sizes if not disagreements else ():
-            cells.append(timer.cell(one, batch))
+            run = partial(time_models, [(one.subject, rows)], batch=batch, precision=precision, n_threads=threads)
+            (warm,) = run(budget=budget)
+            cells.append(Cell(warm, run(budget=few, before=evict)[0] if cold else None))
             if progress is not None:
                 progress(next(done), total)
         results.append(EngineTimes(one.name, one.prepare_s, one.from_cache, one.n_bytes, tuple(cells)))
-    return Bench(
+    found = Bench(
         engines=tuple(results),
         unavailable=unavailable,
         disagreements=disagreements,
@@ -240,6 +469,8 @@ def bench(
         n_compared=judge.n_docs,
         evicted_bytes=evict.n_bytes,
     )
+    warn_if_busy(found.timings)
+    return found
 
 
 def _sizes(batches: Sequence[int | None], n_docs: int) -> tuple[list[int], tuple[int, ...]]:
@@ -265,22 +496,19 @@ class _Contestant:
 
     name: str
     prepared: tuple[PreparedModel, ...]
-    chosen: dict[int, str]  # by size of batch
-    score: Callable[[AnyArray], FloatArray]
+    subject: Ensemble | PreparedModel  # that is timed
     prepare_s: float
     from_cache: bool
 
     @classmethod
-    def make(cls, name: str, model: Ensemble, sizes: list[int], precision: Precision, threads: int) -> _Contestant:
-        chosen = {size: choose_engine(model, size) if name == "auto" else get_engine(name).name for size in sizes}
-        timed = [_time_preparation(get_engine(engine), model) for engine in dict.fromkeys(chosen.values())]
+    def make(cls, name: str, model: Ensemble, sizes: list[int]) -> _Contestant:
+        chosen = dict.fromkeys(choose_engine(model, size) for size in sizes) if name == "auto" else [name]
+        timed = [_time_preparation(get_engine(engine), model) for engine in chosen]
         prepared = tuple(one for one, _, _ in timed)
-        scorer = partial(model.score, engine="auto") if name == "auto" else prepared[0].score
         return cls(
             name=name,
             prepared=prepared,
-            chosen=chosen,
-            score=partial(scorer, precision=precision, n_threads=threads),
+            subject=model if name == "auto" else prepared[0],
             prepare_s=sum(seconds for _, seconds, _ in timed),
             from_cache=any(from_cache for _, _, from_cache in timed),
         )
@@ -306,46 +534,6 @@ def _time_preparation(engine: Engine, model: Ensemble) -> tuple[PreparedModel, f
             return prepared, float(np.median(times)), from_cache
 
 
-class _Timer:
-    """Times calls on the rows of a matrix."""
-
-    def __init__(self, rows: AnyArray, budget: Budget, evict: Evictor | None) -> None:
-        self._rows, self._budget, self._evict = rows, budget, evict
-
-    def cell(self, one: _Contestant, batch: int) -> Cell:
-        n_sets = len(self._rows) // batch
-        numbers = range(n_sets) if n_sets <= _MOST_ROW_SETS else range(0, n_sets, n_sets // _MOST_ROW_SETS)
-        sets = [self._rows[number * batch : (number + 1) * batch] for number in numbers]
-        for rows in sets[:3]:
-            one.score(rows)
-        with no_garbage_collection():
-            warm = self._time(one.score, sets, None, self._budget)
-            if self._evict is None:
-                return Cell(batch, one.chosen[batch], Quantity.of_calls(warm, batch), None)
-            cold_budget = Budget(self._budget.calls, 0.0, self._budget.most_seconds)
-            cold = self._time(one.score, sets, self._evict, cold_budget)
-        return Cell(batch, one.chosen[batch], Quantity.of_calls(warm, batch), Quantity.of_calls(cold, batch))
-
-    @staticmethod
-    def _time(
-        score: Callable[[AnyArray], Any], sets: list[AnyArray], before: Callable[[], None] | None, budget: Budget
-    ) -> list[int]:
-        """Nanoseconds of each call."""
-        clock = time.perf_counter_ns
-        times: list[int] = []
-        started = clock()
-        for rows in itertools.cycle(sets):
-            if before is not None:
-                before()
-            start = clock()
-            score(rows)
-            stop = clock()
-            times.append(stop - start)
-            if budget.is_spent(len(times), stop - started):
-                break
-        return times
-
-
 class Evictor:
     """Pushes everything else out of the caches by writing through a buffer larger than them."""
 
@@ -358,60 +546,3 @@ class Evictor:
         if self._buffer is None:
             self._buffer = np.zeros(self.n_bytes // 8)
         self._buffer += 1.0
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """As timeit does it: a collection would land in some call by chance."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-# How much faster a smaller model scores, with the engine that is fastest for it.
-
-
-ROWS = 4096  # scored at a time, and gone round at most
-SECONDS = 0.03  # spent on a model, at least
-CALLS = 5  # at least
-
-
-def seconds_per_document(model: Ensemble, X: AnyArray, *, batch: int = ROWS, seconds: float = SECONDS) -> float:
-    """Time of scoring one document in a batch, one thread, the model made ready before: the median of a few calls.
-
-    The calls go round the rows of `X`, as far as these make up full batches: a small batch is not known by heart.
-
-    >>> model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
-    >>> 0.0 < seconds_per_document(model, np.zeros((10, 1), np.float32)) < 1.0
-    True
-    """
-    return seconds_in_turn([model], X, batch=batch, seconds=seconds)[0]
-
-
-def seconds_in_turn(
-    models: Sequence[Ensemble], X: AnyArray, *, batch: int = ROWS, seconds: float = SECONDS
-) -> list[float]:
-    """The same of several models that are to be compared: called in turn, so that a slow moment of the machine falls
-    on all of them."""
-    size = min(batch, len(X))
-    batches = [np.ascontiguousarray(X[start : start + size]) for start in range(0, min(len(X), ROWS) - size + 1, size)]
-    for model in models:
-        model.score(batches[0])
-    times: list[list[float]] = []  # a list per round, of a time per model
-    left = seconds * len(models)
-    for rows in itertools.cycle(batches):
-        times.append([_timed(model, rows) for model in models])
-        left -= sum(times[-1])
-        if len(times) >= CALLS and left <= 0:
-            break
-    return [float(median) / size for median in np.median(times, axis=0)]
-
-
-def _timed(model: Ensemble, rows: AnyArray) -> float:
-    start = time.perf_counter()
-    model.score(rows)
-    return time.perf_counter() - start

@@ -10,9 +10,9 @@ import pytest
 
 import rankwood as rw
 from lab.report.conftest import QUICK
-from rankwood.lab.report.facts import Estimate, Timing
 from rankwood.lab.report.page import render_page
 from rankwood.lab.report.write import gather
+from rankwood.scoring.timing import Timing
 
 pytestmark = pytest.mark.browser
 
@@ -49,7 +49,7 @@ def report(models, data, tmp_path_factory):
     named = {"large": models["large"], "small": models["small"], NASTY: models["stump"]}
     facts = gather(named, data, budget=QUICK, title=NASTY)
     timed = [
-        replace(model, timing=Timing(Estimate(us, 0.9 * us, 1.1 * us), "bitslice", 20, 900))  # points stay apart
+        replace(model, timing=Timing(us, 0.9 * us, 1.1 * us, 20, 900, "bitslice"))  # points stay apart
         for model, us in zip(facts.models, (1.0, 0.4, 0.1), strict=True)
     ]
     path = tmp_path_factory.mktemp("report") / "report.html"

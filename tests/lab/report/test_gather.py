@@ -15,7 +15,7 @@ from lab.report.conftest import QUICK
 from rankwood.lab.drawing import pareto_front
 from rankwood.lab.report.facts import Difference, count_in, shared_bins, spread_out, thinned
 from rankwood.lab.report.page import headline_numbers, summarise
-from rankwood.lab.report.write import gather, time_models
+from rankwood.lab.report.write import gather
 
 
 def test_quality_is_that_of_evaluate(facts, models, data):
@@ -82,9 +82,10 @@ def test_size_shape_and_time(facts, models):
         assert (model.n_trees, model.n_nodes, model.n_leaves) == (topology.n_trees, topology.n_nodes, topology.n_leaves)
         assert sum(model.anatomy.depths) == sum(model.anatomy.leaves) == model.n_trees
         assert sum(model.anatomy.splits) == pytest.approx(1.0)
-        us = model.timing.us_per_doc
-        assert 0.0 < us.low <= us.value <= us.high
-        assert model.speed_up == facts.base.timing.us_per_doc.value / us.value
+        timing = model.timing
+        assert 0.0 < timing.low <= timing.us_per_doc <= timing.high
+        assert (timing.precision, timing.n_threads, timing.batch) == ("double", 1, facts.data["documents"])
+        assert model.speed_up == facts.base.timing.us_per_doc / timing.us_per_doc
         assert model.timing.engine in ("bitslice", "traverse")
 
 
@@ -202,12 +203,10 @@ def test_features_that_are_named_differently_are_refused(data):
         gather({"odd": model}, named, budget=QUICK)
 
 
-def test_timing_calls_every_model_enough(models, data):
-    pairs = [(rw.load_model(model), data.X) for model in models.values()]
-    for engine in ("auto", "reference"):
-        timings = time_models(pairs, engine, budget=QUICK)
-        assert all(timing.n_calls >= 6 and timing.batch == data.n_docs for timing in timings)
-    assert {timing.engine for timing in timings} == {"reference"}
+def test_the_engine_that_is_timed_can_be_named(models, data):
+    facts = gather(models, data, measures="AP", engine="reference", budget=QUICK)
+    assert {model.timing.engine for model in facts.models} == {"reference"}
+    assert all(model.timing.n_calls >= 6 for model in facts.models)
 
 
 def test_the_summary_names_the_smallest_model_that_is_as_good(facts):

@@ -45,7 +45,7 @@ def test_the_page_has_the_numbers(facts):
         for k, measure in enumerate(facts.measures):
             assert model["quality"][k][0] == pytest.approx(expected.quality[measure].value, rel=1e-5)
         assert model["leaves"] == expected.n_leaves
-        assert model["us"][0] == pytest.approx(expected.timing.us_per_doc.value, rel=1e-5)
+        assert model["us"][0] == pytest.approx(expected.timing.us_per_doc, rel=1e-5)
     assert found["pairs"][0]["wins"] == facts.pairs[0].wins
     assert [found["queries"][q] for q in found["pairs"][0]["q"]] == list(facts.pairs[0].queries)
 

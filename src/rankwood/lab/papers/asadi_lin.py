@@ -23,6 +23,7 @@ from rankwood.lab.study import FoldData, Report, Runs, Study, Table, p_text
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.visits import usage
 from rankwood.scoring.auto import get_engine
+from rankwood.scoring.engines import Precision
 from rankwood.scoring.timing import bench
 
 # What Asadi & Lin (2013) report.
@@ -64,6 +65,7 @@ IN_WORDS = {IFELSE: "the generated C", AUTO: "our engine"}
 # Documents per timed call. Code scores one by one, and calls that take less than a slice of the scheduler's time have a
 # median that other work on the machine hardly shows in; our engine wants blocks.
 BATCH = {IFELSE: 100, AUTO: 1000}
+PRECISION: Precision = "double"
 TIMED_ROWS = 20_000
 TOPOLOGY = ("depth", "trees", "path", "nodes", "nodes_per_tree", "splits_per_doc", "features_touched")
 
@@ -149,7 +151,8 @@ class AsadiLinStudy(Study):
         found: list[Config] = []
         for training in self.training_configs():
             for of in (BEST, EQUAL) if training["seed"] == 0 else (BEST,):
-                found.append({**training, "kind": "latency", "of": of, "timing": self.timing, "batch": BATCH})
+                found.append({**training, "kind": "latency", "of": of, "timing": self.timing, "batch": BATCH,
+                              "precision": PRECISION})  # fmt: skip
         return found
 
     def configs(self) -> list[Config]:
@@ -211,7 +214,7 @@ class AsadiLinStudy(Study):
 
     def _path(self, config: Config, of: str) -> Path:
         """Where a model is kept: its name is that of the training."""
-        training = {name: value for name, value in config.items() if name not in ("of", "timing", "batch")}
+        training = {name: value for name, value in config.items() if name not in ("of", "timing", "batch", "precision")}
         assert self.models is not None
         return self.models / f"{run_key({**training, 'kind': 'training'})}-{of}.rw"
 
@@ -243,13 +246,14 @@ class AsadiLinStudy(Study):
         obstacle = get_engine(IFELSE).obstacle(model)
         times: Result = {"obstacle": obstacle, "trees": model.n_trees}
         for name in [AUTO] if obstacle else [IFELSE, AUTO]:
-            found = bench(model, rows, [name], [min(config["batch"][name], len(rows))], n_threads=1, cold=False)
+            size = min(config["batch"][name], len(rows))
+            found = bench(model, rows, [name], [size], precision=config["precision"], n_threads=1, cold=False)
             if not found.agree:
                 raise RankwoodError("; ".join(map(str, found.disagreements)))
             (engine,) = found.engines
             cell, warm = engine.cells[0], engine.cells[0].warm
             times[name] = {"us": warm.us_per_doc, "low": warm.low, "high": warm.high, "batch": cell.batch,
-                           "chosen": cell.chosen, "prepare_s": engine.prepare_s}  # fmt: skip
+                           "chosen": cell.chosen, "prepare_s": engine.prepare_s, "busy": found.busy}  # fmt: skip
         return times
 
     def _fold(self, config: Config) -> FoldData:
@@ -470,6 +474,7 @@ def _rows(found: AsadiLinResults, of: str, name: str, title: str) -> Table:
         "d_avg: mean of the trees' maximum depths; T_avg: trees; p_avg: sum of the depths; n_avg: nodes of the model, "
         f"leaves too. @k: nDCG@k on test data; *: differs from the baseline (Wilcoxon, p < {SIGNIFICANT}, test queries "
         "of all folds, not corrected for the number of comparisons). us/doc: microseconds per document, one thread, "
+        f"sums in {PRECISION} precision, "
         f"in batches of {BATCH[IFELSE]:,} with the generated C (ifelse), of {BATCH[AUTO]:,} with the engine that "
         f"rankwood chooses ({engines}); "
         "mean of "

@@ -17,6 +17,7 @@ from rankwood.evaluation.evaluator import Evaluation, randomisation_p
 from rankwood.evaluation.significance import holm
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.topology import Topology
+from rankwood.scoring.timing import Timing
 
 # What a report is made of: plain numbers and texts, no models and no data.
 
@@ -43,16 +44,6 @@ class Difference(Estimate):
     @property
     def is_significant(self) -> bool:
         return self.p_holm is not None and self.p_holm < ALPHA
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Microseconds per document of one engine on one thread: the median of `n_calls`, each of `batch` documents."""
-
-    us_per_doc: Estimate
-    engine: str
-    n_calls: int
-    batch: int
 
 
 @dataclass(frozen=True)

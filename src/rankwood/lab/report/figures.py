@@ -95,17 +95,20 @@ def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
     axes = figure.subplots(1, len(facts.measures), squeeze=False)[0]
     for ax, measure in zip(axes, facts.measures, strict=True):
         for number, model in enumerate(facts.models):
-            us, quality = model.timing.us_per_doc, model.quality[measure]
+            us, quality = model.timing, model.quality[measure]
+            cost = Estimate(us.us_per_doc, us.low, us.high)
             label = _name(model.name) if ax is axes[0] else None
-            bars = {"xerr": _reach(us), "yerr": _reach(quality), "elinewidth": 1.0, "capsize": 2.5}
-            ax.errorbar(us.value, quality.value, **bars, **_style(number), markersize=8, linestyle="none", label=label)
-        points = [(m.timing.us_per_doc.value, m.quality[measure].value) for m in facts.models]
+            bars = {"xerr": _reach(cost), "yerr": _reach(quality), "elinewidth": 1.0, "capsize": 2.5}
+            ax.errorbar(
+                cost.value, quality.value, **bars, **_style(number), markersize=8, linestyle="none", label=label
+            )
+        points = [(m.timing.us_per_doc, m.quality[measure].value) for m in facts.models]
         front = [points[place] for place in pareto_front(*zip(*points, strict=True))]
         right = ax.get_xlim()[1]
         x, y = [p[0] for p in front] + [right], [p[1] for p in front] + [front[-1][1]]
         ax.step(x, y, where="post", color=GREY, linestyle="--", linewidth=1.2, zorder=1)
         ax.set_xlim(right=right)
-        _cost_axis(ax, [model.timing.us_per_doc.value for model in facts.models])
+        _cost_axis(ax, [model.timing.us_per_doc for model in facts.models])
         ax.set_ylabel(measure)
         _tidy(ax)
     figure.legend(loc="outside lower center", ncols=min(5, len(facts.models)), frameon=False)

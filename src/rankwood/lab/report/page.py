@@ -39,14 +39,14 @@ def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
     if model is None:
         return [
             (f"{base.quality[measure].value:.4f}", f"{measure} of {base.name}"),
-            (f"{number(base.timing.us_per_doc.value)} µs", "per document"),
+            (f"{number(base.timing.us_per_doc)} µs", "per document"),
             (f"{base.n_trees:,}", "trees"),
             (f"{base.n_leaves:,}", "leaves"),
         ]
     speed = "–" if model.speed_up is None else f"{model.speed_up:.1f}×"
     return [
         (f"{100 * model.n_leaves / base.n_leaves:.0f} %", f"of the leaves: {model.n_leaves:,} of {base.n_leaves:,}"),
-        (speed, f"as fast: {number(model.timing.us_per_doc.value)} µs per document"),
+        (speed, f"as fast: {number(model.timing.us_per_doc)} µs per document"),
         (signed(model.difference[measure].value), f"{measure}, difference from {base.name}"),
         (f"{model.n_trees:,}", f"trees, of {base.n_trees:,}"),
     ]
@@ -64,7 +64,7 @@ def _alone(facts: ReportFacts) -> str:
     return (
         f"{model.name} has {model.n_trees:,} trees with {model.n_leaves:,} leaves, reaches {measure} "
         f"{model.quality[measure].value:.4f} on {facts.data['queries']:,} queries and scores a document in "
-        f"{number(model.timing.us_per_doc.value)} µs."
+        f"{number(model.timing.us_per_doc)} µs."
     )
 
 
@@ -78,7 +78,7 @@ def _headline(facts: ReportFacts, model: ModelFacts) -> str:
     what = "not significantly worse than" if tested else "to be compared with"
     return (
         f"{model.name} is the smallest model that is {what} {base.name}: it has {share:.0f} % of its leaves{speed} "
-        f"({number(model.timing.us_per_doc.value)} against {number(base.timing.us_per_doc.value)} µs per document); "
+        f"({number(model.timing.us_per_doc)} against {number(base.timing.us_per_doc)} µs per document); "
         f"{_difference(facts, model)}."
     )
 
@@ -222,10 +222,12 @@ def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
         "bytes": model.n_bytes,
         "quality": [_estimate(model.quality[measure]) for measure in measures],
         "difference": [None if one is None else [*_estimate(one), one.p, one.p_holm] for one in found],
-        "us": _estimate(model.timing.us_per_doc),
+        "us": [model.timing.us_per_doc, model.timing.low, model.timing.high],
         "engine": model.timing.engine,
         "calls": model.timing.n_calls,
         "batch": model.timing.batch,
+        "precision": model.timing.precision,
+        "busy": model.timing.busy,
         "speedUp": model.speed_up,
         "depths": anatomy.depths,
         "leafCounts": anatomy.leaves,

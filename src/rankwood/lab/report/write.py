@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +26,6 @@ from rankwood.lab.report.facts import (
     ModelFacts,
     Pair,
     ReportFacts,
-    Timing,
     compare_pairs,
     corrected,
     curves_of,
@@ -40,95 +37,9 @@ from rankwood.lab.report.page import render_page
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import model_bytes
-from rankwood.scoring.auto import ENGINES, get_engine
-from rankwood.scoring.engines import PreparedModel
-from rankwood.scoring.timing import FEWEST_CALLS, Budget, Quantity, no_garbage_collection
+from rankwood.scoring.auto import get_engine
+from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 from rankwood.system import environment
-
-# How long models take to score: all in turn, so that a busy moment of the machine does not fall on one of them.
-
-
-BATCH = 4096  # documents per call
-BUDGET = Budget(calls=20, seconds=0.1, most_seconds=0.8)  # of a model
-TRIALS = 3  # calls that choose the engine
-
-
-def time_models(
-    models: Sequence[tuple[Ensemble, FeatureMatrix]],
-    engine: str = "auto",
-    *,
-    budget: Budget = BUDGET,
-    on_model: Callable[[int], None] = lambda done: None,
-) -> list[Timing]:
-    """Time models, each on the rows it is given, with `engine` or the fastest that needs no compiler; on one thread.
-
-    `on_model` is called with the number of models whose calls are made.
-
-    >>> model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
-    >>> (timing,) = time_models([(model, np.zeros((10, 1), np.float32))])
-    >>> timing.batch, timing.us_per_doc.value > 0.0
-    (10, True)
-    """
-    runners = [_Runner(_prepare(model, X, engine), X) for model, X in models]
-    n_enough = 0
-    with no_garbage_collection():
-        while n_enough < len(runners):
-            # A model that has calls enough goes on while others need more, unless it is slow.
-            for runner in runners:
-                if sum(runner.times) < 1e9 * budget.most_seconds or len(runner.times) < FEWEST_CALLS:
-                    runner.call()
-            before, n_enough = n_enough, sum(budget.is_spent(len(one.times), sum(one.times)) for one in runners)
-            if n_enough > before:
-                on_model(n_enough)
-    return [runner.timing() for runner in runners]
-
-
-def _prepare(model: Ensemble, X: FeatureMatrix, engine: str) -> PreparedModel:
-    """The model made ready by the engine, or by the one that is fastest in a trial."""
-    if engine != "auto":
-        return get_engine(engine).prepare(model)
-    able = [
-        one
-        for one in ENGINES.values()
-        if one.name != "reference" and not one.limits.needs_compiler and one.obstacle(model) is None
-    ]
-    prepared = [one.prepare(model) for one in able or [ENGINES["reference"]]]
-    return prepared[0] if len(prepared) == 1 else min(prepared, key=lambda one: _trial(one, X[:BATCH]))
-
-
-def _trial(prepared: PreparedModel, rows: FeatureMatrix) -> float:
-    prepared.score(rows)
-    times = []
-    for _ in range(TRIALS):
-        start = time.perf_counter()
-        prepared.score(rows)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
-
-
-class _Runner:
-    """Calls of one model, on ever other documents."""
-
-    def __init__(self, prepared: PreparedModel, X: FeatureMatrix) -> None:
-        self.prepared, self.times = prepared, list[int]()
-        self.batch = min(BATCH, len(X))
-        # Whole batches only: every call does the same work.
-        starts = range(0, len(X) - self.batch + 1, self.batch)
-        self._rows = itertools.cycle([np.ascontiguousarray(X[start : start + self.batch]) for start in starts[:64]])
-        prepared.score(next(self._rows))
-
-    def call(self) -> None:
-        rows = next(self._rows)
-        start = time.perf_counter_ns()
-        self.prepared.score(rows)
-        self.times.append(time.perf_counter_ns() - start)
-
-    def timing(self) -> Timing:
-        found = Quantity.of_calls(self.times, self.batch)
-        return Timing(
-            Estimate(found.us_per_doc, found.low, found.high), self.prepared.engine, found.n_calls, self.batch
-        )
-
 
 # Everything that a report shows of models on data, as plain numbers.
 
@@ -152,7 +63,7 @@ def gather(
     engine: str = "auto",
     n_threads: int | None = None,
     on_step: OnStep | None = None,
-    budget: Budget = BUDGET,
+    budget: Budget | None = None,
 ) -> ReportFacts:
     """Measure, compare, time and describe models; `write_report` explains the arguments.
 
@@ -179,6 +90,7 @@ def gather(
         evaluations.append(one.evaluate(data, names, convention, n_threads))
         steps.advance(f"evaluating {one.name}")
     timings = steps.timing([(one.model, one.X) for one in subjects], engine, budget)
+    warn_if_busy(timings)
     pairs = compare_pairs(
         evaluations,
         [one.scores for one in subjects],
@@ -194,7 +106,7 @@ def gather(
     facts = []
     for number, (one, topology) in enumerate(zip(subjects, topologies, strict=True)):
         quality = {name: _estimate(evaluations[number], name, n_threads) for name in names}
-        us, base_us = timings[number].us_per_doc.value, timings[base].us_per_doc.value
+        us, base_us = timings[number].us_per_doc, timings[base].us_per_doc
         facts.append(
             ModelFacts(
                 name=one.name,
@@ -367,7 +279,7 @@ class _Steps:
         if self._on_step is not None:
             self._on_step(what, self._done, self._total)
 
-    def timing(self, models: list[tuple[Ensemble, FeatureMatrix]], engine: str, budget: Budget) -> list[Timing]:
+    def timing(self, models: list[tuple[Ensemble, FeatureMatrix]], engine: str, budget: Budget | None) -> list[Timing]:
         before = self._done
         return time_models(
             models,

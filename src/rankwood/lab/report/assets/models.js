@@ -73,7 +73,9 @@ function modelsSection(place) {
     (several
       ? `Differences from ${models[baseline].name} are paired by query; p is of the randomisation test, corrected for all models and measures (Holm). `
       : "") +
-    `Times: one thread, ${whole(models[0].batch)} documents per call, median of ${whole(Math.min(...models.map((m) => m.calls)))} calls or more, engine ${engines}. Convention ${data.convention}.`;
+    `Times: one thread, ${whole(models[0].batch)} documents per call, sums in ${models[0].precision} precision, lower quartile of ${whole(Math.min(...models.map((m) => m.calls)))} calls or more, engine ${engines}. ` +
+    (models.some((m) => m.busy) ? "The machine was busy while they were taken: they are less certain than their intervals say. " : "") +
+    `Convention ${data.convention}.`;
   const kept = (list) =>
     list.filter((_, k) => several || !["p", "speed-up", "difference"].includes(columns()[k].title));
   const table = tableOf(
