@@ -47,6 +47,13 @@ def test_imports_point_one_way(module):
         assert LEVEL[one.module.split(".")[0]] <= own, f"{module} must not import {one.module}"
 
 
+@pytest.mark.parametrize("module", sorted(HOUSE.files))
+def test_only_commands_import_the_lab(module):
+    """Inside functions or not: what scores and trains installs without the extra `lab`."""
+    if module.split(".")[0] not in ("lab", "cli"):
+        assert not [one.module for one in HOUSE.imports[module] if one.module.split(".")[0] == "lab"]
+
+
 def test_no_circles_and_few_floors():
     assert len(floors.longest_chain(HOUSE.graph())) - 1 <= LONGEST
     assert len(floors.longest_chain(HOUSE.graph(lazy=False))) - 1 <= LONGEST_AT_TOP

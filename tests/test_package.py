@@ -18,7 +18,7 @@ from rankwood.system import resolve_threads
 
 HEAVY = {
     *("scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "plotly", "joblib", "lightgbm", "optuna"),
-    *("rich", "typer", "pooch", "requests", "safetensors"),
+    *("rich", "typer", "pooch", "requests", "safetensors", "filelock", "tomli"),
 }
 
 
@@ -52,6 +52,16 @@ def test_every_public_name_is_there():
     assert set(rankwood.__all__) <= set(dir(rankwood))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         rankwood.nonsense
+
+
+def test_every_module_loads_without_the_extra_of_the_lab():
+    code = (
+        "import sys, importlib\n"
+        "for name in ('filelock', 'matplotlib', 'optuna', 'pooch', 'requests', 'tomli'): sys.modules[name] = None\n"
+        f"for name in {modules()!r}: importlib.import_module(name)"
+    )
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
 
 
 def modules() -> list[str]:

@@ -132,14 +132,14 @@ def test_nothing_smaller_that_is_as_good_is_said(run_demo, monkeypatch):
 
 
 def test_only_core_packages_are_needed():
-    """What the demo imports is in the dependencies of the package, not in an extra."""
+    """What the demo imports is in the dependencies of the package, not in an extra (joblib is scikit-learn's, too)."""
     import subprocess
     import sys
 
     code = (
         "import sys, tempfile, importlib\n"
-        "for name in ('pandas', 'pyarrow', 'matplotlib', 'optuna', 'lightgbm', 'onnx',"
-        " 'jinja2', 'plotly', 'polars'): sys.modules[name] = None\n"
+        "for name in ('pandas', 'pyarrow', 'matplotlib', 'optuna', 'pooch', 'requests',"
+        " 'filelock', 'tomli', 'lightgbm', 'onnx', 'jinja2', 'plotly', 'polars'): sys.modules[name] = None\n"
         "demo = importlib.import_module('rankwood.cli.demo')\n"
         f"demo.QUICK = demo.{TINY!r}\n"
         "from rankwood.cli import main\n"

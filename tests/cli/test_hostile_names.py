@@ -115,7 +115,7 @@ def test_train(rankwood, folder, tmp_path):
 
 
 def test_tune(rankwood, folder, tmp_path):
-    pytest.importorskip("optuna", reason="OPTUNA ABSENT: pip install 'rankwood[tune]'")
+    pytest.importorskip("optuna", reason="OPTUNA ABSENT: pip install 'rankwood[lab]'")
     files = (*learning(folder), "--study", tmp_path / f"study{FILE}", "-o", tmp_path / f"{FILE}.rw")
     assert_plain(rankwood("tune", *files, "--budget-us", 1e6, "--trials", 1, "--max-trees", 4))
 
@@ -145,7 +145,7 @@ def test_convert_and_compile(rankwood, folder, tmp_path):
 
 
 def test_report(rankwood, folder, tmp_path):
-    pytest.importorskip("matplotlib", reason="MATPLOTLIB ABSENT: pip install 'rankwood[report]'")
+    pytest.importorskip("matplotlib", reason="MATPLOTLIB ABSENT: pip install 'rankwood[lab]'")
     files = (model(folder, "one"), model(folder, "two"), "--data", data(folder, "test"))
     outcome = rankwood("report", *files, "-m", "AP", "--title", NASTY, "-o", tmp_path / f"{FILE}.html", "--figures",
                        tmp_path / f"figures{FILE}")  # fmt: skip
@@ -160,7 +160,7 @@ def test_report(rankwood, folder, tmp_path):
 
 
 def test_sweep(rankwood, tmp_path):
-    pytest.importorskip("matplotlib", reason="MATPLOTLIB ABSENT: pip install 'rankwood[report]'")
+    pytest.importorskip("matplotlib", reason="MATPLOTLIB ABSENT: pip install 'rankwood[lab]'")
     text = json.dumps(NAME, ensure_ascii=True)  # which TOML reads as well
     (tmp_path / f"{FILE}.toml").write_text(
         f"name = {text}\nlearner = 'lambdamart'\nspeed = false\nfolds = [1, 2]\nseeds = 1\n"

@@ -59,7 +59,7 @@ def test_without_matplotlib_there_are_tables(rankwood, folder, tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     outcome = rankwood("reproduce", "igbrt", "--data", folder, "--quick", "--out", tmp_path / "new")
     assert outcome.status == 0
-    assert "pip install 'rankwood[report]'; tables are written without them" in outcome.err
+    assert "pip install 'rankwood[lab]'; tables are written without them" in outcome.err
     assert (tmp_path / "new" / "table3.csv").exists()
     assert not list((tmp_path / "new").glob("*.png"))
     assert ".png" not in (tmp_path / "new" / "report.md").read_text()
@@ -148,25 +148,6 @@ def test_all_studies_have_the_same_options(study):
     options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert options >= {"--data", "--folds", "--seeds", "--quick", "--resume", "--no-resume", "--threads", "--workers",
                        "--out", "--json"}  # fmt: skip
-
-
-def test_runs_of_an_older_file_are_taken_over(rankwood, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
-    command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
-    first = rankwood(*command, "--out", tmp_path / "new")
-    (tmp_path / "old").mkdir()
-    (tmp_path / "new" / "runs.jsonl").rename(tmp_path / "old" / "runs.jsonl")
-
-    def never(self, config):
-        raise AssertionError("done again")
-
-    monkeypatch.setattr(SubsamplingStudy, "run", never)
-    again = rankwood(*command, "--out", tmp_path / "old")
-    assert again.out == first.out
-    assert "2 finished runs" in again.err
-    old, new = (RunTable(tmp_path / name / "runs.sqlite") for name in ("old", "new"))
-    assert old.entries() == new.entries()
-    assert len((tmp_path / "old" / "runs.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_spoilt_table_is_told_before_any_work(rankwood, folder, tmp_path):

@@ -130,29 +130,13 @@ def test_a_journal_that_a_kill_left_is_rolled_back(table):
     assert [entry["config"]["number"] for entry in table.entries()] == [1]
 
 
-def test_lines_go_out_and_come_back(table, tmp_path):
+def test_every_run_goes_out_as_a_line(table, tmp_path):
     table.add({"a": 1}, {"value": 0.1 + 0.2}, seconds=1.5, environment=environment(1))
     table.add({"a": 2}, {"value": None}, seconds=2.5, environment={})
     table.export(tmp_path / "runs.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     assert lines == table.entries()
     assert {"rankwood", "numpy", "cpu", "instruction_set", "threads"} <= lines[0]["environment"].keys()
-    other = RunTable(tmp_path / "other.sqlite")
-    assert other.take_over(tmp_path / "runs.jsonl") == 2
-    assert other.entries() == table.entries()
-    assert other.take_over(tmp_path / "runs.jsonl") == 0
-
-
-def test_lines_of_old_files_that_a_kill_cut_off_are_skipped(table, tmp_path):
-    old = tmp_path / "old.jsonl"
-    whole = {"key": "of its time", "config": {"a": 1}, "result": {"v": 1}, "seconds": 2.0, "finished": "2025",
-             "environment": {"cpu": "old"}}  # fmt: skip
-    old.write_text(json.dumps(whole) + "\n" + '{"key": "b", "config": {"a": 2}, "res\n\n[1]\n{"config": 3}\n')
-    assert table.take_over(old) == 1
-    (entry,) = table.entries()
-    assert entry == {**whole, "key": run_key({"a": 1})}
-    old.write_text("not of this kind\n")
-    assert table.take_over(old) == 0
 
 
 def broken_text(path):

@@ -306,13 +306,17 @@ def test_a_killed_search_sets_the_file_free(parts, tmp_path):
         holder.kill()
         holder.communicate()
     assert search(parts, study=path, n_trials=1).n_trials == 1
+    assert not (tmp_path / "study.log.models" / "search.lock").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
 def test_a_file_system_without_locks_is_named(parts, tmp_path, monkeypatch):
-    def no_locks(file):
+    import fcntl
+
+    def no_locks(file, operation):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr("rankwood.lab.search._lock", no_locks)
+    monkeypatch.setattr(fcntl, "flock", no_locks)
     with pytest.raises(rw.RankwoodError, match=r"cannot be locked \(Function not implemented\): choose a file"):
         search(parts, study=tmp_path / "study.log")
 
@@ -363,7 +367,7 @@ def test_a_model_that_is_gone_is_named(parts, tmp_path):
 
 def test_without_optuna(parts, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(rw.RankwoodError, match=r"tuning needs the package optuna: pip install 'rankwood\[tune\]'"):
+    with pytest.raises(rw.RankwoodError, match=r"tuning needs the package optuna: pip install 'rankwood\[lab\]'"):
         search(parts)
 
 

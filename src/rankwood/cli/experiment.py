@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.console import fail, print_json, print_table, print_text, progress, tell
-from rankwood.errors import RankwoodError
+from rankwood.errors import MissingPackageError, RankwoodError
 
 if TYPE_CHECKING:
     from rankwood.lab.runs import RunTable
@@ -50,12 +50,14 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
 
 def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
     """Do the runs, with progress; write the report; print the main table."""
-    from rankwood.lab.drawing import NO_FIGURES, can_draw
+    from rankwood.lab.drawing import check_figures
     from rankwood.lab.runs import run_key, share_threads
     from rankwood.system import environment
 
-    if not can_draw():
-        tell(f"{NO_FIGURES}; tables are written without them")
+    try:
+        check_figures()
+    except MissingPackageError as error:
+        tell(f"{error}; tables are written without them")
     table = _open_table(study.name, out, resume)
     if len(table) and not as_json:
         tell(f"{len(table)} finished runs in {table.path} are not done again where they are part of this")
@@ -83,15 +85,13 @@ def _open_table(study: str, out: Path, resume: bool) -> RunTable:
     from rankwood.lab.runs import RunTable
 
     out.mkdir(parents=True, exist_ok=True)
-    table, lines = RunTable(out / TABLE), out / LINES
+    table = RunTable(out / TABLE)
     if not resume:
         len(table)  # what a kill left unfinished of the file is cleared by reading it
-        for path in (table.path, lines):
+        for path in (table.path, out / LINES):
             if path.exists():
                 os.replace(path, _free_name(path))
         return table
-    if lines.exists():
-        table.take_over(lines)
     others = sorted(table.studies() - {study})
     if others:
         raise RankwoodError(f"{out} has runs of {others[0]}: give every study an --out of its own")

@@ -53,14 +53,14 @@ def subsampling(
     as_json: AsJson = False,
 ) -> None:
     """Forests on small samples of queries (Ibrahim & Carman 2014, tables 2 to 4)."""
-    from rankwood.lab.papers.subsampling import BASELINE, SubsamplingStudy, default_sweep
+    from rankwood.lab.papers.subsampling import BASELINE, Sample, SubsamplingStudy, default_sweep
 
     source, chosen = open_folds(data, folds, quick, threads)
     if sweep is None:
         settings = default_sweep(source.load(chosen[0]).train.n_queries)
         settings = [settings[0], settings[len(settings) // 2], BASELINE] if quick and len(settings) > 3 else settings
     else:
-        settings = list(dict.fromkeys([*(part.strip() for part in sweep.split(",")), BASELINE]))
+        settings = list(dict.fromkeys([*map(Sample.parse, sweep.split(",")), BASELINE]))
     study = SubsamplingStudy(
         source,
         chosen,

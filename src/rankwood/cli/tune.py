@@ -48,12 +48,14 @@ def tune(
     Ctrl-C ends the search and keeps the best model so far; the exit status is 130. Exit status 1: no model is within the budget, and none is written.
     """  # noqa: E501  typer keeps line ends
     from rankwood.atomic import check_writable
-    from rankwood.lab.search import SearchSpace, import_optuna
+    from rankwood.lab.extra import need
+    from rankwood.lab.search import STUDY_FILES, TUNING, SearchSpace
     from rankwood.lab.tune import tune as search
 
-    import_optuna()  # said before files are read
+    need("optuna", TUNING)  # said before files are read
     check_output(output, train, valid, test)
     if study is not None:
+        need("filelock", STUDY_FILES)
         check_writable(study)
     least = SearchSpace.n_trees[0]
     space = SearchSpace(n_trees=(min(least, max_trees), max_trees))

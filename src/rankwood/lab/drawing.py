@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rankwood.atomic import atomic_write
-from rankwood.errors import RankwoodError
+from rankwood.errors import MissingPackageError
+from rankwood.lab.extra import need
 from rankwood.printable import printable
 
 # What is worth its cost.
@@ -32,7 +33,6 @@ def pareto_front(costs: Sequence[float], worths: Sequence[float]) -> list[int]:
 # Figures for papers: each drawn once with matplotlib, and written as PNG and SVG.
 
 
-NO_FIGURES = "figures need matplotlib: install it with pip install 'rankwood[report]'"
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
 
 
@@ -46,19 +46,18 @@ class Figure:
     size: tuple[float, float] = (9.0, 4.0)
 
 
+def check_figures() -> None:
+    """Refuse work whose figures could not be drawn in the end: an error that names matplotlib."""
+    need("matplotlib", "drawing figures")
+
+
 def can_draw() -> bool:
     """Whether matplotlib is there."""
     try:
-        import matplotlib  # noqa: F401
-    except ImportError:
+        check_figures()
+    except MissingPackageError:
         return False
     return True
-
-
-def check_figures() -> None:
-    """Refuse work whose figures could not be drawn in the end."""
-    if not can_draw():
-        raise RankwoodError(NO_FIGURES)
 
 
 def label(text: str) -> str:
@@ -72,13 +71,12 @@ def label(text: str) -> str:
 
 def write_figure(figure: Figure, folder: Path) -> list[Path]:
     """Draw a figure, and write it into `folder` as PNG and SVG; their paths."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure as Canvas
-        from matplotlib.text import Text
-    except ModuleNotFoundError:
-        raise RankwoodError(NO_FIGURES) from None
+    check_figures()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.text import Text
+
     canvas = Canvas(figsize=figure.size, dpi=150, layout="constrained")
     paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
     with warnings.catch_warnings():

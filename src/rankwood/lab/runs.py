@@ -21,6 +21,7 @@ from typing import Any
 
 from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
+from rankwood.lab.extra import need
 from rankwood.system import resolve_threads
 
 # What one run makes and the next needs again.
@@ -193,36 +194,10 @@ class RunTable:
             return 0 if database is None else int(_select(database, "SELECT count(*) FROM runs")[0][0])
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write every run as a line of JSON; `take_over` reads such a file."""
+        """Write every run as a line of JSON."""
         with atomic_write(path, "w") as file:
             for entry in self._entries():
                 file.write(_json(entry) + "\n")
-
-    def take_over(self, path: str | os.PathLike[str]) -> int:
-        """Add the runs of a file of JSON lines that the table lacks; their number.
-
-        Such files were what runs were kept in before there was a table. What a kill left unfinished of one is skipped.
-        """
-        rows = []
-        for line in Path(path).read_bytes().split(b"\n"):
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-                entry = json.loads(line)
-                rows.append(
-                    (
-                        run_key(entry["config"]),
-                        _json(dict(entry["config"])),
-                        _json(dict(entry["result"])),
-                        float(entry.get("seconds", 0.0)),
-                        str(entry.get("finished", "")),
-                        _json(entry.get("environment", {})),
-                    )
-                )
-        if not rows:
-            return 0
-        before = len(self)
-        with self._open(create=True) as database:
-            _insert(database, rows)
-        return len(self) - before
 
     def _entries(self) -> Iterator[dict[str, Any]]:
         wanted = "SELECT key, config, result, seconds, finished, environment FROM runs ORDER BY number"
@@ -374,13 +349,12 @@ def _one_by_one(left: Mapping[str, Config], run: Run, table: RunTable, noted: Ma
 def _at_once(
     left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any], n_workers: int
 ) -> Finished:
-    from joblib import Parallel, delayed, wrap_non_picklable_objects
-
-    packed = pickle.dumps(wrap_non_picklable_objects(run))  # which functions of a notebook are
-    parallel = Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
+    joblib = need("joblib", "doing runs in several processes")
+    packed = pickle.dumps(joblib.wrap_non_picklable_objects(run))  # which functions of a notebook are
+    parallel = joblib.Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
     same = (packed, table, noted, os.getpid(), os.getcwd())
     try:
-        yield from parallel(delayed(_in_worker)(key, config, *same) for key, config in left.items())
+        yield from parallel(joblib.delayed(_in_worker)(key, config, *same) for key, config in left.items())
     except BrokenExecutor:
         raise RankwoodError(
             f"a worker was killed, perhaps for want of memory: {len(table)} runs are kept in {table.path}; "

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,69 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwood.errors import MissingPackageError, ModelError, RankwoodError
+from rankwood.errors import ModelError, RankwoodError
 from rankwood.lab.drawing import pareto_front
+from rankwood.lab.extra import Held, locked, need
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.driver import deferred_interrupt
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
-
-
-# One search at a time in the file of a study: two would delete each other's models.
-
-
-_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # what systems say of a lock that another has
-
-
-@contextmanager
-def only_search_in(study: Path | None) -> Iterator[None]:
-    """Have the file of a study for oneself while the block runs; None is in memory, and nobody else's.
-
-    The file itself is locked, so other names of it (links) are covered and nothing is left beside it. The system lifts
-    the lock when the process ends, however it does.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "study.log"
-    >>> with only_search_in(path), only_search_in(path):
-    ...     pass  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    rankwood.errors.RankwoodError: another search is using the study ...: wait for it, or choose another file
-    """
-    if study is None:
-        yield
-        return
-    study.parent.mkdir(parents=True, exist_ok=True)
-    with open(study, "ab") as file:  # creates it, and leaves what is there
-        try:
-            _lock(file.fileno())
-        except OSError as error:
-            if error.errno in _HELD:
-                raise RankwoodError(
-                    f"another search is using the study {study}: wait for it, or choose another file"
-                ) from None
-            raise RankwoodError(
-                f"the study {study} cannot be locked ({error.strerror}): choose a file on another file system"
-            ) from None
-        yield
-
-
-if sys.platform == "win32":
-
-    def _lock(file: int) -> None:
-        import msvcrt
-
-        # Locked bytes cannot be read or written by others, Optuna's own handle among them: take one far behind the end.
-        os.lseek(file, 2**31 - 2, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-
-else:
-
-    def _lock(file: int) -> None:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 # What a search may try: learners, the shape and number of their trees, and how fast they learn.
@@ -246,22 +188,53 @@ def best_within(points: Sequence[Point], budget_us: float) -> Point:
 
 
 STUDY_NAME = "rankwood"
+TUNING, STUDY_FILES = "tuning", "keeping a study in a file"  # what needs packages of the extra
 RANDOM_TRIALS = 10  # before the sampler learns from what it saw, the defaults among them
 _POINTS, _IDENTITY = "points", "rankwood"
 
 
-def import_optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise MissingPackageError("optuna", "tuning", "tune") from None
-    return optuna
+@contextmanager
+def only_search_in(study: Path | None) -> Iterator[None]:
+    """Have the file of a study for oneself while the block runs; None is in memory, and nobody else's.
+
+    Two searches would delete each other's models. The lock lies among the models: Optuna locks the file of the study
+    itself, by a file FILE.lock beside it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "study.log"
+    >>> with only_search_in(path), only_search_in(path):
+    ...     pass  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    rankwood.errors.RankwoodError: another search is using the study ...: wait for it, or choose another file
+    """
+    if study is None:
+        yield
+        return
+    folder = models_of(study.resolve())  # links are other names of the same study
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / "search.lock", STUDY_FILES))
+        except Held:
+            raise RankwoodError(
+                f"another search is using the study {study}: wait for it, or choose another file"
+            ) from None
+        except OSError as error:
+            raise RankwoodError(
+                f"the study {study} cannot be locked ({error.strerror}): choose a file on another file system"
+            ) from None
+        yield
+
+
+def models_of(study: Path) -> Path:
+    """The folder of the models of a study that is kept in a file."""
+    return study.with_name(study.name + ".models")
 
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
     """Optuna's log and its warnings of experimental features are not for users of rankwood."""
-    optuna = import_optuna()
+    optuna = need("optuna", TUNING)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -281,9 +254,9 @@ class Study:
     """
 
     def __init__(self, path: Path | None, identity: Mapping[str, str], budget_us: float, seed: int) -> None:
-        self._optuna = import_optuna()
+        self._optuna = need("optuna", TUNING)
         self._budget, self._seed, self._path = budget_us, seed, path
-        self._models = _Models(None if path is None else path.with_name(path.name + ".models"))
+        self._models = _Models(None if path is None else models_of(path))
         self._study = self._open(path)
         self._check(identity)
         self.points: list[Point] = []

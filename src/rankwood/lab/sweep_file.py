@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rankwood.data.folds import Fold
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import parse_measure
+from rankwood.lab.extra import need
 from rankwood.lab.runs import expand
 from rankwood.lab.study import FileFolds, Source, SyntheticFolds, parse_folds
 from rankwood.lab.sweep import Pruning, Setting, SweepStudy
@@ -24,13 +26,7 @@ from rankwood.training.params import check_parameter, kinds_of
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a TOML file."""
-    import sys
-
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
+    tomllib = need("tomllib" if sys.version_info >= (3, 11) else "tomli", "reading a sweep")
     content = Path(path).read_bytes()
     try:
         found: dict[str, Any] = tomllib.loads(content.decode("utf-8-sig"))

@@ -44,12 +44,23 @@ class Acceptance:
     def judge(self, full: FloatArray, others: Sequence[FloatArray], better: Sequence[bool]) -> list[bool]:
         """Which of the others pass, by the values of queries; `better`: whose mean is at least the full model's."""
         if self.rule == "quality":
-            return list(better)
+            return [self.passes(good, None) for good in better]
         if self.rule == "not-significant":
-            p_values = [p_difference(full, values) for values in others]
-            return [good or (p is not None and p > self.alpha) for p, good in zip(p_values, better, strict=True)]
+            return [self.passes(good, p_difference(full, one)) for one, good in zip(others, better, strict=True)]
         adjusted = holm([p_inferior(full, values, self.margin or 0.0) for values in others])
         return [bool(p <= self.alpha) for p in adjusted]
+
+    def passes(self, better: bool, p: float | None) -> bool:
+        """Whether a model passes "quality" or "not-significant".
+
+        Parameters
+        ----------
+        better
+            Whether its mean is at least the full model's.
+        p
+            Of the randomisation test that the two differ, `p_difference`.
+        """
+        return better or (self.rule == "not-significant" and p is not None and p > self.alpha)
 
 
 def p_difference(full: FloatArray, other: FloatArray) -> float | None:

@@ -8,7 +8,7 @@ import pytest
 
 from rankwood.lab.papers.asadi_lin import AsadiLinResults, AsadiLinStudy
 from rankwood.lab.papers.igbrt import IgbrtResults, IgbrtStudy
-from rankwood.lab.papers.subsampling import SubsamplingResults, SubsamplingStudy
+from rankwood.lab.papers.subsampling import Sample, SubsamplingResults, SubsamplingStudy
 from rankwood.lab.papers.xdart import XdartResults, XdartStudy
 from rankwood.lab.runs import RunTable
 from rankwood.lab.study import SyntheticFolds
@@ -22,7 +22,8 @@ def source():
 
 @pytest.fixture(scope="session")
 def subsampling_study(source):
-    return SubsamplingStudy(source, (1, 3), ("1", "5", "10", "25%", "63%"), n_seeds=2, n_trees=12)
+    sweep = [Sample.parse(name) for name in ("1", "5", "10", "25%", "63%")]
+    return SubsamplingStudy(source, (1, 3), sweep, n_seeds=2, n_trees=12)
 
 
 @pytest.fixture(scope="session")

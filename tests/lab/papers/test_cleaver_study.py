@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.lab.papers.cleaver import CleaverResults, CleaverStudy, make_report, pick
+from rankwood.lab.papers.cleaver import QUALITY_LOSS, CleaverResults, CleaverStudy, Way, make_report, pick
 from rankwood.lab.runs import RunTable, run_key
+
+RANDOM = Way("random")
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def study(source):
     return CleaverStudy(
         source, (1, 2), sizes=(6,), n_trees=10, n_leaves=5, learning_rate=0.2, early_stopping=10, rates=(0.3, 0.6),
         iterations=3, n_random=2, closing=(4, 8),
-        strategies=("random", "last", "quality-loss", "quality-loss by validation + refit"),
+        ways=(RANDOM, Way("last"), QUALITY_LOSS, Way("quality-loss", "valid", "refit")),
     )  # fmt: skip
 
 
@@ -38,7 +40,7 @@ def test_outcomes_are_those_of_cleaver(study, results):
         measured = rw.evaluate(found.ensemble, data.test)
         tests.append(measured["nDCG@10"])
         values.append(measured.per_query["nDCG@10"])
-    outcome = results.outcome(6, "quality-loss")
+    outcome = results.outcome(6, QUALITY_LOSS)
     assert outcome.n_full == 6
     assert outcome.n_trees == np.mean(trees)
     assert outcome.test == pytest.approx(np.mean(tests))
@@ -46,31 +48,31 @@ def test_outcomes_are_those_of_cleaver(study, results):
 
 
 def test_random_is_averaged(study, results):
-    runs = results.of("full", "random", 1)
+    runs = results.of("full", RANDOM, 1)
     assert len(runs) == 2
     assert runs[0]["table"] != runs[1]["table"]
     chosen = [run["values"][pick(run["table"], "quality")] for run in runs]
-    outcome = results.outcome("full", "random")
+    outcome = results.outcome("full", RANDOM)
     assert outcome.test_values[: len(chosen[0])].tolist() == np.mean(chosen, axis=0).tolist()
 
 
 def test_looser_rules_leave_fewer_trees(study, results):
-    for strategy in study.strategies:
-        strict, loose = (results.outcome("full", strategy, rule) for rule in ("quality", "not-significant"))
+    for way in study.ways:
+        strict, loose = (results.outcome("full", way, rule) for rule in ("quality", "not-significant"))
         assert loose.n_trees <= strict.n_trees
 
 
 def test_the_closing_comparison(study, results):
-    ways = results.closing()
-    assert list(ways) == ["trained", "line-searched", "pruned"]
-    assert ways["trained"][0] == 4
-    assert ways["pruned"][0] <= 4
+    roads = results.closing()
+    assert list(roads) == ["trained", "line-searched", "pruned"]
+    assert roads["trained"][0] == 4
+    assert roads["pruned"][0] <= 4
     first = []
     for fold in study.folds:
         data = study.source.load(fold)
         model = rw.LambdaMART(4, 5, 0.2).fit(data.train)
         first.append(rw.evaluate(model, data.test).per_query["nDCG@10"])
-    assert ways["trained"][1].tolist() == np.concatenate(first).tolist()
+    assert roads["trained"][1].tolist() == np.concatenate(first).tolist()
 
 
 def test_the_report(results, tmp_path, monkeypatch):

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.lab.papers.subsampling import PAPER, SubsamplingResults, SubsamplingStudy, make_report, queries_of
+from rankwood.lab.papers.subsampling import BASELINE, PAPER, Sample, SubsamplingResults, SubsamplingStudy, make_report
 from rankwood.lab.runs import RunTable
+
+ONE, FIVE = Sample(1), Sample(5)
 
 
 def read_png(path):
@@ -26,7 +28,7 @@ def slow_values(study, setting, part, measure):
             fold = study.source.load(number)
             forest = rw.RandomForest(
                 study.n_trees,
-                queries_per_tree=queries_of(setting, fold.train.n_queries),
+                queries_per_tree=setting.of(fold.train.n_queries),
                 criterion="entropy",
                 max_features="sqrt",
                 random_state=seed,
@@ -35,7 +37,7 @@ def slow_values(study, setting, part, measure):
     return table
 
 
-@pytest.mark.parametrize("setting", ["1", "63%"])
+@pytest.mark.parametrize("setting", [ONE, BASELINE], ids=lambda one: one.name)
 @pytest.mark.parametrize(("part", "measure"), [("valid", "nDCG@10"), ("test", "AP")])
 def test_means_and_deviations(subsampling_study, subsampling_results, setting, part, measure):
     runs = slow_values(subsampling_study, setting, part, measure).mean(axis=1)
@@ -50,23 +52,23 @@ def test_the_best_is_chosen_on_validation_data(subsampling_study, subsampling_re
 
 
 def test_the_contrast_pools_the_queries_of_all_folds(subsampling_study, subsampling_results):
-    found = subsampling_results.contrast("5", "AP")
+    found = subsampling_results.contrast(FIVE, "AP")
     values = []
-    for setting in ("63%", "5"):
+    for setting in (BASELINE, FIVE):
         by_fold = [
-            np.mean([r["test"]["AP"] for c, r in subsampling_results.of(setting) if c["fold"] == fold], axis=0)
+            np.mean([result["test"]["AP"] for result in subsampling_results.of(setting, fold)], axis=0)
             for fold in (1, 3)
         ]
         values.append(np.concatenate(by_fold))
     assert found.n_queries == sum(subsampling_study.source.load(fold).test.n_queries for fold in (1, 3))
     assert found.difference == pytest.approx((values[1] - values[0]).mean())
     assert found.p_randomisation == rw.randomisation_test(*values).p_value
-    assert subsampling_results.contrast("63%", "AP").p_randomisation == 1.0
+    assert subsampling_results.contrast(BASELINE, "AP").p_randomisation == 1.0
 
 
 def test_trees_are_more_alike_and_stronger_when_they_see_more(subsampling_results):
-    assert subsampling_results.correlation("1") < subsampling_results.correlation("63%")
-    assert subsampling_results.strength("1", "nDCG@10") < subsampling_results.strength("63%", "nDCG@10")
+    assert subsampling_results.correlation(ONE) < subsampling_results.correlation(BASELINE)
+    assert subsampling_results.strength(ONE, "nDCG@10") < subsampling_results.strength(BASELINE, "nDCG@10")
 
 
 def test_a_killed_study_ends_as_one_that_was_not(subsampling_study, subsampling_results, tmp_path, monkeypatch):
@@ -103,14 +105,14 @@ def test_the_report(subsampling_study, subsampling_results, tmp_path):
     assert {"table2.csv", "table3.tex", "figure1.png", "figure1.svg", "report.md"} <= {path.name for path in written}
     sweep = next(table for table in report.tables if table.name == "sweep")
     assert len(sweep.rows) == len(subsampling_study.sweep)
-    runs = slow_values(subsampling_study, "10", "test", "AP").mean(axis=1)
+    runs = slow_values(subsampling_study, Sample(10), "test", "AP").mean(axis=1)
     assert sweep.rows[2][sweep.columns.index("test MAP")] == f"{runs.mean():.4f} ({runs.std(ddof=1):.4f})"
     page = (tmp_path / "report.md").read_text()
     assert "What differs from the paper" in page
     assert report.tables[0].markdown() in page
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["tables"]["sweep"]["rows"][2] == list(sweep.rows[2])
-    assert saved["facts"]["best"] == subsampling_results.best
+    assert saved["facts"]["best"] == subsampling_results.best.name
     figures = [read_png(path) for path in written if path.suffix == ".png"]
     assert len(figures) == 4
     for figure in figures:
@@ -130,35 +132,35 @@ def test_the_paper_stands_beside_its_data(source, subsampling_results, tmp_path)
     row = next(row for row in test.rows if row[0].startswith("1 ("))
     assert "0.4443 (0.0022)" in row
     assert "0.4473 (0.0009)" in row
-    mean = subsampling_results.mean_and_std("1", "test", "nDCG@10")[0]
+    mean = subsampling_results.mean_and_std(ONE, "test", "nDCG@10")[0]
     assert f"{mean - 0.4443:+.4f}" in row
     assert any(line.endswith("more than 0.005.") for line in report.differences)
-    contrast = subsampling_results.contrast("1", "AP")
+    contrast = subsampling_results.contrast(ONE, "AP")
     assert any(f"{contrast.difference:+.4f}" in row for row in report.tables[1].rows)
     assert [table.name for table in report.tables] == ["table3", "significance", "table2", "sweep", "table4"]
 
 
 def test_the_paper_is_copied_rightly():
-    assert PAPER["MQ2008"].values["test", "21", "nDCG@10"] == (0.2292, 0.0008)
-    assert PAPER["MQ2008"].values["test", "63%", "AP"] == (0.4701, 0.0012)
-    assert PAPER["OHSUMED"].values["valid", "63%", "nDCG@10"] == (0.4187, 0.0039)
+    assert PAPER["MQ2008"].values["test", Sample(21), "nDCG@10"] == (0.2292, 0.0008)
+    assert PAPER["MQ2008"].values["test", BASELINE, "AP"] == (0.4701, 0.0012)
+    assert PAPER["OHSUMED"].values["valid", BASELINE, "nDCG@10"] == (0.4187, 0.0039)
     assert PAPER["MQ2007"].others["LambdaMART"] == (0.4484, 0.4675)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"sweep": ("1", "5")}, "must be part of it"),
-        ({"sweep": ("63%", "63%")}, "two different settings"),
+        ({"sweep": (ONE, FIVE)}, "must be part of it"),
+        ({"sweep": (BASELINE, BASELINE)}, "two different settings"),
         ({"n_seeds": 0}, "at least one seed"),
     ],
 )
 def test_studies_that_make_no_sense_are_refused(source, changes, words):
     with pytest.raises(rw.RankwoodError, match=words):
-        SubsamplingStudy(**{"source": source, "folds": (1,), "sweep": ("1", "63%"), **changes})
+        SubsamplingStudy(**{"source": source, "folds": (1,), "sweep": (ONE, BASELINE), **changes})
 
 
 @pytest.mark.parametrize(("setting", "words"), [("100", "cannot see 100"), ("x", "number of queries"), ("0", "number")])
 def test_settings_that_make_no_sense_are_refused(setting, words):
     with pytest.raises(rw.RankwoodError, match=words):
-        queries_of(setting, 50)
+        Sample.parse(setting).of(50)

@@ -16,8 +16,8 @@ def slow_values(study, method, size, fold) -> np.ndarray:
     """Values of the test queries, mean over seeds, of models that were trained for this very size."""
     data, found = study.source.load(fold), []
     for seed in range(study.n_seeds):
-        given = dict(METHODS[method]) | {"n_leaves": 6, "random_state": seed}
-        learner = getattr(rw, given.pop("learner"))
+        given = METHODS[method].parameters | {"n_leaves": 6, "random_state": seed}
+        learner = getattr(rw, METHODS[method].learner)
         given.setdefault("learning_rate", 1.0)
         model = learner(n_trees=size, **given).fit(data.train, valid=data.valid)
         found.append(rw.evaluate(model, data.test, "nDCG@10").per_query["nDCG@10"])

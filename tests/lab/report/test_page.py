@@ -157,7 +157,7 @@ def test_figures_are_written_as_png_and_svg(tmp_path, models, data, monkeypatch)
 
 def test_figures_without_matplotlib_are_refused_before_the_work(tmp_path, models, data, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(rw.RankwoodError, match=r"figures need matplotlib: .*rankwood\[report\]"):
+    with pytest.raises(rw.RankwoodError, match=r"drawing figures needs the package matplotlib: .*rankwood\[lab\]"):
         rw.write_report(tmp_path / "r.html", models, data, figures=tmp_path)
     rw.write_report(tmp_path / "r.html", models, data, measures="AP")  # the page needs no extra
 

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from rankwood._version import __version__
 from rankwood.errors import DataError
+from rankwood.lab.extra import need
 from rankwood.printable import human_bytes
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def writing_failed(error: OSError, place: Path) -> str:
 
 Progress = Callable[[int, "int | None"], None]
 
+DOWNLOADING = "downloading a data set"  # what needs packages of the extra
 CHUNK = 256 * 1024
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a byte arriving
 BACKOFF = (1.0, 2.0, 4.0, 8.0)  # seconds before each further attempt in a row that brought nothing
@@ -120,8 +122,7 @@ class ResumingDownloader:
         self.progress = progress
 
     def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
-        import requests
-
+        requests = need("requests", DOWNLOADING)
         failures, furthest = 0, self._size()
         with requests.Session() as session:
             session.headers["User-Agent"] = f"rankwood/{__version__}"

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from rankwood.data.folds import find_folds
 from rankwood.errors import DataError
 from rankwood.lab.datasets.catalogue import Entry, find_entry
 from rankwood.lab.datasets.download import (
+    DOWNLOADING,
     DownloadError,
     NoRoom,
     Progress,
@@ -31,6 +31,7 @@ from rankwood.lab.datasets.download import (
     writing_failed,
 )
 from rankwood.lab.datasets.unpack import CorruptArchive, RarArchive, unpack
+from rankwood.lab.extra import Held, locked, need
 from rankwood.printable import human_bytes
 
 # The note that `fetch` leaves in a data set's folder: where it came from, and which files belong to it.
@@ -346,6 +347,8 @@ class _Job:
             kept = sum(part.stat().st_size for part in work.glob(f"{self.entry.name}-????????/*"))
             # The archive, and at least as much again when it is unpacked.
             require_space(work, max(2 * self.entry.archive_bytes - kept, 0), f"download and unpack {self.entry.name}")
+        for package in ("pooch", "requests"):
+            need(package, DOWNLOADING)  # said before the server is asked
         self.say(f"terms of {self.entry.name}: {self.entry.terms}")
         reasons = []
         for url in urls:
@@ -358,8 +361,7 @@ class _Job:
         raise DataError(f"{self.failed(reasons)}; {self.what_to_do()}")
 
     def download_from(self, url: str, work: Path) -> _Archive:
-        import pooch
-
+        pooch = need("pooch", DOWNLOADING)
         address = _parsed_url(url)
         folder = work / f"{self.entry.name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
         file_name = re.sub(r"[^\w.-]", "_", Path(unquote(address.path)).name) or self.entry.archive_name
@@ -479,36 +481,14 @@ def _working_folder(root: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def _only_one(lock: Path, name: str, root: Path) -> Iterator[None]:
     """Two downloads into one part file would spoil each other. The lock goes with the process, however it ends."""
-    try:
-        file = lock.open("w")
-    except OSError as error:
-        raise DataError(f"{writing_failed(error, root)}: choose another folder") from None
-    with file:
+    with contextlib.ExitStack() as stack:
         try:
-            _lock(file.fileno())
-        except OSError:
+            stack.enter_context(locked(lock, "fetching a data set"))
+        except Held:
             raise DataError(f"{name} is being fetched into {root} by another process: wait for it") from None
-        try:
-            yield
-        finally:
-            file.close()  # Windows does not delete an open file
-            with contextlib.suppress(OSError):
-                lock.unlink()
-
-
-if sys.platform == "win32":
-
-    def _lock(file: int) -> None:
-        import msvcrt
-
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-
-else:
-
-    def _lock(file: int) -> None:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(f"{writing_failed(error, root)}: choose another folder") from None
+        yield
 
 
 @contextlib.contextmanager

@@ -4,38 +4,104 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import holm, randomisation_test
 from rankwood.lab.drawing import Figure
-from rankwood.lab.papers.common import legend_below
-from rankwood.lab.runs import Config, Result
-from rankwood.lab.study import FoldData, Report, Runs, Study, Table, p_text
+from rankwood.lab.papers.common import PaperResults, PaperStudy, legend_below
+from rankwood.lab.runs import Result
+from rankwood.lab.study import FoldData, Report, Runs, Table, p_text
 from rankwood.model.ensemble import Ensemble
+from rankwood.pruning.accept import Acceptance, Rule
 from rankwood.pruning.cleaver import RATES, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.scoring.timing import BATCH
+from rankwood.training.estimators import LambdaMART
 
-# Pruning of trained ensembles (Lucchese et al. 2016): every strategy on models of several sizes.
+# What is compared: ways to prune, on models of several sizes.
 
 
 MEASURE = "nDCG@10"
-FULL = "full"
-STRATEGIES = ("random", "last", "skip", "low-weights", "score-loss", "quality-loss")
-# Not in the paper: others, victims chosen by validation data, and leaf values fitted anew.
-BEYOND = ("quality-loss-greedy", "quality-loss by validation", "quality-loss by validation + refit")
-WAYS = ("trained", "line-searched", "pruned")
+Size = int | Literal["full"]  # so many of the first trees, or all
+FULL: Literal["full"] = "full"
 
 
 @dataclass(frozen=True)
-class CleaverStudy(Study):
-    """LambdaMART models, the first trees of the largest taken as smaller ones, pruned by every strategy.
+class Way:
+    """A way to prune: the strategy, the data that it chooses victims by, and what becomes of the survivors.
+
+    Examples
+    --------
+    >>> Way("skip").name, Way("quality-loss", victims="valid", variant="refit").name
+    ('skip', 'quality-loss by validation + refit')
+    """
+
+    strategy: str
+    victims: Literal["train", "valid"] = "train"
+    variant: Literal["line-search", "refit"] = "line-search"
+
+    @property
+    def name(self) -> str:
+        by = " by validation" if self.victims == "valid" else ""
+        more = f" + {self.variant}" if self.variant != "line-search" else ""
+        return f"{self.strategy}{by}{more}"
+
+
+QUALITY_LOSS = Way("quality-loss")
+OF_PAPER = (Way("random"), Way("last"), Way("skip"), Way("low-weights"), Way("score-loss"), QUALITY_LOSS)
+# Not in the paper: others, victims chosen by validation data, and leaf values fitted anew.
+BEYOND = (Way("quality-loss-greedy"), Way("quality-loss", "valid"), Way("quality-loss", "valid", "refit"))
+ROADS = ("trained", "line-searched", "pruned")  # to a model of some size
+
+
+# The runs of the study.
+
+
+@dataclass(frozen=True)
+class Training:
+    """The full model: `n_first` trees, then on to at most `n_trees`, until validation data stops it."""
+
+    n_first: int
+    n_trees: int
+    n_leaves: int
+    learning_rate: float
+    early_stopping: int
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """A run: one way to prune a model of one size, at all rates."""
+
+    fold: int
+    training: Training
+    size: Size
+    way: Way
+    rates: tuple[float, ...]
+    iterations: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Closing:
+    """A run: a model of `small` trees against one that is pruned from `large` to as many."""
+
+    fold: int
+    training: Training
+    small: int
+    large: int
+    iterations: int
+
+
+@dataclass(frozen=True)
+class CleaverStudy(PaperStudy):
+    """LambdaMART models, the first trees of the largest taken as smaller ones, pruned in every way.
 
     sizes       numbers of trees of the smaller models; the full one has more, and stops early
     n_random    runs of the strategy "random", whose results are averaged
@@ -53,99 +119,104 @@ class CleaverStudy(Study):
     iterations: int = 100
     n_random: int = 10
     closing: tuple[int, int] = (100, 500)
-    strategies: Sequence[str] = (*STRATEGIES, *BEYOND)
+    ways: Sequence[Way] = (*OF_PAPER, *BEYOND)
 
     def __post_init__(self) -> None:
-        if min(self.n_trees, self.n_random, *self.sizes) < 1 or not self.rates or not self.strategies:
+        if min(self.n_trees, self.n_random, *self.sizes) < 1 or not self.rates or not self.ways:
             raise RankwoodError("a study needs trees, rates, strategies and at least one run of each")
 
-    def configs(self) -> list[Config]:
-        """Runs in an order in which those of a fold follow each other."""
-        found: list[Config] = []
+    @property
+    def all_sizes(self) -> list[Size]:
+        return [*self.sizes, FULL]
+
+    @property
+    def training(self) -> Training:
+        """The full model has the trees of the smaller ones before it may stop."""
+        n_first = min(self.n_trees, max(*self.sizes, *self.closing))
+        return Training(n_first, self.n_trees, self.n_leaves, self.learning_rate, self.early_stopping)
+
+    def prunings(self, fold: int, size: Size, way: Way) -> list[Pruning]:
+        """One run, or several of what is drawn at random."""
+        n_runs = self.n_random if way.strategy == "random" else 1
+        same = (fold, self.training, size, way, tuple(map(float, self.rates)), self.iterations)
+        return [Pruning(*same, seed) for seed in range(n_runs)]
+
+    def closing_of(self, fold: int) -> Closing:
+        return Closing(fold, self.training, *self.closing, self.iterations)
+
+    def plan(self) -> list[Pruning | Closing]:
+        found: list[Pruning | Closing] = []
         for fold in self.folds:
-            same = {
-                "study": self.name,
-                **self.source.identify(fold),
-                "model": [self._n_first, self.n_trees, self.n_leaves, self.learning_rate, self.early_stopping],
-                "iterations": self.iterations,
-            }
-            for size in (*self.sizes, FULL):
-                for strategy in self.strategies:
-                    for seed in range(self.n_random if strategy == "random" else 1):
-                        rates = {"rates": [float(rate) for rate in self.rates]}
-                        found.append({**same, **rates, "size": size, "strategy": strategy, "seed": seed})
-            found.append({**same, "closing": list(self.closing)})
+            for size in self.all_sizes:
+                for way in self.ways:
+                    found += self.prunings(fold, size, way)
+            found.append(self.closing_of(fold))
         return found
 
     def report(self, runs: Runs) -> Report:
         return make_report(CleaverResults(self, runs))
 
-    def run(self, config: Config) -> Result:
-        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
-        model = self._kept.get("model", config["fold"], lambda: self._train(fold))
-        if "closing" in config:
-            return self._close(model, fold, *config["closing"])
-        if config["size"] != FULL:
-            model = model.select(np.arange(min(config["size"], model.n_trees)))
-        named, _, extra = config["strategy"].partition(" + ")
-        strategy, _, judge = named.partition(" by ")
+    def perform(self, run: Pruning | Closing) -> Result:
+        fold = self.fold_data(run.fold)
+        model = self._kept.get("model", run.fold, lambda: self._train(run.training, fold))
+        return self._close(run, model, fold) if isinstance(run, Closing) else self._prune(run, model, fold)
+
+    def _train(self, how: Training, fold: FoldData) -> Ensemble:
+        ranker = LambdaMART(
+            n_trees=how.n_first, n_leaves=how.n_leaves, learning_rate=how.learning_rate, n_jobs=self.n_threads
+        )
+        binned = BinnedDataset.make(fold.train, n_threads=self.n_threads)
+        model: Ensemble = ranker.fit(binned).ensemble_
+        if how.n_first < how.n_trees:
+            ranker.set_params(n_trees=how.n_trees - how.n_first, early_stopping_rounds=how.early_stopping)
+            model = ranker.fit(binned, valid=fold.valid, init_model=model).ensemble_
+        return model
+
+    def _prune(self, run: Pruning, model: Ensemble, fold: FoldData) -> Result:
+        """The table of pruned models, the full one first, and their values of test queries."""
         result = cleaver(
-            model,
+            model if run.size == FULL else _first(model, run.size),
             fold.train,
             fold.valid,
             test=fold.test,
             judge=None,
             measure=MEASURE,
-            strategy=strategy,
-            victims="valid" if judge == "validation" else "train",
-            rates=self.rates,
-            variants="refit" if extra == "refit" else "line-search",
-            search=LineSearch(iterations=self.iterations),
-            seed=config["seed"],
+            strategy=run.way.strategy,
+            victims=run.way.victims,
+            rates=run.rates,
+            variants=run.way.variant,
+            search=LineSearch(iterations=run.iterations),
+            seed=run.seed,
             n_threads=self.n_threads,
         )
-        return {
-            "table": result.table,
-            "chosen": result.rows.index(result.chosen),
-            "values": [self._values(row.ensemble, fold) for row in result.rows],
-        }
+        return {"table": result.table, "values": [self._values(row.ensemble, fold) for row in result.rows]}
 
-    def _close(self, model: Ensemble, fold: FoldData, small: int, large: int) -> Result:
-        """Three ways to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
-        first, more = (model.select(np.arange(min(size, model.n_trees))) for size in (small, large))
-        how: dict[str, Any] = {"measure": MEASURE, "measure_speed": False, "n_threads": self.n_threads,
-                               "judge": None, "victims": "train", "variants": "line-search"}  # fmt: skip
-        search = LineSearch(iterations=self.iterations)
-        searched = cleaver(first, fold.train, fold.valid, rates=(0.0,), search=search, **how).rows[1].ensemble
-        rate = max(0.0, 1.0 - small / more.n_trees)
-        pruned = cleaver(more, fold.train, fold.valid, rates=(rate,), search=search, **how).rows[1].ensemble
-        models = dict(zip(WAYS, (first, searched, pruned), strict=True))
-        return {name: {"n_trees": m.n_trees, "values": self._values(m, fold)} for name, m in models.items()}
+    def _close(self, run: Closing, model: Ensemble, fold: FoldData) -> Result:
+        """Three roads to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
 
-    @property
-    def _n_first(self) -> int:
-        """Trees that the full model has before it may stop: those of the smaller ones."""
-        return min(self.n_trees, max(*self.sizes, *self.closing))
+        def pruned(whole: Ensemble, rate: float) -> Ensemble:
+            _, found = cleaver(
+                whole, fold.train, fold.valid, judge=None, measure=MEASURE, victims="train", rates=(rate,),
+                variants="line-search", search=LineSearch(iterations=run.iterations), measure_speed=False,
+                n_threads=self.n_threads,
+            ).rows  # fmt: skip
+            return found.ensemble
 
-    def _train(self, fold: FoldData) -> Ensemble:
-        """The full model: as many trees as the largest of the smaller ones, and then on until it is stopped early."""
-        from rankwood.data.bins import BinnedDataset
-        from rankwood.training.estimators import LambdaMART
-
-        first = self._n_first
-        ranker = LambdaMART(
-            n_trees=first, n_leaves=self.n_leaves, learning_rate=self.learning_rate, n_jobs=self.n_threads
-        )
-        binned = BinnedDataset.make(fold.train, n_threads=self.n_threads)
-        model: Ensemble = ranker.fit(binned).ensemble_
-        if first < self.n_trees:
-            ranker.set_params(n_trees=self.n_trees - first, early_stopping_rounds=self.early_stopping)
-            model = ranker.fit(binned, valid=fold.valid, init_model=model).ensemble_
-        return model
+        small, large = _first(model, run.small), _first(model, run.large)
+        to_small = max(0.0, 1.0 - run.small / large.n_trees)
+        models = dict(zip(ROADS, (small, pruned(small, 0.0), pruned(large, to_small)), strict=True))
+        return {road: {"n_trees": m.n_trees, "values": self._values(m, fold)} for road, m in models.items()}
 
     def _values(self, model: Ensemble, fold: FoldData) -> list[float]:
         values: list[float] = evaluate(model, fold.test, MEASURE, n_threads=self.n_threads).per_query[MEASURE].tolist()
         return values
+
+
+def _first(model: Ensemble, n_trees: int) -> Ensemble:
+    return model.select(np.arange(min(n_trees, model.n_trees)))
+
+
+# What follows from the runs.
 
 
 @dataclass(frozen=True)
@@ -163,25 +234,20 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class CleaverResults:
+class CleaverResults(PaperResults):
     """All runs of a study and what follows from them."""
 
     study: CleaverStudy
-    runs: Runs
 
-    def of(self, size: Any, strategy: str, fold: int) -> list[Mapping[str, Any]]:
-        """The runs of one strategy on one model."""
-        return [
-            result
-            for config, result in self.runs
-            if (config.get("size"), config.get("strategy"), config["fold"]) == (size, strategy, fold)
-        ]
+    def of(self, size: Size, way: Way, fold: int) -> list[Mapping[str, Any]]:
+        """The runs of one way on one model."""
+        return [self.result(run) for run in self.study.prunings(fold, size, way)]
 
-    def outcome(self, size: Any, strategy: str, rule: str = "quality") -> Outcome:
-        """What came of a strategy: the smallest models that the rule accepts on validation data."""
+    def outcome(self, size: Size, way: Way, rule: Rule = "quality") -> Outcome:
+        """What came of a way to prune: the smallest models that the rule accepts on validation data."""
         chosen, full_values, test_values = [], [], []
         for fold in self.study.folds:
-            found = self.of(size, strategy, fold)
+            found = self.of(size, way, fold)
             numbers = [pick(result["table"], rule) for result in found]
             chosen += [(result["table"][0], result["table"][i]) for result, i in zip(found, numbers, strict=True)]
             full_values.append(found[0]["values"][0])
@@ -202,39 +268,35 @@ class CleaverResults:
         )
 
     def closing(self) -> dict[str, tuple[float, FloatArray]]:
-        """Of each way to the same size: number of trees and values of the test queries of all folds."""
-        found = [result for config, result in self.runs if "closing" in config]
+        """Of each road to the same size: number of trees and values of the test queries of all folds."""
+        found = [self.result(self.study.closing_of(fold)) for fold in self.study.folds]
         return {
-            way: (
-                float(np.mean([result[way]["n_trees"] for result in found])),
-                np.concatenate([result[way]["values"] for result in found]),
+            road: (
+                float(np.mean([result[road]["n_trees"] for result in found])),
+                np.concatenate([result[road]["values"] for result in found]),
             )
-            for way in WAYS
+            for road in ROADS
         }
 
 
-def pick(table: Sequence[Mapping[str, Any]], rule: str) -> int:
-    """The row of the smallest model that is as good on validation data; 0, the full model, when there is none.
+def pick(table: Sequence[Mapping[str, Any]], rule: Rule) -> int:
+    """The row of the smallest model that the rule accepts; 0, the full model, when there is none.
 
     >>> models = ((10, 0.5, None), (5, 0.49, 0.3), (8, 0.51, 0.5))
     >>> rows = [{"n_trees": n, "valid": valid, "p_valid": p} for n, valid, p in models]
     >>> pick(rows, "quality"), pick(rows, "not-significant")
     (2, 1)
     """
-    full = table[0]
-
-    def good(row: Mapping[str, Any]) -> bool:
-        known = row["p_valid"] is not None
-        return bool(row["valid"] >= full["valid"] or (rule == "not-significant" and known and row["p_valid"] > 0.05))
-
-    rows = [i for i in range(1, len(table)) if good(table[i]) and table[i]["n_trees"] < full["n_trees"]]
+    full, acceptance = table[0], Acceptance(rule)
+    passed = [acceptance.passes(row["valid"] >= full["valid"], row["p_valid"]) for row in table]
+    rows = [i for i, row in enumerate(table) if passed[i] and row["n_trees"] < full["n_trees"]]
     return min(rows, key=lambda i: (table[i]["n_trees"], -table[i]["valid"]), default=0)
 
 
 # Table 1 and the closing comparison of Lucchese et al. (2016), with what the paper says beside ours.
 
 # With models that are not significantly worse (MSN-1, and Istella for skip).
-PAPER_LOOSE = {"quality-loss": "70% of 737 trees, 2.9x as fast", "skip": "60% of 736 trees, 2.1x as fast"}
+PAPER_LOOSE = {QUALITY_LOSS: "70% of 737 trees, 2.9x as fast", Way("skip"): "60% of 736 trees, 2.1x as fast"}
 # The paper's closing comparison: LambdaMART on Istella, 100 trees.
 PAPER_CLOSING = {"trained": 0.6923, "line-searched": 0.7085, "pruned": 0.7329}
 
@@ -253,21 +315,17 @@ def make_report(found: CleaverResults) -> Report:
     )
 
 
-def _sizes(found: CleaverResults) -> list[Any]:
-    return [*found.study.sizes, FULL]
-
-
-def _of_paper(found: CleaverResults) -> list[str]:
-    return [strategy for strategy in STRATEGIES if strategy in found.study.strategies]
+def _of_paper(found: CleaverResults) -> list[Way]:
+    return [way for way in OF_PAPER if way in found.study.ways]
 
 
 def _summary(found: CleaverResults) -> str:
     study = found.study
-    best = {size: found.outcome(size, "quality-loss") for size in _sizes(found) if "quality-loss" in study.strategies}
+    best = [found.outcome(size, QUALITY_LOSS) for size in study.all_sizes if QUALITY_LOSS in study.ways]
     pruned = "; ".join(
         f"{outcome.n_full:,.0f} trees become {outcome.n_trees:,.0f} ({outcome.rate:.0%} gone, {outcome.speed_up:.1f}x "
         f"as fast), test {MEASURE} {outcome.full:.4f} becomes {outcome.test:.4f}"
-        for outcome in best.values()
+        for outcome in best
     )
     return (
         f"LambdaMART, {study.n_leaves} leaves, learning rate {study.learning_rate:g}; folds "
@@ -278,22 +336,22 @@ def _summary(found: CleaverResults) -> str:
     )
 
 
-def _table(found: CleaverResults, rule: str, name: str, title: str) -> Table:
+def _table(found: CleaverResults, rule: Rule, name: str, title: str) -> Table:
     """Strategies by sizes: trees kept, test measure, speed-up, p of the difference."""
     rows = []
-    sizes = _sizes(found)
-    outcomes = {(s, strategy): found.outcome(s, strategy, rule) for s in sizes for strategy in found.study.strategies}
+    sizes = found.study.all_sizes
+    outcomes = {(size, way): found.outcome(size, way, rule) for size in sizes for way in found.study.ways}
     tests = {key: randomisation_test(one.full_values, one.test_values).p_value for key, one in outcomes.items()}
     adjusted = dict(zip(tests, holm(list(tests.values())), strict=True))
-    first = found.study.strategies[0]
+    first = found.study.ways[0]
     reference = ["reference"]
     for size in sizes:
         reference += [f"{outcomes[size, first].n_full:,.0f}", "", f"{outcomes[size, first].full:.4f}", "1.0x", ""]
     rows.append(reference)
-    for strategy in found.study.strategies:
-        row = [strategy]
+    for way in found.study.ways:
+        row = [way.name]
         for size in sizes:
-            one, p = outcomes[size, strategy], adjusted[size, strategy]
+            one, p = outcomes[size, way], adjusted[size, way]
             mark = "" if p > 0.05 else " +" if one.test > one.full else " -"
             row += [
                 f"{one.n_trees:,.0f}",
@@ -315,21 +373,21 @@ def _table(found: CleaverResults, rule: str, name: str, title: str) -> Table:
         f"{found.study.n_random} runs. p: randomisation test against the reference over the test queries of all folds, "
         "Holm's correction; + and - mark significant differences (5 %). speed-up: of scoring, one thread, up to "
         f"{BATCH:,} documents per call, double precision. "
-        f"{', '.join(s for s in found.study.strategies if s not in STRATEGIES) or 'No strategy'}: not in the paper.",
+        f"{', '.join(way.name for way in found.study.ways if way not in OF_PAPER) or 'No strategy'}: not in the paper.",
     )
 
 
 def _closing(found: CleaverResults) -> Table:
-    ways = found.closing()
+    roads = found.closing()
     small, large = found.study.closing
-    trained = ways["trained"][1]
+    trained = roads["trained"][1]
     names = {"trained": f"trained, {small} trees", "line-searched": "the same, line-searched",
              "pruned": f"pruned from {large}, quality-loss"}  # fmt: skip
     rows = []
-    for way in WAYS:
-        n_trees, values = ways[way]
-        p = "" if way == "trained" else p_text(randomisation_test(trained, values).p_value)
-        rows.append([names[way], f"{n_trees:,.0f}", f"{np.mean(values):.4f}", p, f"{PAPER_CLOSING[way]:.4f}"])
+    for road in ROADS:
+        n_trees, values = roads[road]
+        p = "" if road == "trained" else p_text(randomisation_test(trained, values).p_value)
+        rows.append([names[road], f"{n_trees:,.0f}", f"{np.mean(values):.4f}", p, f"{PAPER_CLOSING[road]:.4f}"])
     return Table(
         "closing",
         f"{small} trees, three ways, {found.study.source.name}",
@@ -342,27 +400,23 @@ def _closing(found: CleaverResults) -> Table:
 def _statements(found: CleaverResults) -> Table:
     """What the paper says of its tables, and what is so here. Its table 1 is not at hand, its text is."""
     study, rows = found.study, []
-
-    def reached(strategy: str, rule: str = "quality") -> str:
-        one = found.outcome(FULL, strategy, rule)
-        return f"{one.rate:.0%} of {one.n_full:,.0f} trees, {one.speed_up:.1f}x as fast"
-
-    ours = _of_paper(found)
-    outcomes = {(size, strategy): found.outcome(size, strategy) for size in _sizes(found) for strategy in ours}
-    best = [max((outcomes[size, s] for s in ours), key=lambda one: one.rate) for size in _sizes(found)]
+    ways, sizes = _of_paper(found), found.study.all_sizes
+    outcomes = {(size, way): found.outcome(size, way) for size in sizes for way in ways}
+    best = [max((outcomes[size, way] for way in ways), key=lambda one: one.rate) for size in sizes]
     rates, speeds = [one.rate for one in best], [one.speed_up for one in best]
     span = f"{min(rates):.0%} to {max(rates):.0%}; {min(speeds):.1f}x to {max(speeds):.1f}x"
     rows.append(["pruned by the best strategy of each size; speed-up", "50% to 70%; 1.6x to 2.6x", span])
     for place, word in (0, "most"), (-1, "fewest"):
-        order = [sorted(ours, key=lambda s: -outcomes[size, s].rate)[place] for size in _sizes(found)]
+        order = [sorted(ways, key=lambda way: -outcomes[size, way].rate)[place].name for size in sizes]
         paper = "quality-loss, nearly always" if place == 0 else "last"
         rows.append([f"strategy that takes the {word} trees, by size", paper, ", ".join(order)])
-    for strategy, paper in PAPER_LOOSE.items():
-        if strategy in study.strategies:
-            here = reached(strategy, "not-significant")
-            rows.append([f"{strategy}, full model, not significantly worse", paper, here])
-    if "quality-loss" in study.strategies:
-        one = outcomes[_sizes(found)[0], "quality-loss"]
+    for way, paper in PAPER_LOOSE.items():
+        if way in ways:
+            one = found.outcome(FULL, way, "not-significant")
+            here = f"{one.rate:.0%} of {one.n_full:,.0f} trees, {one.speed_up:.1f}x as fast"
+            rows.append([f"{way.name}, full model, not significantly worse", paper, here])
+    if QUALITY_LOSS in ways:
+        one = outcomes[sizes[0], QUALITY_LOSS]
         p = randomisation_test(one.full_values, one.test_values).p_value
         here = f"{one.test - one.full:+.4f}, p {p_text(p)}"
         what = f"quality-loss, the first {one.n_full:,.0f} trees, test {MEASURE}"
@@ -380,14 +434,14 @@ def _figure(found: CleaverResults) -> Figure:
     """Test measure over the number of trees, one line per strategy, one panel per size."""
 
     def draw(canvas: Any) -> None:
-        axes = canvas.subplots(1, len(_sizes(found)), squeeze=False)[0]
-        for axis, size in zip(axes, _sizes(found), strict=True):
-            for strategy in found.study.strategies:
-                runs = [result["table"] for fold in found.study.folds for result in found.of(size, strategy, fold)]
+        sizes = found.study.all_sizes
+        axes = canvas.subplots(1, len(sizes), squeeze=False)[0]
+        for axis, size in zip(axes, sizes, strict=True):
+            for way in found.study.ways:
+                runs = [result["table"] for fold in found.study.folds for result in found.of(size, way, fold)]
                 trees = np.mean([[row["n_trees"] for row in table] for table in runs], axis=0)
-                axis.plot(
-                    trees, np.mean([[row["test"] for row in t] for t in runs], axis=0), label=strategy, marker="."
-                )
+                tests = np.mean([[row["test"] for row in table] for table in runs], axis=0)
+                axis.plot(trees, tests, label=way.name, marker=".")
             whole = np.mean([table[0]["test"] for table in runs])
             axis.axhline(whole, color="black", linewidth=1, label="the model before")
             n_trees = np.mean([table[0]["n_trees"] for table in runs])
@@ -402,13 +456,14 @@ def _figure(found: CleaverResults) -> Figure:
 
 
 def _facts(found: CleaverResults) -> list[dict[str, Any]]:
+    rules: tuple[Rule, ...] = ("quality", "not-significant")
     return [
         {
-            "size": size, "strategy": strategy, "rule": rule, "n_full": one.n_full, "n_trees": one.n_trees,
+            "size": size, "strategy": way.name, "rule": rule, "n_full": one.n_full, "n_trees": one.n_trees,
             "rate": one.rate, "speed_up": one.speed_up, "test_before": one.full, "test_after": one.test,
         }
-        for rule in ("quality", "not-significant") for size in _sizes(found) for strategy in found.study.strategies
-        for one in [found.outcome(size, strategy, rule)]
+        for rule in rules for size in found.study.all_sizes for way in found.study.ways
+        for one in [found.outcome(size, way, rule)]
     ]  # fmt: skip
 
 

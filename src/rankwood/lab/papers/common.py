@@ -2,16 +2,73 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
+from rankwood.lab.runs import Config, Result, run_key
+from rankwood.lab.study import FoldData, Runs, Study
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.estimators import RandomForest
+
+# Runs as frozen dataclasses, and their results by what they are of.
+
+
+@dataclass(frozen=True)
+class PaperStudy(Study):
+    """A study whose runs are frozen dataclasses of its own, each with the number of its fold in `fold`.
+
+    `plan` lists the runs, and `perform` does one. The fields of a run, with what identifies the data of its fold, are
+    all that its result depends on.
+    """
+
+    @abstractmethod
+    def plan(self) -> list[Any]:
+        """The runs, in an order in which those that share data follow each other."""
+
+    @abstractmethod
+    def perform(self, run: Any) -> Result:
+        """Do one of them; the result is what JSON can hold."""
+
+    def config(self, run: Any) -> Config:
+        """A run as the table of runs keeps it."""
+        return {"study": self.name, **self.source.identify(run.fold), **dataclasses.asdict(run)}
+
+    def configs(self) -> list[Config]:
+        return [self.config(run) for run in self.plan()]
+
+    def run(self, config: Config) -> Result:
+        planned = self._kept.get("plan", None, lambda: {run_key(self.config(run)): run for run in self.plan()})
+        return self.perform(planned[run_key(config)])
+
+    def fold_data(self, fold: int) -> FoldData:
+        """The data of a fold; the latest stays in memory."""
+        return self._kept.get("data", fold, lambda: self.source.load(fold))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class PaperResults:
+    """All runs of a study, to be found by what they are of."""
+
+    study: Any  # a PaperStudy
+    runs: Runs
+
+    def result(self, run: Any) -> Mapping[str, Any]:
+        """The result of a run of the plan."""
+        return self._by_key[run_key(self.study.config(run))]
+
+    @cached_property
+    def _by_key(self) -> dict[str, Mapping[str, Any]]:
+        return {run_key(config): result for config, result in self.runs}
+
 
 # What several figures need.
 
@@ -69,7 +126,14 @@ def smooth(x: Sequence[float], y: Sequence[float]) -> tuple[FloatArray, FloatArr
     return np.exp(dense), make_smoothing_spline(at, values)(dense)
 
 
-# The forests that studies grow.
+# Training, with its time.
+
+
+def fit_timed(ranker: Any, *data: Any, **more: Any) -> float:
+    """Fit a ranker; the seconds that took."""
+    start = time.perf_counter()
+    ranker.fit(*data, **more)
+    return time.perf_counter() - start
 
 
 TaskName = Literal["regression", "ordinal"]
@@ -77,6 +141,6 @@ TaskName = Literal["regression", "ordinal"]
 
 def grow(data: Dataset, *, task: TaskName = "regression", **parameters: Any) -> tuple[Ensemble, float]:
     """A forest fitted to `data`, and the seconds that took. With task="ordinal" the forests of all grades are one."""
-    start = time.perf_counter()
-    model = RandomForest(task=task, **parameters).fit(data).ensemble_
-    return model, time.perf_counter() - start
+    forest = RandomForest(task=task, **parameters)
+    seconds = fit_timed(forest, data)
+    return forest.ensemble_, seconds

@@ -20,33 +20,97 @@ from rankwood.evaluation.diagnostics import tree_correlation, tree_strength
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, paired_t_test, randomisation_test
 from rankwood.lab.drawing import Figure
-from rankwood.lab.papers import common as forests
-from rankwood.lab.papers.common import SMOOTHED_FROM, smooth
-from rankwood.lab.runs import Config, Result
-from rankwood.lab.study import Report, Runs, Study, Table, p_text, with_spread
+from rankwood.lab.papers.common import SMOOTHED_FROM, PaperResults, PaperStudy, grow, smooth
+from rankwood.lab.runs import Result
+from rankwood.lab.study import Report, Runs, Table, p_text, with_spread
 from rankwood.model.ensemble import Ensemble
 
-# Forests on small samples of queries (Ibrahim & Carman 2014): how many queries should a tree see?
+# What is compared: how many queries a tree sees.
 
 
 NDCG, MAP = "nDCG@10", "AP"
 MEASURES = (NDCG, MAP)
 CONVENTION = "letor"
-BASELINE = "63%"  # the share of distinct queries in a bootstrap sample
-COUNTS = (1, 2, 5, 10, 21, 40, 80, 160, 320)
 
 
 @dataclass(frozen=True)
-class SubsamplingStudy(Study):
+class Sample:
+    """The queries that a tree sees: a number of them, or so many percent of all.
+
+    Examples
+    --------
+    >>> Sample.parse("21").of(471), Sample.parse("63%").of(63), Sample.parse("0.5%").of(63)
+    (21, 40, 1)
+    >>> Sample(63, percent=True).name
+    '63%'
+    """
+
+    number: float
+    percent: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", float(self.number))  # 63 and 63.0 are the same sample, and the same run
+
+    @classmethod
+    def parse(cls, text: str) -> Sample:
+        """A sample from its name: 21 or 63%."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)%|(\d+)", text.strip())
+        if match is None or float(match[1] or match[2]) == 0:
+            raise RankwoodError(f"a setting is a number of queries (21) or a share of them (63%), got {text!r}")
+        return cls(float(match[1] or match[2]), percent=match[1] is not None)
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:g}%" if self.percent else f"{self.number:.0f}"
+
+    def of(self, n_queries: int) -> int:
+        """How many queries that is when there are `n_queries`."""
+        count = max(1, round(self.number / 100 * n_queries)) if self.percent else int(self.number)
+        if count > n_queries:
+            raise RankwoodError(f"a tree cannot see {self.name} queries: there are {n_queries} to learn from")
+        return count
+
+
+BASELINE = Sample(63, percent=True)  # the share of distinct queries in a bootstrap sample
+COUNTS = (1, 2, 5, 10, 21, 40, 80, 160, 320)
+
+
+def default_sweep(n_queries: int) -> list[Sample]:
+    """Few queries up to 63 % of them.
+
+    >>> [sample.name for sample in default_sweep(63)]
+    ['1', '2', '5', '10', '21', '63%']
+    """
+    limit = BASELINE.of(n_queries)
+    return [Sample(count) for count in COUNTS if count <= 0.75 * limit] + [BASELINE]
+
+
+# The runs of the study.
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A run: one forest."""
+
+    fold: int
+    sample: Sample
+    n_trees: int
+    criterion: Literal["entropy", "variance"]
+    max_features: float | Literal["sqrt"] | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class SubsamplingStudy(PaperStudy):
     """Forests with different numbers of queries per tree, on every fold, several times each.
 
-    sweep       settings of queries_per_tree: counts ("21") and shares ("63%"), which must include "63%"
-    n_seeds     runs of each setting
+    sweep       the samples, which must include 63 % of the queries
+    n_seeds     runs of each
     """
 
     name = "subsampling"
 
-    sweep: Sequence[str]
+    sweep: Sequence[Sample]
     n_seeds: int = 5
     n_trees: int = 1000
     criterion: Literal["entropy", "variance"] = "entropy"
@@ -54,41 +118,35 @@ class SubsamplingStudy(Study):
 
     def __post_init__(self) -> None:
         if BASELINE not in self.sweep:
-            raise RankwoodError(f"the sweep is compared with {BASELINE} of the queries: it must be part of it")
+            raise RankwoodError(f"the sweep is compared with {BASELINE.name} of the queries: it must be part of it")
         if len(set(self.sweep)) < len(self.sweep) or len(self.sweep) < 2:
             raise RankwoodError("a sweep needs two different settings at least, each given once")
         if self.n_seeds < 1 or self.n_trees < 1:
             raise RankwoodError("a study needs at least one seed and one tree")
 
-    def configs(self) -> list[Config]:
-        """One per fold, setting and seed."""
-        return [
-            {
-                "study": self.name,
-                **self.source.identify(fold),
-                "queries_per_tree": setting,
-                "n_trees": self.n_trees,
-                "criterion": self.criterion,
-                "max_features": self.max_features,
-                "seed": seed,
-            }
-            for fold in self.folds
-            for setting in self.sweep
-            for seed in range(self.n_seeds)
-        ]
+    def growing(self, fold: int, sample: Sample) -> list[Growing]:
+        """The runs of a sample on a fold, by seed."""
+        same = (fold, sample, self.n_trees, self.criterion, self.max_features)
+        return [Growing(*same, seed) for seed in range(self.n_seeds)]
 
-    def run(self, config: Config) -> Result:
+    def plan(self) -> list[Growing]:
+        return [run for fold in self.folds for sample in self.sweep for run in self.growing(fold, sample)]
+
+    def report(self, runs: Runs) -> Report:
+        return make_report(SubsamplingResults(self, runs))
+
+    def perform(self, run: Growing) -> Result:
         """Train one forest; measure it on validation and test data, and for the first seed also its trees."""
-        fold = self.source.load(config["fold"])
-        n_queries = queries_of(config["queries_per_tree"], fold.train.n_queries)
-        model, seconds = forests.grow(
+        fold = self.fold_data(run.fold)
+        n_queries = run.sample.of(fold.train.n_queries)
+        model, seconds = grow(
             fold.train,
-            n_trees=config["n_trees"],
+            n_trees=run.n_trees,
             queries_per_tree=n_queries,
             replace=False,
-            criterion=config["criterion"],
-            max_features=config["max_features"],
-            random_state=config["seed"],
+            criterion=run.criterion,
+            max_features=run.max_features,
+            random_state=run.seed,
             n_jobs=self.n_threads,
         )
         return {
@@ -98,11 +156,8 @@ class SubsamplingStudy(Study):
             "n_leaves": model.n_leaves,
             "valid": self._per_query(model, fold.valid),
             "test": self._per_query(model, fold.test),
-            **(self._trees(model, fold.valid) if config["seed"] == 0 else {}),
+            **(self._trees(model, fold.valid) if run.seed == 0 else {}),
         }
-
-    def report(self, runs: Runs) -> Report:
-        return make_report(SubsamplingResults(self, runs))
 
     def _per_query(self, model: Ensemble, data: Dataset) -> dict[str, list[float]]:
         values = evaluate(model, data, MEASURES, convention=CONVENTION, n_threads=self.n_threads).per_query
@@ -115,6 +170,9 @@ class SubsamplingStudy(Study):
             "correlation": None if math.isnan(correlation) else correlation,
             "strength": {name: float(values.mean()) for name, values in strength.items()},
         }
+
+
+# What follows from the runs.
 
 
 @dataclass(frozen=True)
@@ -130,94 +188,65 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class SubsamplingResults:
+class SubsamplingResults(PaperResults):
     """All runs of a study and what follows from them."""
 
     study: SubsamplingStudy
-    runs: Runs
 
-    def of(self, setting: str) -> list[tuple[Config, Mapping[str, Any]]]:
-        return [(config, result) for config, result in self.runs if config["queries_per_tree"] == setting]
+    def of(self, sample: Sample, fold: int | None = None) -> list[Mapping[str, Any]]:
+        """The runs of a sample by seed, on one fold or fold after fold."""
+        folds = self.study.folds if fold is None else [fold]
+        return [self.result(run) for one in folds for run in self.study.growing(one, sample)]
 
-    def run_means(self, setting: str, part: str, measure: str) -> FloatArray:
+    def run_means(self, sample: Sample, part: str, measure: str) -> FloatArray:
         """One value per seed: the mean over folds of the mean over queries, as the papers report it."""
-        table = np.full((self.study.n_seeds, len(self.study.folds)), np.nan)
-        for config, result in self.of(setting):
-            table[config["seed"], list(self.study.folds).index(config["fold"])] = np.mean(result[part][measure])
-        means: FloatArray = table.mean(axis=1)
+        by_fold = [[np.mean(result[part][measure]) for result in self.of(sample, fold)] for fold in self.study.folds]
+        means: FloatArray = np.ascontiguousarray(np.transpose(by_fold)).mean(axis=1)
         return means
 
-    def mean_and_std(self, setting: str, part: str, measure: str) -> tuple[float, float | None]:
+    def mean_and_std(self, sample: Sample, part: str, measure: str) -> tuple[float, float | None]:
         """Mean and standard deviation over runs; None instead of the latter when there is one run."""
-        values = self.run_means(setting, part, measure)
+        values = self.run_means(sample, part, measure)
         return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
 
-    def mean_of(self, setting: str, name: str) -> float:
+    def mean_of(self, sample: Sample, name: str) -> float:
         """Mean over folds and runs of a number that runs noted."""
-        return float(np.mean([result[name] for _, result in self.of(setting)]))
+        return float(np.mean([result[name] for result in self.of(sample)]))
 
-    def share(self, setting: str) -> float:
+    def share(self, sample: Sample) -> float:
         """Share of the training queries that a tree sees."""
-        return float(np.mean([result["n_queries"] / result["n_train_queries"] for _, result in self.of(setting)]))
+        return float(np.mean([result["n_queries"] / result["n_train_queries"] for result in self.of(sample)]))
 
-    def correlation(self, setting: str) -> float:
+    def correlation(self, sample: Sample) -> float:
         """Mean correlation between trees, NaN when unknown."""
-        found = [result["correlation"] for _, result in self.of(setting) if result.get("correlation") is not None]
+        found = [result["correlation"] for result in self.of(sample) if result.get("correlation") is not None]
         return float(np.mean(found)) if found else math.nan
 
-    def strength(self, setting: str, measure: str) -> float:
+    def strength(self, sample: Sample, measure: str) -> float:
         """Mean of the measure over trees that stand alone."""
-        return float(np.mean([result["strength"][measure] for _, result in self.of(setting) if "strength" in result]))
+        return float(np.mean([result["strength"][measure] for result in self.of(sample) if "strength" in result]))
 
-    def speed_up(self, setting: str) -> float:
+    def speed_up(self, sample: Sample) -> float:
         """How many times faster than the baseline it trains."""
-        return self.mean_of(BASELINE, "seconds") / self.mean_of(setting, "seconds")
+        return self.mean_of(BASELINE, "seconds") / self.mean_of(sample, "seconds")
 
     @cached_property
-    def best(self) -> str:
-        """The setting with the highest nDCG@10 on validation data."""
-        return max(self.study.sweep, key=lambda setting: self.mean_and_std(setting, "valid", NDCG)[0])
+    def best(self) -> Sample:
+        """The sample with the highest nDCG@10 on validation data."""
+        return max(self.study.sweep, key=lambda sample: self.mean_and_std(sample, "valid", NDCG)[0])
 
-    def contrast(self, setting: str, measure: str, part: str = "test") -> Contrast:
-        """A setting against the baseline, with significance."""
-        base, other = (self._query_values(one, part, measure) for one in (BASELINE, setting))
+    def contrast(self, sample: Sample, measure: str, part: str = "test") -> Contrast:
+        """A sample against the baseline, with significance."""
+        base, other = (self._query_values(one, part, measure) for one in (BASELINE, sample))
         test = randomisation_test(base, other, n_threads=self.study.n_threads)
         interval = bootstrap_interval(base, other)
         p_t = paired_t_test(base, other).p_value if not np.array_equal(base, other) else 1.0
         return Contrast(measure, test.mean_difference, (interval.low, interval.high), test.p_value, p_t, test.n_queries)
 
-    def _query_values(self, setting: str, part: str, measure: str) -> FloatArray:
+    def _query_values(self, sample: Sample, part: str, measure: str) -> FloatArray:
         """Value of every query of every fold, mean over runs."""
-        by_fold = [
-            np.mean([result[part][measure] for config, result in self.of(setting) if config["fold"] == fold], axis=0)
-            for fold in self.study.folds
-        ]
-        return np.concatenate(by_fold)
-
-
-def queries_of(setting: str, n_queries: int) -> int:
-    """Number of queries that a setting means when there are `n_queries`.
-
-    >>> queries_of("21", 471), queries_of("63%", 63), queries_of("0.5%", 63)
-    (21, 40, 1)
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)%|(\d+)", setting)
-    if match is None or float(match[1] or match[2]) == 0:
-        raise RankwoodError(f"a setting is a number of queries (21) or a share of them (63%), got {setting!r}")
-    count = max(1, round(float(match[1]) / 100 * n_queries)) if match[1] else int(match[2])
-    if count > n_queries:
-        raise RankwoodError(f"a tree cannot see {setting} queries: there are {n_queries} to learn from")
-    return count
-
-
-def default_sweep(n_queries: int) -> list[str]:
-    """Few queries up to 63 % of them.
-
-    >>> default_sweep(63)
-    ['1', '2', '5', '10', '21', '63%']
-    """
-    limit = queries_of(BASELINE, n_queries)
-    return [str(count) for count in COUNTS if count <= 0.75 * limit] + [BASELINE]
+        folds = ([result[part][measure] for result in self.of(sample, fold)] for fold in self.study.folds)
+        return np.concatenate([np.mean(fold, axis=0) for fold in folds])
 
 
 # Tables 2 to 4 and figures 1 to 3 of Ibrahim & Carman (2014), with the paper's numbers beside ours.
@@ -229,39 +258,40 @@ TOLERANCE = 0.005  # a larger difference from the paper is pointed out
 
 @dataclass(frozen=True)
 class Published:
-    """What the paper reports of one data set: (mean, standard deviation) by part, setting and measure."""
+    """What the paper reports of one data set: (mean, standard deviation) by part, sample and measure."""
 
-    queries: str  # of the reduced samples
+    sample: Sample  # the reduced one
     speed_up: int
-    values: dict[tuple[str, str, str], tuple[float, float]]
+    values: dict[tuple[str, Sample, str], tuple[float, float]]
     others: dict[str, tuple[float, float]]  # nDCG@10 and MAP of other algorithms on test data (table 4)
 
 
-def _published(queries: str, speed_up: int, numbers: list[float], others: list[float]) -> Published:
+def _published(queries: int, speed_up: int, numbers: list[float], others: list[float]) -> Published:
     """`numbers` stand as in tables 2 and 3: mean and deviation of reduced and baseline nDCG, then of both MAPs."""
-    keys = [(p, s, m) for p in ("valid", "test") for m in (NDCG, MAP) for s in (queries, BASELINE)]
+    keys = [(p, s, m) for p in ("valid", "test") for m in (NDCG, MAP) for s in (Sample(queries), BASELINE)]
     values = dict(zip(keys, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
     names = ("ListNet", "AdaRank-MAP", "AdaRank-NDCG", "RankBoost", "RankSVM-Primal", "RankSVM-Struct", "LambdaMART")
-    return Published(queries, speed_up, values, dict(zip(names, zip(others[:7], others[7:], strict=True), strict=True)))
+    others_by_name = dict(zip(names, zip(others[:7], others[7:], strict=True), strict=True))
+    return Published(Sample(queries), speed_up, values, others_by_name)
 
 
 PAPER = {
     "OHSUMED": _published(
-        "1", 29,
+        1, 29,
         [0.4427, 0.0024, 0.4187, 0.0039, 0.4490, 0.0015, 0.4221, 0.0016,
          0.4443, 0.0022, 0.4317, 0.0033, 0.4473, 0.0009, 0.4221, 0.0013],
         [0.4410, 0.4429, 0.4496, 0.4302, 0.4504, 0.4523, 0.4367,
          0.4457, 0.4487, 0.4498, 0.4411, 0.4446, 0.4478, 0.4173],
     ),
     "MQ2008": _published(
-        "21", 17,
+        21, 17,
         [0.2290, 0.0009, 0.2233, 0.0085, 0.4745, 0.0013, 0.4703, 0.0098,
          0.2292, 0.0008, 0.2238, 0.0011, 0.4736, 0.0016, 0.4701, 0.0012],
         [0.2303, 0.2288, 0.2307, 0.2255, 0.2279, 0.2309, 0.2302,
          0.4775, 0.4764, 0.4824, 0.4775, 0.4744, 0.4696, 0.4751],
     ),
     "MQ2007": _published(
-        "51", 17,
+        51, 17,
         [0.4453, 0.0016, 0.4353, 0.0005, 0.4619, 0.0011, 0.4539, 0.0006,
          0.4447, 0.0013, 0.4363, 0.0010, 0.4619, 0.0012, 0.4533, 0.0004],
         [0.4440, 0.4335, 0.4369, 0.4464, 0.4436, 0.4439, 0.4484,
@@ -289,7 +319,7 @@ def make_report(found: SubsamplingResults) -> Report:
         ],
         differences=_differences(found, paper),
         facts={
-            "best": found.best,
+            "best": found.best.name,
             "n_seeds": study.n_seeds,
             "folds": list(study.folds),
             "contrasts": [dataclasses.asdict(contrast) for contrast in contrasts.values()],
@@ -311,7 +341,7 @@ def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
         for measure, c in contrasts.items()
     ]
     return (
-        f"{text}; on the {contrasts[NDCG].n_queries} test queries it is against {BASELINE} of the queries: "
+        f"{text}; on the {contrasts[NDCG].n_queries} test queries it is against {BASELINE.name} of the queries: "
         f"{' and '.join(parts)}; training is {found.speed_up(best):.1f} times as fast."
     )
 
@@ -319,15 +349,15 @@ def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
 def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Table:
     """Table 2 (validation) or 3 (test)."""
     rows = []
-    for setting in [*_looked_at(found, paper), BASELINE]:
-        row = [_setting(found, setting), f"{found.mean_of(setting, 'seconds'):.2f}", f"{found.speed_up(setting):.1f}"]
+    for sample in [*_looked_at(found, paper), BASELINE]:
+        row = [_setting(found, sample), f"{found.mean_of(sample, 'seconds'):.2f}", f"{found.speed_up(sample):.1f}"]
         if paper is not None:
-            row.append({paper.queries: f"{paper.speed_up}", BASELINE: "1"}.get(setting, "–"))
+            row.append({paper.sample: f"{paper.speed_up}", BASELINE: "1"}.get(sample, "–"))
         for measure in (NDCG, MAP):
-            ours = found.mean_and_std(setting, part, measure)
+            ours = found.mean_and_std(sample, part, measure)
             row.append(with_spread(*ours))
             if paper is not None:
-                theirs = paper.values.get((part, setting, measure))
+                theirs = paper.values.get((part, sample, measure))
                 row += ["–", "–"] if theirs is None else [with_spread(*theirs), f"{ours[0] - theirs[0]:+.4f}"]
         rows.append(row)
     beside = ["paper"] if paper else []
@@ -339,27 +369,27 @@ def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Ta
         ["queries per tree", "training s per fold", "speed-up", *beside, *by_measure],
         rows,
         f"Mean over folds and runs; in brackets the standard deviation between runs ({found.study.n_seeds}). First: "
-        f"the best on validation data. Speed-up is over {BASELINE} of the queries. Convention {CONVENTION}.",
+        f"the best on validation data. Speed-up is over {BASELINE.name} of the queries. Convention {CONVENTION}.",
     )
 
 
-def _looked_at(found: SubsamplingResults, paper: Published | None) -> list[str]:
-    """The best setting, and the paper's."""
-    theirs = [paper.queries] if paper is not None and paper.queries in found.study.sweep else []
-    return [setting for setting in dict.fromkeys([found.best, *theirs]) if setting != BASELINE]
+def _looked_at(found: SubsamplingResults, paper: Published | None) -> list[Sample]:
+    """The best sample, and the paper's."""
+    theirs = [paper.sample] if paper is not None and paper.sample in found.study.sweep else []
+    return [sample for sample in dict.fromkeys([found.best, *theirs]) if sample != BASELINE]
 
 
 def _significance(found: SubsamplingResults, paper: Published | None) -> Table:
     rows = []
-    for setting in _looked_at(found, paper):
+    for sample in _looked_at(found, paper):
         for measure in (NDCG, MAP):
-            c = found.contrast(setting, measure)
+            c = found.contrast(sample, measure)
             interval = f"{c.interval[0]:+.4f} to {c.interval[1]:+.4f}"
             tests = [p_text(c.p_randomisation), p_text(c.p_t)]
-            rows.append([_setting(found, setting), SHOWN[measure], f"{c.difference:+.4f}", interval, *tests])
+            rows.append([_setting(found, sample), SHOWN[measure], f"{c.difference:+.4f}", interval, *tests])
     return Table(
         "significance",
-        f"Against {BASELINE} of the queries on test data, {found.study.source.name}",
+        f"Against {BASELINE.name} of the queries on test data, {found.study.source.name}",
         ["queries per tree", "measure", "difference", "95 % interval", "p, randomisation", "p, paired t"],
         rows,
         "On the values of all test queries, each the mean over runs: whether other queries would tell the same.",
@@ -368,15 +398,15 @@ def _significance(found: SubsamplingResults, paper: Published | None) -> Table:
 
 def _sweep(found: SubsamplingResults) -> Table:
     rows = []
-    for setting in found.study.sweep:
+    for sample in found.study.sweep:
         values = [
-            with_spread(*found.mean_and_std(setting, part, measure))
+            with_spread(*found.mean_and_std(sample, part, measure))
             for part in ("valid", "test")
             for measure in (NDCG, MAP)
         ]
-        facts = [f"{found.mean_of(setting, 'seconds'):.2f}", f"{found.mean_of(setting, 'n_leaves'):,.0f}"]
-        trees = [_number(found.correlation(setting)), *(_number(found.strength(setting, m)) for m in (NDCG, MAP))]
-        rows.append([_setting(found, setting), *values, *facts, *trees])
+        facts = [f"{found.mean_of(sample, 'seconds'):.2f}", f"{found.mean_of(sample, 'n_leaves'):,.0f}"]
+        trees = [_number(found.correlation(sample)), *(_number(found.strength(sample, m)) for m in (NDCG, MAP))]
+        rows.append([_setting(found, sample), *values, *facts, *trees])
     return Table(
         "sweep",
         f"All settings, {found.study.source.name}",
@@ -391,12 +421,12 @@ def _sweep(found: SubsamplingResults) -> Table:
 def _others(found: SubsamplingResults, paper: Published) -> Table:
     """Table 4: other algorithms, as the paper quotes them."""
     rows = [[name, f"{ndcg:.4f}", f"{ap:.4f}", "paper"] for name, (ndcg, ap) in paper.others.items()]
-    for name, setting in ("forest, 63%", BASELINE), (f"forest, {paper.queries}", paper.queries):
-        values = [paper.values["test", setting, measure] for measure in (NDCG, MAP)]
+    for name, sample in ("forest, 63%", BASELINE), (f"forest, {paper.sample.name}", paper.sample):
+        values = [paper.values["test", sample, measure] for measure in (NDCG, MAP)]
         rows.append([name, *(f"{mean:.4f}" for mean, _ in values), "paper"])
-    for setting in dict.fromkeys((BASELINE, found.best)):
-        ours = [found.mean_and_std(setting, "test", measure)[0] for measure in (NDCG, MAP)]
-        rows.append([f"forest, {setting}", *(f"{value:.4f}" for value in ours), "ours"])
+    for sample in dict.fromkeys((BASELINE, found.best)):
+        ours = [found.mean_and_std(sample, "test", measure)[0] for measure in (NDCG, MAP)]
+        rows.append([f"forest, {sample.name}", *(f"{value:.4f}" for value in ours), "ours"])
     return Table("table4", f"Table 4: other algorithms on test data, {found.study.source.name}",
                  ["algorithm", "nDCG@10", "MAP", "source"], rows)  # fmt: skip
 
@@ -417,14 +447,14 @@ def _differences(found: SubsamplingResults, paper: Published | None) -> list[str
         return lines
     if len(study.folds) < study.source.n_folds:
         lines.append(f"The paper's figures are means over all folds, ours over {_listed(study.folds)} only.")
-    if paper.queries not in study.sweep:
-        lines.append(f"The paper's setting of {paper.queries} queries is not part of the sweep.")
-    for (part, setting, measure), (theirs, _) in paper.values.items():
-        if setting in study.sweep:
-            ours = found.mean_and_std(setting, part, measure)[0]
+    if paper.sample not in study.sweep:
+        lines.append(f"The paper's setting of {paper.sample.name} queries is not part of the sweep.")
+    for (part, sample, measure), (theirs, _) in paper.values.items():
+        if sample in study.sweep:
+            ours = found.mean_and_std(sample, part, measure)[0]
             if abs(ours - theirs) > TOLERANCE:
                 lines.append(
-                    f"{SHOWN[measure]} with {_words(setting)} on {part} data is {ours:.4f}, {ours - theirs:+.4f} from "
+                    f"{SHOWN[measure]} with {_words(sample)} on {part} data is {ours:.4f}, {ours - theirs:+.4f} from "
                     "the paper's: more than 0.005."
                 )
     return lines
@@ -432,9 +462,9 @@ def _differences(found: SubsamplingResults, paper: Published | None) -> list[str
 
 def _quality(found: SubsamplingResults, measure: str) -> Figure:
     """Figures 1 and 2: every run on validation data with a smooth curve, and the deviation between runs."""
-    shares = [100 * found.share(setting) for setting in found.study.sweep]
-    values = [found.run_means(setting, "valid", measure) for setting in found.study.sweep]
-    deviations = [found.mean_and_std(setting, "valid", measure)[1] or 0.0 for setting in found.study.sweep]
+    shares = [100 * found.share(sample) for sample in found.study.sweep]
+    values = [found.run_means(sample, "valid", measure) for sample in found.study.sweep]
+    deviations = [found.mean_and_std(sample, "valid", measure)[1] or 0.0 for sample in found.study.sweep]
     name = SHOWN[measure]
 
     def draw(canvas: Any) -> None:
@@ -457,8 +487,8 @@ def _quality(found: SubsamplingResults, measure: str) -> Figure:
 
 
 def _time(found: SubsamplingResults) -> Figure:
-    shares = [100 * found.share(setting) for setting in found.study.sweep]
-    seconds = [found.mean_of(setting, "seconds") for setting in found.study.sweep]
+    shares = [100 * found.share(sample) for sample in found.study.sweep]
+    seconds = [found.mean_of(sample, "seconds") for sample in found.study.sweep]
 
     def draw(canvas: Any) -> None:
         axes = canvas.subplots()
@@ -470,14 +500,14 @@ def _time(found: SubsamplingResults) -> Figure:
 
 
 def _trees(found: SubsamplingResults) -> Figure:
-    shares = [100 * found.share(setting) for setting in found.study.sweep]
+    shares = [100 * found.share(sample) for sample in found.study.sweep]
 
     def draw(canvas: Any) -> None:
         left, right = canvas.subplots(1, 2)
-        left.plot(shares, [found.correlation(setting) for setting in found.study.sweep], marker="o", color="tab:red")
+        left.plot(shares, [found.correlation(sample) for sample in found.study.sweep], marker="o", color="tab:red")
         left.set(ylabel="mean correlation between trees", title="How alike trees are")
         for measure, name in SHOWN.items():
-            strengths = [found.strength(setting, measure) for setting in found.study.sweep]
+            strengths = [found.strength(sample, measure) for sample in found.study.sweep]
             right.plot(shares, strengths, marker="o", label=name)
         right.set(ylabel="mean over single trees", title="How strong they are alone")
         right.legend(fontsize=8)
@@ -495,18 +525,16 @@ def _log_shares(axes: Any, shares: list[float]) -> None:
     axes.grid(alpha=0.3)
 
 
-def _setting(found: SubsamplingResults, setting: str) -> str:
-    counts = sorted({result["n_queries"] for _, result in found.of(setting)})
+def _setting(found: SubsamplingResults, sample: Sample) -> str:
+    counts = sorted({result["n_queries"] for result in found.of(sample)})
     text = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-    return f"{text} ({100 * found.share(setting):.1f}%)"
+    return f"{text} ({100 * found.share(sample):.1f}%)"
 
 
-def _words(setting: str) -> str:
-    return (
-        f"{setting} of the queries"
-        if setting.endswith("%")
-        else f"{setting} quer{'y' if setting == '1' else 'ies'} per tree"
-    )
+def _words(sample: Sample) -> str:
+    if sample.percent:
+        return f"{sample.name} of the queries"
+    return f"{sample.name} quer{'y' if sample.number == 1 else 'ies'} per tree"
 
 
 def _listed(numbers: Any) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,35 +16,82 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import randomisation_test
 from rankwood.lab.drawing import Figure
-from rankwood.lab.papers.common import apart, legend_below
-from rankwood.lab.runs import Config, Result
-from rankwood.lab.study import FoldData, Report, Runs, Study, Table, p_text
+from rankwood.lab.papers.common import PaperResults, PaperStudy, apart, fit_timed, legend_below
+from rankwood.lab.runs import Result
+from rankwood.lab.study import FoldData, Report, Runs, Table, p_text
 from rankwood.model.ensemble import Ensemble
+from rankwood.training.estimators import DART, XDART, LambdaMART
 
-# Dropout and pruning in boosting (Lucchese et al. 2017): LambdaMART, DART and X-DART by the number of trees.
+# What is compared: learners that drop trees, remove them, or do neither.
 
 
 NDCG = "nDCG@10"
 N_PERMUTATIONS = 10_000
 SIGNIFICANT = 0.05
 FULL = "full"  # LambdaMART at the size that early stopping chooses
-
-# Name in the table, and parameters. The paper tuned LambdaMART to a learning rate of 0.05, DART to 1 with 1.5 %.
-METHODS: dict[str, dict[str, Any]] = {
-    "LambdaMART": {"learner": "LambdaMART", "learning_rate": 0.05},
-    "LambdaMART adaptive": {"learner": "LambdaMART", "learning_rate": 1.0, "learning_rate_schedule": "adaptive"},
-    "DART 1.5%": {"learner": "DART", "rate": 0.015},
-    **{f"X-DART ratio {p:g}%": {"learner": "XDART", "strategy": "ratio", "rate": p / 100} for p in (1, 1.5, 2, 3)},
-    **{f"X-DART fixed {k}": {"learner": "XDART", "strategy": "fixed", "k": k} for k in (1, 2, 3, 4)},
-    "X-DART adaptive 5": {"learner": "XDART", "strategy": "adaptive", "upper_bound": 5},
-    "X-DART adaptive 10": {"learner": "XDART", "strategy": "adaptive", "upper_bound": 10},
-    "X-DART adaptive 1.5%": {"learner": "XDART", "strategy": "adaptive", "upper_bound": 0.015},
-}  # fmt: skip
-REFERENCE = "DART 1.5%"
+LEARNERS: dict[str, Any] = {"LambdaMART": LambdaMART, "DART": DART, "XDART": XDART}
 
 
 @dataclass(frozen=True)
-class XdartStudy(Study):
+class Method:
+    """A learner and what it is told; None: nothing, but DART and X-DART are told the study's learning rate.
+
+    Examples
+    --------
+    >>> Method("XDART", strategy="fixed", k=2).parameters
+    {'strategy': 'fixed', 'k': 2}
+    """
+
+    learner: Literal["LambdaMART", "DART", "XDART"]
+    learning_rate: float | None = None
+    learning_rate_schedule: Literal["adaptive"] | None = None
+    strategy: Literal["ratio", "fixed", "adaptive"] | None = None
+    rate: float | None = None
+    k: int | None = None
+    upper_bound: float | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the learner is told, by the names of its parameters."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[1:]}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+# By their names in the table. The paper tuned LambdaMART to a learning rate of 0.05, DART to 1 with 1.5 %.
+METHODS: dict[str, Method] = {
+    "LambdaMART": Method("LambdaMART", 0.05),
+    "LambdaMART adaptive": Method("LambdaMART", 1.0, "adaptive"),
+    "DART 1.5%": Method("DART", rate=0.015),
+    **{f"X-DART ratio {p:g}%": Method("XDART", strategy="ratio", rate=p / 100) for p in (1, 1.5, 2, 3)},
+    **{f"X-DART fixed {k}": Method("XDART", strategy="fixed", k=k) for k in (1, 2, 3, 4)},
+    "X-DART adaptive 5": Method("XDART", strategy="adaptive", upper_bound=5),
+    "X-DART adaptive 10": Method("XDART", strategy="adaptive", upper_bound=10),
+    "X-DART adaptive 1.5%": Method("XDART", strategy="adaptive", upper_bound=0.015),
+}
+REFERENCE = "DART 1.5%"
+
+
+# The runs of the study.
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run: one method on one fold, its models measured at several sizes.
+
+    patience   trees without improvement before it stops; None: it does not
+    """
+
+    fold: int
+    seed: int
+    method: Method
+    n_trees: int
+    n_leaves: int
+    patience: int | None
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class XdartStudy(PaperStudy):
     """All methods on every fold, several times each, measured at five sizes up to `n_trees`.
 
     full_trees       most trees of LambdaMART, which stops early on validation data
@@ -78,36 +124,31 @@ class XdartStudy(Study):
         """Five numbers of trees: 100 to 500 in the paper."""
         return [self.n_trees * step // 5 for step in range(1, 6)]
 
-    def configs(self) -> list[Config]:
-        """Runs in an order in which those that share data follow each other."""
-        found: list[Config] = []
-        for fold in self.folds:
-            for seed in range(self.n_seeds):
-                for method in self.methods:
-                    parameters = {"n_leaves": self.n_leaves, **METHODS[method]}
-                    if parameters["learner"] == "LambdaMART":
-                        parameters |= {"n_trees": self.full_trees, "patience": self.patience}
-                    else:
-                        parameters |= {"n_trees": self.n_trees, "learning_rate": self.learning_rate}
-                    same = {"study": self.name, **self.source.identify(fold), "seed": seed, "method": method}
-                    found.append({**same, "sizes": self.sizes, "parameters": parameters})
-        return found
+    def training(self, fold: int, seed: int, name: str) -> Training:
+        """The run of a method."""
+        method, sizes = METHODS[name], tuple(self.sizes)
+        if method.learner == "LambdaMART":
+            return Training(fold, seed, method, self.full_trees, self.n_leaves, self.patience, sizes)
+        method = dataclasses.replace(method, learning_rate=self.learning_rate)
+        return Training(fold, seed, method, self.n_trees, self.n_leaves, None, sizes)
+
+    def plan(self) -> list[Training]:
+        seeds = range(self.n_seeds)
+        return [self.training(fold, seed, name) for fold in self.folds for seed in seeds for name in self.methods]
 
     def report(self, runs: Runs) -> Report:
         return make_report(XdartResults(self, runs))
 
-    def run(self, config: Config) -> Result:
+    def perform(self, run: Training) -> Result:
         """Train one method, and measure the models of all sizes that it reached."""
-        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
+        fold = self.fold_data(run.fold)
         make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", config["fold"], make)
-        ranker = self._learner(config)
-        start = time.perf_counter()
-        ranker.fit(binned, valid=fold.valid)
-        seconds = time.perf_counter() - start
+        binned = self._kept.get("binned", run.fold, make)
+        ranker = self._learner(run)
+        seconds = fit_timed(ranker, binned, valid=fold.valid)
         models: dict[str, Ensemble]
-        if config["parameters"]["learner"] == "LambdaMART":
-            within = [size for size in config["sizes"] if size <= ranker.n_trees_]
+        if run.method.learner == "LambdaMART":
+            within = [size for size in run.sizes if size <= ranker.n_trees_]
             models = {str(size): ranker.ensemble_.select(np.arange(size)) for size in within}
             facts: Result = {"iterations": len(ranker.evals_result_["valid"][NDCG]), "removed": 0}
             models[FULL] = ranker.ensemble_
@@ -117,22 +158,23 @@ class XdartStudy(Study):
             facts = {"iterations": len(ranker.log_), "removed": removed}
         return {"seconds": seconds, **facts, "models": {at: self._measure(m, fold) for at, m in models.items()}}
 
-    def _learner(self, config: Config) -> Any:
-        from rankwood.training.estimators import DART, XDART, LambdaMART
-
-        given = dict(config["parameters"])
-        learner: Any = {"LambdaMART": LambdaMART, "DART": DART, "XDART": XDART}[given.pop("learner")]
-        if learner is LambdaMART:
-            given["early_stopping_rounds"] = given.pop("patience")
-        else:
-            given["record_sizes"] = config["sizes"]
-        return learner(**given, random_state=config["seed"], n_jobs=self.n_threads)
+    def _learner(self, run: Training) -> Any:
+        more: dict[str, Any] = {"record_sizes": list(run.sizes)}
+        if run.method.learner == "LambdaMART":
+            more = {"early_stopping_rounds": run.patience}
+        return LEARNERS[run.method.learner](
+            n_trees=run.n_trees, n_leaves=run.n_leaves, **run.method.parameters, **more, random_state=run.seed,
+            n_jobs=self.n_threads,
+        )  # fmt: skip
 
     def _measure(self, model: Ensemble, fold: FoldData) -> Result:
         """Mean on validation data, values of every query of the test data."""
         valid = evaluate(model, fold.valid, NDCG, n_threads=self.n_threads)
         test = evaluate(model, fold.test, NDCG, n_threads=self.n_threads)
         return {"n_trees": model.n_trees, "valid": valid[NDCG], "test": test.per_query[NDCG].tolist()}
+
+
+# What follows from the runs.
 
 
 @dataclass(frozen=True)
@@ -151,22 +193,23 @@ class Equivalence:
 
 
 @dataclass(frozen=True)
-class XdartResults:
+class XdartResults(PaperResults):
     """All runs of a study and what follows from them."""
 
     study: XdartStudy
-    runs: Runs
 
-    def select(self, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Results of the runs whose configuration has these entries."""
-        return [result for config, result in self.runs if all(config.get(n) == v for n, v in wanted.items())]
+    def of(self, method: str, fold: int | None = None) -> list[Mapping[str, Any]]:
+        """The runs of a method, on all folds or one."""
+        study = self.study
+        folds = study.folds if fold is None else [fold]
+        return [self.result(study.training(one, seed, method)) for one in folds for seed in range(study.n_seeds)]
 
     def test_values(self, method: str, size: int | str) -> FloatArray | None:
         """Values of the test queries of all folds, mean over seeds; None unless every run reached the size."""
         folds = []
         for fold in self.study.folds:
-            models = [result["models"].get(str(size)) for result in self.select(fold=fold, method=method)]
-            if not models or any(model is None for model in models):
+            models = [result["models"].get(str(size)) for result in self.of(method, fold)]
+            if any(model is None for model in models):
                 return None
             folds.append(np.mean([model["test"] for model in models], axis=0))
         return np.concatenate(folds)
@@ -175,16 +218,16 @@ class XdartResults:
         """Mean over folds and seeds on test or validation data."""
         if self.test_values(method, size) is None:
             return None
-        found = [float(np.mean(result["models"][str(size)][part])) for result in self.select(method=method)]
+        found = [float(np.mean(result["models"][str(size)][part])) for result in self.of(method)]
         return float(np.mean(found))
 
     def full_size(self, method: str) -> float:
         """Mean number of trees that early stopping left of LambdaMART."""
-        return float(np.mean([result["models"][FULL]["n_trees"] for result in self.select(method=method)]))
+        return float(np.mean([result["models"][FULL]["n_trees"] for result in self.of(method)]))
 
     def fact(self, method: str, name: str) -> float:
         """Mean over runs of seconds, iterations or removed trees."""
-        return float(np.mean([result[name] for result in self.select(method=method)]))
+        return float(np.mean([result[name] for result in self.of(method)]))
 
     def equivalence(
         self, method: str, size: int | str, *, to: str = REFERENCE, at: int | str | None = None
@@ -269,7 +312,7 @@ def make_report(found: XdartResults) -> Report:
 
 def _summary(found: XdartResults) -> str:
     study = found.study
-    best = [e for name in study.methods if name.startswith("X-DART") and (e := found.smallest(name)) is not None]
+    best = [e for name in study.methods if METHODS[name].learner == "XDART" and (e := found.smallest(name)) is not None]
     reached = "no X-DART model reaches it"
     if best:
         # Among equals the one that removed trees: without removals X-DART is DART, and its size no merit of its own.

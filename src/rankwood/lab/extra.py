@@ -1,0 +1,85 @@
+"""Packages that only the lab needs, which come with the extra `rankwood[lab]`, and the lock that one of them brings."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rankwood.errors import MissingPackageError
+
+
+def need(package: str, needed_for: str) -> Any:
+    """Import a package of the extra, or raise an error that says what needs it and how to install it.
+
+    Parameters
+    ----------
+    package
+        Its name, or that of a module in it.
+    needed_for
+        The beginning of the sentence, such as "tuning".
+
+    Examples
+    --------
+    >>> need("json", "this example").__name__
+    'json'
+    >>> need("no_such_package", "this example")
+    Traceback (most recent call last):
+    rankwood.errors.MissingPackageError: this example needs the package no_such_package: pip install 'rankwood[lab]'
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingPackageError(package.partition(".")[0], needed_for, "lab") from None
+
+
+class Held(Exception):
+    """Another process, or another part of this one, has the lock."""
+
+
+@contextlib.contextmanager
+def locked(path: Path, needed_for: str) -> Iterator[None]:
+    """Hold the lock of a file while the block runs; the file and its folder are made, and the file is gone afterwards.
+
+    The system lifts the lock when the process ends, however it does.
+
+    Raises
+    ------
+    Held
+        At once, when it is taken.
+    OSError
+        When the file cannot be made, or the file system has no locks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "lock"
+    >>> with locked(path, "this example"), locked(path, "this example"):
+    ...     pass
+    Traceback (most recent call last):
+    rankwood.lab.extra.Held
+    """
+    filelock = need("filelock", needed_for)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the soft lock, which is refused here
+            lock.acquire(blocking=False)
+    except filelock.Timeout:
+        raise Held from None
+    except NotImplementedError:  # what versions before the soft lock say
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
+    try:
+        if isinstance(lock, filelock.SoftFileLock):  # a kill would leave it locked for good
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()  # while it is held, lest it be the next holder's; Windows refuses, and filelock does it there
+        lock.release()
