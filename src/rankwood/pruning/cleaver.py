@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -25,7 +26,6 @@ from rankwood.pruning.line_search import LineSearch, Searched, line_search
 from rankwood.pruning.outputs import Part, check_fits, needed_bytes, sample_queries, signed_weights, unsigned_weights
 from rankwood.pruning.strategies import Chooser, Strategy, score_shares, smallest
 from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
-from rankwood.training.estimators import BoostedRanker
 from rankwood.training.tasks import NOTE
 
 # One model, its outputs on training and validation data, and what becomes of them when trees go.
@@ -647,6 +647,12 @@ class Stage:
     valid: float
 
 
+def _can_go_on(learner: Any) -> bool:
+    """Whether it is a ranker of rankwood that boosts on from a given model."""
+    is_ours = type(learner).__module__.startswith("rankwood.")
+    return is_ours and "init_model" in inspect.signature(learner.fit).parameters
+
+
 def grow_and_prune(
     learner: Any,
     train: Dataset,
@@ -676,7 +682,7 @@ def grow_and_prune(
     """
     if not 1 <= keep <= grow or size < 1:
         raise RankwoodError(f"grow_and_prune needs 1 <= keep <= grow and a size, got {keep=}, {grow=}, {size=}")
-    if not isinstance(learner, BoostedRanker) or getattr(learner, "task", "regression") != "regression":
+    if not _can_go_on(learner) or getattr(learner, "task", "regression") != "regression":
         raise RankwoodError(
             "grow_and_prune goes on from pruned models: give a boosted ranker such as LambdaMART or MART, "
             f"with task='regression', got {type(learner).__name__}"
