@@ -30,6 +30,7 @@ from rankwood.formats.reading import (
     ensemble_of,
     entry,
     less_than,
+    mean_weights,
     never_left,
     numbers,
     renumbered,
@@ -111,7 +112,7 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
         splits,
         source={"format": "lightgbm", "objective": _text(header.get(b"objective", b""))},
         n_features=n_features,
-        tree_weights=np.full(len(lines), 1.0 / len(lines)) if is_average and lines else None,
+        tree_weights=mean_weights(len(lines)) if is_average else None,
         feature_names=real_names(names),
         budget=budget,
     )
@@ -286,13 +287,13 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
         as_column(column, np.int64, "numbers of nodes") for column in (reader.node_index, reader.leaf_index)
     )
     trees, splits = renumbered(with_covers(trees, reader.leaf_count), splits, nodes, leaves)
-    is_average = bool(dump.get("average_output", False)) and len(infos) > 0
+    is_average = bool(dump.get("average_output", False))
     return ensemble_of(
         trees,
         splits,
         source={"format": format, "objective": one_line(dump.get("objective", ""))},
         n_features=n_features,
-        tree_weights=np.full(len(infos), 1.0 / len(infos)) if is_average else None,
+        tree_weights=mean_weights(len(infos)) if is_average else None,
         feature_names=real_names(names),
         budget=budget,
     )

@@ -29,6 +29,7 @@ from rankwood.formats.reading import (
     ensemble_of,
     less_than,
     less_than_float32,
+    mean_weights,
     never_left,
 )
 from rankwood.formats.writing import plain
@@ -208,13 +209,12 @@ def _first_input(node: Any) -> str:
 
 def _ensemble(tables: TreeNode, shape: Any, budget: Budget) -> Ensemble:
     width = int(shape[1].dim_value) if len(shape) == 2 else 0
-    n_trees = tables.trees.n_trees
     return ensemble_of(
         tables.trees,
         tables.splits,
         source={"format": "onnx", "operator": tables.operator, "post_transform": tables.post_transform},
         n_features=width or None,
-        tree_weights=np.full(n_trees, 1.0 / max(1, n_trees)) if tables.is_average else None,
+        tree_weights=mean_weights(tables.trees.n_trees) if tables.is_average else None,
         base=tables.base,
         budget=budget,
     )

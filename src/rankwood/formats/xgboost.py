@@ -23,7 +23,6 @@ from rankwood.dtypes import NODE, AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
 from rankwood.formats.reading import (
     NO_SPLITS,
-    NUMBER,
     UNLIMITED,
     Budget,
     Pieces,
@@ -33,6 +32,7 @@ from rankwood.formats.reading import (
     check_one_score,
     ensemble_of,
     entry,
+    json_float,
     less_than_float32,
     mixed_trees,
     never_left,
@@ -360,13 +360,13 @@ class _Reader:
             raise ModelError(f"{self.where}: a node is {one_line(node)}")
         if "leaf" in node:
             self.covers.append(node.get("cover"))
-            return _float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
+            return json_float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
         name = str(entry(node, "split", kind=(str, int), where=self.where))
         if isinstance(node.get("split_condition"), list):
             raise ModelError(f"feature {one_line(name)} has categories: import the model that save_model writes")
         if "split_condition" not in node:
             raise ModelError(f"feature {one_line(name)} is an indicator: import the model that save_model writes")
-        threshold = _float(node["split_condition"], f"{self.where}: a threshold")
+        threshold = json_float(node["split_condition"], f"{self.where}: a threshold")
         if threshold != threshold:
             raise ModelError(f"{self.where}: a threshold is NaN")
         yes, no, missing = (entry(node, key, kind=int, where=self.where) for key in ("yes", "no", "missing"))
@@ -379,15 +379,6 @@ class _Reader:
             raise ModelError(f"{self.where}: the children of a node are not those that it names")
         feature = self.names.setdefault(name, len(self.names))
         return feature, threshold, children[yes], children[no], missing == yes
-
-
-def _float(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, NUMBER):
-        raise ModelError(f"{what} is {one_line(value)}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ModelError(f"{what} is {one_line(value)}") from None
 
 
 # Writing: nodes are numbered level by level, siblings side by side.
