@@ -285,7 +285,7 @@ def integer(attributes: dict[str, Any], name: str, default: int) -> int:
 
 
 def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
-    """The forest of a `TreeEnsembleRegressor` or `TreeEnsemble` node."""
+    """The trees of a `TreeEnsembleRegressor` or `TreeEnsemble` node."""
     attributes = attributes_of(node)
     reader = _Version5(attributes) if node.op_type == "TreeEnsemble" else _Version3(attributes)
     n_targets = integer(attributes, "n_targets", 1)
