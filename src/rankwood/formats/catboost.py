@@ -27,6 +27,7 @@ from rankwood.formats.reading import (
     check_one_score,
     ensemble_of,
     entry,
+    json_float,
     parse_json,
     with_covers,
 )
@@ -153,14 +154,7 @@ class _Features:
         if number not in self.column:
             raise ModelError(f"{where}: there is no float feature {number}")
         border = entry(split, "border", kind=NUMBER, where=where)
-        return self.column[number], _float(border), self.missing_left[number]
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ModelError(f"the number {one_line(value)} is too large") from None
+        return self.column[number], json_float(border, f"{where}: a border"), self.missing_left[number]
 
 
 def _scale_and_bias(value: Any) -> tuple[float, float]:
@@ -223,7 +217,7 @@ def _nested_trees(trees: list[Any], features: _Features) -> Trees:
                 if isinstance(value, list):
                     raise ModelError(f"{where} has more than one value per leaf")
                 weights.append(node.get("weight"))
-                return _float(value)
+                return json_float(value, f"{where}: a leaf")
             column, border, missing_left = features.split(entry(node, "split", kind=dict, where=where), where)
             return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
 

@@ -1,4 +1,10 @@
-"""LightGBM's models, as text and as JSON dump (also Vespa's): read and written."""
+"""LightGBM's models, as text and as JSON dump, and Vespa's, which are such dumps: read and written.
+
+LightGBM takes values within 1e-35 (as float32 has it) of zero for zero before anything else, and goes left when a value
+is at most the threshold. A node says what counts as missing: nothing (then a NaN is taken for 0), zero and NaN, or NaN;
+missing values go its default way. A category goes left when it is in the node's set; a negative or missing one never
+is. Vespa goes left when a value is less than the threshold; a mark tells its dumps from LightGBM's.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +30,7 @@ from rankwood.formats.reading import (
     ensemble_of,
     entry,
     less_than,
+    mean_weights,
     never_left,
     numbers,
     renumbered,
@@ -46,89 +53,25 @@ from rankwood.formats.writing import (
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 
-# How LightGBM decides, as thresholds.
-#
-# It takes values within 1e-35 (as float32 has it) of zero for zero before anything else. A node says what counts as
-# missing: nothing (then a NaN is taken for 0), zero and NaN, or NaN; missing values go its default way. A category
-# goes left when it is in the node's set; a negative or missing one never is.
-
-
 ZERO = float(np.float32(1e-35))
 BELOW_ZERO = float(np.nextafter(-ZERO, -np.inf))  # largest value that is negative to LightGBM
-MISSING_NONE, MISSING_ZERO, MISSING_NAN = 0, 1, 2
+MISSING_TYPES = {"None": 0, "Zero": 1, "NaN": 2}
+MISSING_ZERO, MISSING_NAN = MISSING_TYPES["Zero"], MISSING_TYPES["NaN"]
+IS_CATEGORY, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2  # bits of decision_type, and where those of the missing type start
 MAX_CATEGORY = 1 << 24
-
-
-def decide(
-    trees: Trees, missing_type: AnyArray, default_left: AnyArray, categories: dict[int, AnyArray]
-) -> tuple[Trees, Splits]:
-    """The trees, which have LightGBM's thresholds, with ours, and the splits that are no single threshold.
-    `categories` has the set of every node that has one."""
-    if (missing_type > MISSING_NAN).any():
-        node = int(np.flatnonzero(missing_type > MISSING_NAN)[0])
-        raise ModelError(f"node {node} has missing type {missing_type[node]}, which LightGBM does not have")
-    zero_left = trees.threshold >= 0.0
-    near_zero = np.abs(trees.threshold) <= ZERO
-    side = np.where(missing_type == MISSING_ZERO, default_left, zero_left)  # where zero goes
-    threshold = np.where(near_zero, np.where(side, ZERO, BELOW_ZERO), trees.threshold)
-    threshold[list(categories)] = 0.0  # is the number of the set
-    splits: dict[int, Pieces] = {}
-    for node in np.flatnonzero((side != zero_left) & ~near_zero).tolist():
-        if node not in categories:
-            splits[node] = _zero_window(float(threshold[node]), bool(side[node]))
-    known: dict[int, Pieces] = {}
-    for node, members in categories.items():
-        if id(members) not in known:  # nodes may share a set
-            known[id(members)] = category_pieces(members)
-        splits[node] = known[id(members)]
-    missing_left = np.where(missing_type == MISSING_NAN, default_left, side).astype(bool)
-    return trees.replace(threshold=threshold, missing_left=missing_left), splits
-
-
-def _zero_window(threshold: float, zero_left: bool) -> Pieces:
-    if zero_left:  # a negative threshold: left up to it, and left again around zero
-        return Pieces([threshold, BELOW_ZERO, ZERO], [True, False, True, False], True)
-    return Pieces([BELOW_ZERO, ZERO, threshold], [True, False, True, False], False)
-
-
-def category_pieces(members: AnyArray) -> Pieces:
-    """Values whose whole part is in the set go left: 2.7 is category 2, and so is 0 what lies between -1 and 1.
-
-    >>> category_pieces(np.array([0, 1, 5])).cuts
-    [-1.0, 1.9999999999999998, 4.999999999999999, 5.999999999999999]
-    """
-    members = np.unique(np.asarray(members, dtype=np.int64))
-    if len(members) == 0:
-        return Pieces([], [False], False)
-    ends = np.flatnonzero(np.diff(members) > 1)
-    first = members[np.concatenate([[0], ends + 1])].astype(np.float64)
-    last = members[np.concatenate([ends, [len(members) - 1]])].astype(np.float64)
-    before = np.where(first == 0, -1.0, np.nextafter(first, -np.inf))
-    cuts = np.stack([before, np.nextafter(last + 1.0, -np.inf)], axis=1).ravel()
-    return Pieces(cuts.tolist(), [False, *[True, False] * len(first)], False)
-
-
-def members_of_bitset(words: AnyArray) -> AnyArray:
-    """Numbers of the bits that are set in 32-bit words, lowest first."""
-    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
-    members: AnyArray = np.flatnonzero(bits)
-    return members
-
-
-def real_names(names: Sequence[str]) -> list[str] | None:
-    """The names of the features; None when they are those that LightGBM gives to features without."""
-    given = list(names)
-    return None if given == [f"Column_{number}" for number in range(len(given))] else given
-
-
-# LightGBM's model text (`Booster.save_model`), versions v2 to v4.
-
-
 VERSIONS = ("v2", "v3", "v4")
 MAX_COUNT = 2**53  # of anything
 ENDS = (b"\nend of trees", b"\nfeature importances:", b"\nfeature_importances:")
+INFINITE_FROM = 1e300  # what a dump has where the model has infinity
+VESPA_MARK = {"rankwood": "vespa"}  # an entry of the dump that Vespa passes over
+FORBIDDEN = '",:[]{}\\'  # LightGBM refuses the first seven in training; the last would break its JSON dumps
+# Objectives whose scores are the raw scores.
+OBJECTIVES = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
 
 Lines = dict[bytes, bytes]
+
+
+# Reading the text (`Booster.save_model`), versions v2 to v4.
 
 
 def is_lightgbm_text(start: bytes) -> bool:
@@ -161,15 +104,15 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     trees = _trees(lines)
     _refuse_linear(lines)
     decision = _required(lines, b"decision_type", trees.sizes, np.int64)
-    categories = _categories(lines, trees, decision & 1 != 0)
-    trees, splits = decide(trees, (decision >> 2) & 3, decision & 2 != 0, categories)
+    categories = _categories(lines, trees, decision & IS_CATEGORY != 0)
+    trees, splits = decide(trees, (decision >> MISSING_SHIFT) & 3, decision & DEFAULT_LEFT != 0, categories)
     is_average = b"average_output" in header
     return ensemble_of(
         trees,
         splits,
         source={"format": "lightgbm", "objective": _text(header.get(b"objective", b""))},
         n_features=n_features,
-        tree_weights=np.full(len(lines), 1.0 / len(lines)) if is_average and lines else None,
+        tree_weights=mean_weights(len(lines)) if is_average else None,
         feature_names=real_names(names),
         budget=budget,
     )
@@ -303,13 +246,7 @@ def _categories(lines: list[Lines], trees: Trees, is_category: AnyArray) -> dict
     return sets
 
 
-# LightGBM's JSON dump (`Booster.dump_model`), and what `save_as(..., "vespa")` writes: the same, but Vespa goes left
-# when a value is less than the threshold. A mark tells the two apart.
-
-
-INFINITE_FROM = 1e300  # what a dump has where the model has infinity
-MISSING_TYPES = {"None": 0, "Zero": 1, "NaN": 2}
-VESPA_MARK = {"rankwood": "vespa"}  # an entry of the dump that Vespa passes over
+# Reading the JSON dump (`Booster.dump_model`).
 
 
 def is_lightgbm_json(value: Any) -> bool:
@@ -350,13 +287,13 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
         as_column(column, np.int64, "numbers of nodes") for column in (reader.node_index, reader.leaf_index)
     )
     trees, splits = renumbered(with_covers(trees, reader.leaf_count), splits, nodes, leaves)
-    is_average = bool(dump.get("average_output", False)) and len(infos) > 0
+    is_average = bool(dump.get("average_output", False))
     return ensemble_of(
         trees,
         splits,
         source={"format": format, "objective": one_line(dump.get("objective", ""))},
         n_features=n_features,
-        tree_weights=np.full(len(infos), 1.0 / len(infos)) if is_average else None,
+        tree_weights=mean_weights(len(infos)) if is_average else None,
         feature_names=real_names(names),
         budget=budget,
     )
@@ -445,17 +382,72 @@ def _members(threshold: Any, where: str) -> Any:
     return as_column(members, np.int64, "categories")
 
 
-# LightGBM's text model: what `lightgbm.Booster(model_file=...)` reads.
+# How LightGBM decides, as thresholds.
 
 
-LIGHTGBM_LIMITS = (
-    "Exact in every bit. LightGBM itself reads values of at most 1e-35 as 0, whatever their sign. Contributions (SHAP) "
-    "go by the documents at each leaf where the model knows them; else every leaf counts alike."
-)
-FORBIDDEN = '",:[]{}\\'  # LightGBM refuses the first seven in training; the last would break its JSON dumps
-# Objectives whose scores are the raw scores.
-OBJECTIVES = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
-MISSING_IS_NAN, DEFAULT_LEFT = 8, 2  # bits of decision_type
+def decide(
+    trees: Trees, missing_type: AnyArray, default_left: AnyArray, categories: dict[int, AnyArray]
+) -> tuple[Trees, Splits]:
+    """The trees, which have LightGBM's thresholds, with ours, and the splits that are no single threshold.
+    `categories` has the set of every node that has one."""
+    if (missing_type > MISSING_NAN).any():
+        node = int(np.flatnonzero(missing_type > MISSING_NAN)[0])
+        raise ModelError(f"node {node} has missing type {missing_type[node]}, which LightGBM does not have")
+    zero_left = trees.threshold >= 0.0
+    near_zero = np.abs(trees.threshold) <= ZERO
+    side = np.where(missing_type == MISSING_ZERO, default_left, zero_left)  # where zero goes
+    threshold = np.where(near_zero, np.where(side, ZERO, BELOW_ZERO), trees.threshold)
+    threshold[list(categories)] = 0.0  # is the number of the set
+    splits: dict[int, Pieces] = {}
+    for node in np.flatnonzero((side != zero_left) & ~near_zero).tolist():
+        if node not in categories:
+            splits[node] = _zero_window(float(threshold[node]), bool(side[node]))
+    known: dict[int, Pieces] = {}
+    for node, members in categories.items():
+        if id(members) not in known:  # nodes may share a set
+            known[id(members)] = category_pieces(members)
+        splits[node] = known[id(members)]
+    missing_left = np.where(missing_type == MISSING_NAN, default_left, side).astype(bool)
+    return trees.replace(threshold=threshold, missing_left=missing_left), splits
+
+
+def _zero_window(threshold: float, zero_left: bool) -> Pieces:
+    if zero_left:  # a negative threshold: left up to it, and left again around zero
+        return Pieces([threshold, BELOW_ZERO, ZERO], [True, False, True, False], True)
+    return Pieces([BELOW_ZERO, ZERO, threshold], [True, False, True, False], False)
+
+
+def category_pieces(members: AnyArray) -> Pieces:
+    """Values whose whole part is in the set go left: 2.7 is category 2, and so is 0 what lies between -1 and 1.
+
+    >>> category_pieces(np.array([0, 1, 5])).cuts
+    [-1.0, 1.9999999999999998, 4.999999999999999, 5.999999999999999]
+    """
+    members = np.unique(np.asarray(members, dtype=np.int64))
+    if len(members) == 0:
+        return Pieces([], [False], False)
+    ends = np.flatnonzero(np.diff(members) > 1)
+    first = members[np.concatenate([[0], ends + 1])].astype(np.float64)
+    last = members[np.concatenate([ends, [len(members) - 1]])].astype(np.float64)
+    before = np.where(first == 0, -1.0, np.nextafter(first, -np.inf))
+    cuts = np.stack([before, np.nextafter(last + 1.0, -np.inf)], axis=1).ravel()
+    return Pieces(cuts.tolist(), [False, *[True, False] * len(first)], False)
+
+
+def members_of_bitset(words: AnyArray) -> AnyArray:
+    """Numbers of the bits that are set in 32-bit words, lowest first."""
+    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
+    members: AnyArray = np.flatnonzero(bits)
+    return members
+
+
+def real_names(names: Sequence[str]) -> list[str] | None:
+    """The names of the features; None when they are those that LightGBM gives to features without."""
+    given = list(names)
+    return None if given == [f"Column_{number}" for number in range(len(given))] else given
+
+
+# Writing the text, which `lightgbm.Booster(model_file=...)` reads.
 
 
 def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
@@ -514,7 +506,7 @@ def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: I
     if n_nodes == 0:
         return "\n".join(["num_leaves=1", "num_cat=0", *values, "is_linear=0", "shrinkage=1", ""])
     gains = np.zeros(n_nodes) if model.split_gain is None else model.split_gain[nodes]
-    decisions = MISSING_IS_NAN + DEFAULT_LEFT * model.missing_left[nodes]
+    decisions = (MISSING_NAN << MISSING_SHIFT) + DEFAULT_LEFT * model.missing_left[nodes]
     lines = [
         f"num_leaves={n_nodes + 1}",
         "num_cat=0",
@@ -534,17 +526,7 @@ def _join(values: Iterable[float]) -> str:
     return " ".join(map(repr, values))
 
 
-# LightGBM's model as JSON, as `Booster.dump_model` gives it; and the same for Vespa, which compares with `<`.
-
-
-LIGHTGBM_JSON_LIMITS = (
-    "Exact for readers that compare as LightGBM does, `x <= threshold` in float64. JSON has no infinite thresholds."
-)
-VESPA_LIMITS = (
-    "Exact for Vespa's default evaluation, which compares `x < threshold` in float64: thresholds are one step higher "
-    "than in LightGBM, so do not read the file elsewhere; rankwood knows it by a mark. With `fastforest` Vespa rounds "
-    "thresholds and leaves to float32."
-)
+# Writing the JSON dump.
 
 
 def export_lightgbm_json(model: Ensemble, path: Path) -> str:
@@ -613,3 +595,19 @@ def _json_tree(
     structure = "".join(nested(model, tree, opening, leaf, ', "right_child": ', "}"))
     head = {"tree_index": tree, "num_leaves": len(values), "num_cat": 0, "shrinkage": 1}
     return f'{json.dumps(head)[:-1]}, "tree_structure": {structure}}}'
+
+
+# Limits: what is exact and what is not.
+
+LIGHTGBM_LIMITS = (
+    "Exact in every bit. LightGBM itself reads values of at most 1e-35 as 0, whatever their sign. Contributions (SHAP) "
+    "go by the documents at each leaf where the model knows them; else every leaf counts alike."
+)
+LIGHTGBM_JSON_LIMITS = (
+    "Exact for readers that compare as LightGBM does, `x <= threshold` in float64. JSON has no infinite thresholds."
+)
+VESPA_LIMITS = (
+    "Exact for Vespa's default evaluation, which compares `x < threshold` in float64: thresholds are one step higher "
+    "than in LightGBM, so do not read the file elsewhere; rankwood knows it by a mark. With `fastforest` Vespa rounds "
+    "thresholds and leaves to float32."
+)

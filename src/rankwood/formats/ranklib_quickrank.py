@@ -1,4 +1,16 @@
-"""Trees in XML: RankLib's and QuickRank's models, read and written, and Jforests', read."""
+"""Trees in XML: RankLib's and QuickRank's models, read and written, and Jforests', read.
+
+RankLib and QuickRank write `<split>` with feature, threshold and two splits, or an output. Values are float32 and go
+left when they are at most the threshold. Features are numbered from 1; how many there are is not said.
+
+RankLib has a header of lines that begin with ##, then XML: one ensemble, or of a random forest one for each bag, whose
+mean is the score. It takes a missing value for 0.
+
+QuickRank's `<ranker>` holds `<info>` and `<ensemble>`. A missing value goes right.
+
+Jforests has one line of numbers per array of a tree, which has a weight. Numbers of inner nodes and leaves are as in
+`Trees`; features are numbered from 0. Values are float64; a missing one goes right.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +30,22 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 from rankwood.scoring.c_source import round_down
 
-# Trees in XML, as RankLib and QuickRank write them: `<split>` with feature, threshold and two splits, or an output.
-#
-# The text is read as a stream of events, so nesting costs no recursion; document types and entities are refused.
-
-
 Start = Callable[[str, dict[str, str]], None]
 End = Callable[[str, str], None]
+
+HEADER_LINE = re.compile(rb"^##[^\n]*$", re.MULTILINE)  # of RankLib
+RANKERS = ("lambdamart", "mart", "random forests")
+# Column of `Trees` by element of Jforests. `Thresholds` are numbers of bins of the training data.
+ELEMENTS = {
+    "SplitFeatures": ("feature", np.int64),
+    "LeftChildren": ("left", np.int64),
+    "RightChildren": ("right", np.int64),
+    "OriginalThresholds": ("threshold", np.float64),
+    "LeafOutputs": ("leaf_value", np.float64),
+}
+
+
+# Reading XML as a stream of events, so that nesting costs no recursion; document types and entities are refused.
 
 
 def read_xml(content: bytes, start: Start, end: End) -> None:
@@ -148,15 +169,7 @@ def as_number(text: str, what: str) -> float:
         raise ModelError(f"{what} is {one_line(text)!r}, not a number") from None
 
 
-# RankLib's models of trees: LambdaMART, MART and Random Forests.
-#
-# A header of lines that begin with ##, then XML: one ensemble, or of a random forest one for each bag, whose mean is
-# the score. RankLib holds values in float32, goes left when a value is at most the threshold, and takes a missing one
-# for 0. It numbers features from 1 and does not say how many there are: the model has as many as its splits need.
-
-
-HEADER_LINE = re.compile(rb"^##[^\n]*$", re.MULTILINE)
-RANKERS = ("lambdamart", "mart", "random forests")
+# Reading RankLib.
 
 
 def is_ranklib(start: bytes) -> bool:
@@ -182,10 +195,7 @@ def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     )
 
 
-# QuickRank's XML models of trees.
-#
-# `<ranker>` holds `<info>` and `<ensemble>`. Values are float32 and go left when they are at most the threshold, so a
-# missing one goes right. Features are numbered from 1; the model has as many as its splits need.
+# Reading QuickRank.
 
 
 def is_quickrank(start: bytes) -> bool:
@@ -214,19 +224,7 @@ def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     )
 
 
-# Jforests' models of regression trees: XML with one line of numbers per array of a tree.
-#
-# A tree has a weight. Inner node and leaf numbers are as in `Ensemble`; features are numbered from 0. Values are
-# float64 and go left when they are at most the (original) threshold, so a missing one goes right.
-
-# Column of the forest by element. `Thresholds` are numbers of bins of the training data.
-ELEMENTS = {
-    "SplitFeatures": ("feature", np.int64),
-    "LeftChildren": ("left", np.int64),
-    "RightChildren": ("right", np.int64),
-    "OriginalThresholds": ("threshold", np.float64),
-    "LeafOutputs": ("leaf_value", np.float64),
-}
+# Reading Jforests.
 
 
 def is_jforests(start: bytes) -> bool:
@@ -284,7 +282,7 @@ def _column(tree: dict[str, str], element: str, dtype: Any, number: int) -> AnyA
     return numbers(tree[element].encode(), dtype, f"tree {number}: {element}")
 
 
-# Trees as RankLib and QuickRank write them: `<split>` elements within each other, features numbered from 1.
+# Writing.
 
 
 def xml_tree(
@@ -315,17 +313,11 @@ def xml_tree(
     return lines
 
 
-# RankLib's text model, which Elasticsearch's and OpenSearch's plugins read as `model/ranklib`.
-
-
-RANKLIB_LIMITS = (
-    "Every float32 value goes the same way (`x <= threshold` in float32); leaves are float32 and so is their sum. A "
-    "missing value is read as 0. Features are known by number, from 1: names are lost."
-)
-
-
 def export_ranklib(model: Ensemble, path: Path) -> str:
-    """A LambdaMART model; weights and base are in the leaves, all weights are 1."""
+    """A LambdaMART model, which plugins of Elasticsearch and OpenSearch read as `model/ranklib`.
+
+    Weights and base are in the leaves, all weights are 1.
+    """
     model = plain(model)
     values = single_leaves(model, "RankLib")
     thresholds = round_down(model.threshold)
@@ -344,15 +336,6 @@ def export_ranklib(model: Ensemble, path: Path) -> str:
         lines += xml_tree(model, tree, lambda n: java_float(thresholds[n]), lambda n: java_float(values[n]))
         lines.append("\t</tree>")
     return "\n".join([*lines, "</ensemble>", ""])
-
-
-# QuickRank's XML model.
-
-
-QUICKRANK_LIMITS = (
-    "Every float32 value goes the same way (`x <= threshold` in float32); weights and leaves keep all their digits. "
-    "Missing values do not exist: they are read as 0. Features are known by number, from 1: names are lost."
-)
 
 
 def export_quickrank(model: Ensemble, path: Path) -> str:
@@ -390,3 +373,15 @@ def export_quickrank(model: Ensemble, path: Path) -> str:
         )
         lines.append("\t\t</tree>")
     return "\n".join([*lines, "\t</ensemble>", "</ranker>", ""])
+
+
+# Limits: what is exact and what is not.
+
+RANKLIB_LIMITS = (
+    "Every float32 value goes the same way (`x <= threshold` in float32); leaves are float32 and so is their sum. A "
+    "missing value is read as 0. Features are known by number, from 1: names are lost."
+)
+QUICKRANK_LIMITS = (
+    "Every float32 value goes the same way (`x <= threshold` in float32); weights and leaves keep all their digits. "
+    "Missing values do not exist: they are read as 0. Features are known by number, from 1: names are lost."
+)

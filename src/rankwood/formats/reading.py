@@ -103,6 +103,16 @@ def number(value: Any, what: str) -> float:
         raise ModelError(f"{what} must be a number, got {one_line(value)}") from None
 
 
+def json_float(value: Any, what: str) -> float:
+    """A number of JSON, where whole numbers may be too large for a float."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, NUMBER):
+            raise TypeError
+        return float(value)
+    except (TypeError, OverflowError):
+        raise ModelError(f"{what} is {one_line(value)}") from None
+
+
 def whole(value: Any, what: str, default: int | None = None) -> int:
     """A whole number, also one that is written as text."""
     if value is None and default is not None:
@@ -556,6 +566,11 @@ def with_covers(trees: Trees, covers: Any) -> Trees:
     alone = trees.sizes[trees.tree_of_leaf] == 0
     column = np.where(alone & np.isnan(column), 0.0, column)
     return trees.replace(leaf_cover=column) if (np.isfinite(column) & (column >= 0)).all() else trees
+
+
+def mean_weights(n_trees: int) -> FloatArray:
+    """Weights with which the score is the mean over all trees."""
+    return np.full(n_trees, 1.0 / max(1, n_trees))
 
 
 def ensemble_of(

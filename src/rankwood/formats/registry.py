@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rankwood.atomic import atomic_write
 from rankwood.errors import ModelError, RankwoodError, one_line
-from rankwood.formats.catboost import is_catboost_json, is_cbm
-from rankwood.formats.lightgbm import is_lightgbm_json, is_lightgbm_text, is_vespa
-from rankwood.formats.onnx import is_onnx
-from rankwood.formats.ranklib_quickrank import is_jforests, is_quickrank, is_ranklib
+from rankwood.formats import (
+    catboost,
+    lightgbm,
+    onnx,
+    ranklib_quickrank,
+    search_engines,
+    sklearn,
+    source_code,
+    xgboost,
+    ydf,
+)
 from rankwood.formats.reading import Budget, parse_json
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
 from rankwood.formats.writing import MissingRule, check_missing
-from rankwood.formats.xgboost import from_xgboost_dump, is_xgboost_dump, is_xgboost_json
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
-# rankwood's own model file.
-
-
-RANKWOOD_LIMITS = "Everything: trees, weights, base, names, metadata, gains and counts."
-
-
-def export_rankwood(model: Ensemble, path: Path) -> bytes:
-    """What `Ensemble.save` writes."""
-    return model_bytes(model)
-
-
-# Which formats there are, how to tell them by their content, and `load_model`, which reads any of them.
-
+# Reading: which formats there are, how to tell them by their content, and `load_model`, which reads any of them.
 
 Source: TypeAlias = str | os.PathLike[str]
+Reader: TypeAlias = Callable[..., Ensemble]  # of a content, or object, and a budget
 
 # What can be imported; exporters know the same names.
 FORMATS = {
@@ -60,30 +53,30 @@ FORMATS = {
 }
 OBJECTS_ONLY = ("sklearn", "ydf")
 
-# Reader of the whole content, by format: module and function.
-PARSERS = {
-    "lightgbm": ("lightgbm", "parse_lightgbm_text"),
-    "ranklib": ("ranklib_quickrank", "parse_ranklib"),
-    "quickrank": ("ranklib_quickrank", "parse_quickrank"),
-    "jforests": ("ranklib_quickrank", "parse_jforests"),
-    "onnx": ("onnx", "parse_onnx"),
+# Readers of the whole content.
+PARSERS: dict[str, Reader] = {
+    "lightgbm": lightgbm.parse_lightgbm_text,
+    "ranklib": ranklib_quickrank.parse_ranklib,
+    "quickrank": ranklib_quickrank.parse_quickrank,
+    "jforests": ranklib_quickrank.parse_jforests,
+    "onnx": onnx.parse_onnx,
 }
 # Of what JSON or UBJSON holds: how to tell, and the reader.
-JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
-    "xgboost": (is_xgboost_json, "xgboost", "from_xgboost_json"),
-    "lightgbm-json": (is_lightgbm_json, "lightgbm", "from_lightgbm_json"),
-    "vespa": (is_vespa, "lightgbm", "from_vespa"),
-    "catboost": (is_catboost_json, "catboost", "from_catboost_json"),
-    "xgboost-dump": (is_xgboost_dump, "xgboost", "from_xgboost_dump"),
+JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], Reader]] = {
+    "xgboost": (xgboost.is_xgboost_json, xgboost.from_xgboost_json),
+    "lightgbm-json": (lightgbm.is_lightgbm_json, lightgbm.from_lightgbm_json),
+    "vespa": (lightgbm.is_vespa, lightgbm.from_vespa),
+    "catboost": (catboost.is_catboost_json, catboost.from_catboost_json),
+    "xgboost-dump": (xgboost.is_xgboost_dump, xgboost.from_xgboost_dump),
 }
 # Objects by the package that their class, or one that it derives from, is of.
-OBJECTS = {
-    "lightgbm": ("lightgbm", "from_booster"),
-    "xgboost": ("xgboost", "from_booster"),
-    "catboost": ("catboost", "from_catboost_model"),
-    "sklearn": ("sklearn", "from_estimator"),
-    "ydf": ("ydf", "from_ydf_model"),
-    "onnx": ("onnx", "from_onnx_model"),
+OBJECTS: dict[str, Reader] = {
+    "lightgbm": lightgbm.from_booster,
+    "xgboost": xgboost.from_booster,
+    "catboost": catboost.from_catboost_model,
+    "sklearn": sklearn.from_estimator,
+    "ydf": ydf.from_ydf_model,
+    "onnx": onnx.from_onnx_model,
 }
 START = 4096  # bytes that tell the format
 
@@ -170,21 +163,21 @@ def recognise(start: bytes) -> str | None:
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if is_safetensors(start):
         return "rankwood"
-    if is_cbm(start):
+    if catboost.is_cbm(start):
         return "cbm"
     if is_ubjson(start):
         return "ubjson"
     if text[:1] in (b"{", b"["):
         return "json"
-    if is_lightgbm_text(text):
+    if lightgbm.is_lightgbm_text(text):
         return "lightgbm"
-    if is_jforests(text):
+    if ranklib_quickrank.is_jforests(text):
         return "jforests"
-    if is_quickrank(text):
+    if ranklib_quickrank.is_quickrank(text):
         return "quickrank"
-    if is_ranklib(text):
+    if ranklib_quickrank.is_ranklib(text):
         return "ranklib"
-    return "onnx" if is_onnx(start) else None
+    return "onnx" if onnx.is_onnx(start) else None
 
 
 def _read(path: Source, format: str | None, names: list[str] | None, n_features: int | None) -> Ensemble:
@@ -223,7 +216,7 @@ def _format_of(content: bytes, kind: str | None) -> str | None:
 
 
 def _format_of_value(value: Any) -> str | None:
-    return next((name for name, (tells, *_) in JSON_FORMATS.items() if tells(value)), None)
+    return next((name for name, (tells, _) in JSON_FORMATS.items() if tells(value)), None)
 
 
 def _parse_value(content: bytes, kind: str | None) -> Any:
@@ -236,22 +229,16 @@ def _parse(
     budget = Budget(len(content), n_features)
     if format in PARSERS or (format is None and kind in PARSERS):
         known = str(format or kind)
-        return guarded(known, lambda: _call(PARSERS[known], content, budget))
+        return guarded(known, lambda: PARSERS[known](content, budget))
     if kind == "cbm":
-        return guarded("catboost", lambda: _call(("catboost", "parse_cbm"), content, budget))
+        return guarded("catboost", lambda: catboost.parse_cbm(content, budget))
     value = _parse_value(content, kind)
     told = format or _format_of_value(value)
     if told is None:
         raise ModelError("the JSON is of no model that rankwood knows; it reads: " + ", ".join(JSON_FORMATS))
     if told == "xgboost-dump":
-        return guarded(told, lambda: from_xgboost_dump(value, names, budget=budget))
-    return guarded(told, lambda: _call(JSON_FORMATS[told][1:], value, budget))
-
-
-def _call(reader: tuple[str, str], source: Any, *budget: Budget) -> Ensemble:
-    module, name = reader
-    model: Ensemble = getattr(import_module(f"rankwood.formats.{module}"), name)(source, *budget)
-    return model
+        return guarded(told, lambda: xgboost.from_xgboost_dump(value, names, budget=budget))
+    return guarded(told, lambda: JSON_FORMATS[told][1](value, budget))
 
 
 def _unknown(start: bytes) -> str:
@@ -282,49 +269,34 @@ def _from_object(model: Any) -> Ensemble:
             f"a {type(model).__name__} is no model that rankwood knows: give a path, or a model of {known}"
         )
     try:
-        return _call(OBJECTS[package], model)
+        return OBJECTS[package](model)
     except RankwoodError:
         raise
     except Exception as error:  # whatever the library raises, for instance because the model is not fitted
         raise ModelError(f"the {type(model).__name__} cannot be imported: {one_line(error)}") from error
 
 
-# Models written in the formats of other tools: `save_as`, and the table of what can be written.
+# Writing: what can be written, and `save_as`, which writes any of it.
 
 
 @dataclass(frozen=True)
 class Exporter:
     """A format that models can be written in.
 
-    name     what `save_as(format=...)` and `rankwood convert --to` call it
-    suffix   how its files end; the first is usual
-    title    what reads it
-    missing  what becomes of missing values there: "any" direction, always "right", or read as "zero"
-    home     module and function that write it
+    name      what `save_as(format=...)` and `rankwood convert --to` call it
+    suffix    how its files end; the first is usual
+    title     what reads it
+    missing   what becomes of missing values there: "any" direction, always "right", or read as "zero"
+    function  takes a model, a path and options: what to write to the path, or files by path
+    limits    in a sentence or two: what is exact and what is not
     """
 
     name: str
     suffix: tuple[str, ...]
     title: str
     missing: MissingRule
-    home: str
-
-    @property
-    def function(self) -> Callable[..., str | bytes | dict[Path, bytes]]:
-        """Takes a model, a path and options: what to write to the path, or files by path."""
-        module, name = self.home.split(":")
-        function: Callable[..., str | bytes | dict[Path, bytes]] = getattr(
-            importlib.import_module(f"rankwood.formats.{module}"), name
-        )
-        return function
-
-    @property
-    def limits(self) -> str:
-        """In a sentence or two: what is exact and what is not."""
-        module = self.home.split(":")[0]
-        constant = f"{self.name.upper().replace('-', '_')}_LIMITS"
-        limits: str = getattr(importlib.import_module(f"rankwood.formats.{module}"), constant)
-        return limits
+    function: Callable[..., str | bytes | dict[Path, bytes]]
+    limits: str
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -334,22 +306,35 @@ class Exporter:
         )
 
 
+RANKWOOD_LIMITS = "Everything: trees, weights, base, names, metadata, gains and counts."
+
+
+def export_rankwood(model: Ensemble, path: Path) -> bytes:
+    """What `Ensemble.save` writes."""
+    return model_bytes(model)
+
+
 _TABLE = (
-    Exporter("rankwood", (".rw",), "rankwood", "any", "registry:export_rankwood"),
-    Exporter("lightgbm", (".txt",), "LightGBM", "any", "lightgbm:export_lightgbm"),
-    Exporter("lightgbm-json", (".json",), "LightGBM's dump", "any", "lightgbm:export_lightgbm_json"),
-    Exporter("vespa", (".json",), "Vespa", "any", "lightgbm:export_vespa"),
-    Exporter("xgboost", (".ubj", ".json"), "XGBoost", "any", "xgboost:export_xgboost"),
-    Exporter("xgboost-dump", (".json",), "Elasticsearch-LTR", "any", "xgboost:export_xgboost_dump"),
-    Exporter("elasticsearch", (".json",), "Elasticsearch", "any", "search_engines:export_elasticsearch"),
-    Exporter("ranklib", (".txt",), "RankLib", "zero", "ranklib_quickrank:export_ranklib"),
-    Exporter("quickrank", (".xml",), "QuickRank", "zero", "ranklib_quickrank:export_quickrank"),
-    Exporter("solr", (".json",), "Solr", "zero", "search_engines:export_solr"),
-    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", "onnx:export_onnx"),
-    Exporter("c", (".c",), "C compilers", "any", "source_code:export_c"),
-    Exporter("so", (".so",), "C programs", "any", "source_code:export_so"),
-    Exporter("python", (".py",), "Python", "any", "source_code:export_python"),
-    Exporter("numpy", (".py",), "Python with numpy", "any", "source_code:export_numpy"),
+    Exporter("rankwood", (".rw",), "rankwood", "any", export_rankwood, RANKWOOD_LIMITS),
+    Exporter("lightgbm", (".txt",), "LightGBM", "any", lightgbm.export_lightgbm, lightgbm.LIGHTGBM_LIMITS),
+    Exporter("lightgbm-json", (".json",), "LightGBM's dump", "any", lightgbm.export_lightgbm_json,
+             lightgbm.LIGHTGBM_JSON_LIMITS),
+    Exporter("vespa", (".json",), "Vespa", "any", lightgbm.export_vespa, lightgbm.VESPA_LIMITS),
+    Exporter("xgboost", (".ubj", ".json"), "XGBoost", "any", xgboost.export_xgboost, xgboost.XGBOOST_LIMITS),
+    Exporter("xgboost-dump", (".json",), "Elasticsearch-LTR", "any", xgboost.export_xgboost_dump,
+             xgboost.XGBOOST_DUMP_LIMITS),
+    Exporter("elasticsearch", (".json",), "Elasticsearch", "any", search_engines.export_elasticsearch,
+             search_engines.ELASTICSEARCH_LIMITS),
+    Exporter("ranklib", (".txt",), "RankLib", "zero", ranklib_quickrank.export_ranklib,
+             ranklib_quickrank.RANKLIB_LIMITS),
+    Exporter("quickrank", (".xml",), "QuickRank", "zero", ranklib_quickrank.export_quickrank,
+             ranklib_quickrank.QUICKRANK_LIMITS),
+    Exporter("solr", (".json",), "Solr", "zero", search_engines.export_solr, search_engines.SOLR_LIMITS),
+    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS),
+    Exporter("c", (".c",), "C compilers", "any", source_code.export_c, source_code.C_LIMITS),
+    Exporter("so", (".so",), "C programs", "any", source_code.export_so, source_code.C_LIMITS),
+    Exporter("python", (".py",), "Python", "any", source_code.export_python, source_code.PYTHON_LIMITS),
+    Exporter("numpy", (".py",), "Python with numpy", "any", source_code.export_numpy, source_code.PYTHON_LIMITS),
 )  # fmt: skip
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _TABLE}
 

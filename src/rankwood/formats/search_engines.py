@@ -1,4 +1,9 @@
-"""Models for Solr and for Elasticsearch's own trained models."""
+"""Models for search engines, written: Solr's `MultipleAdditiveTreesModel`, and the body of Elasticsearch's own
+`PUT _ml/trained_models/<id>`.
+
+Solr goes left when `x <= threshold + 1e-6` in float32, Elasticsearch when `x <= threshold` in float64. What other
+plugins read is in `xgboost` (dumps), `ranklib_quickrank` and `lightgbm` (Vespa).
+"""
 
 from __future__ import annotations
 
@@ -24,17 +29,12 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.agreement import adversarial_rows
 from rankwood.scoring.c_source import round_down
 
-# Solr's `MultipleAdditiveTreesModel`.
-
-
-SOLR_LIMITS = (
-    "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "
-    "where no float32 does that (some below 1e-6 or negative) 0 and whole numbers still go the right way and a warning "
-    "says which values may not. Leaves are float32 and so is their sum. A feature without a value is 0."
-)
 Singles: TypeAlias = NDArray[np.float32]
 SLACK = np.float32(1e-6)
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+
+
+# Solr.
 
 
 def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: str | None = None) -> str:
@@ -146,12 +146,7 @@ def _takes_above(low: np.float32, wanted: np.float32, high: np.float32) -> bool:
     return len(str(wanted)) <= len(str(np.nextafter(wanted, high)))
 
 
-# Elasticsearch's own trained model: the body of `PUT _ml/trained_models/<id>`.
-
-
-ELASTICSEARCH_LIMITS = (
-    "Exact in float64 (`lte`); Elasticsearch reads infinite values as missing, and its final score is a float32."
-)
+# Elasticsearch.
 
 
 def export_elasticsearch(
@@ -209,3 +204,15 @@ def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
     values = model.leaf_value[leaves].tolist()
     structure += [{"node_index": n_nodes + leaf, "leaf_value": value} for leaf, value in enumerate(values)]
     return structure
+
+
+# Limits: what is exact and what is not.
+
+SOLR_LIMITS = (
+    "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "
+    "where no float32 does that (some below 1e-6 or negative) 0 and whole numbers still go the right way and a warning "
+    "says which values may not. Leaves are float32 and so is their sum. A feature without a value is 0."
+)
+ELASTICSEARCH_LIMITS = (
+    "Exact in float64 (`lte`); Elasticsearch reads infinite values as missing, and its final score is a float32."
+)

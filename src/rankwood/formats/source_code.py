@@ -16,14 +16,10 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.c_library import NATIVE, OPTIMISE, Compiler, checked_library, find_compiler
 from rankwood.scoring.c_source import CSource, c_name
 
-# C source with a header, or a shared library: engine `ifelse`.
-
-
-C_LIMITS = (
-    "Exact in every bit, for float32 and float64 rows, with a self-test inside. A header is written beside the file."
-)
-SO_LIMITS = C_LIMITS
 WRITTEN_BY = "\n * Written by rankwood "  # in a header that may be overwritten
+
+
+# C source with a header, or a shared library: engine `ifelse`.
 
 
 def export_c(model: Ensemble, path: Path, *, name: str | None = None) -> dict[Path, bytes]:
@@ -60,9 +56,6 @@ def header_path(path: Path) -> Path:
 
 # The model as a Python module that needs nothing else, or numpy alone.
 
-
-PYTHON_LIMITS = "Exact in every bit: the module compares and adds up in float64 as rankwood does."
-NUMPY_LIMITS = PYTHON_LIMITS
 
 PLAIN = Template('''\
 """A tree ensemble of ${n_trees} trees over ${n_features} features, written by rankwood ${version}. Needs no package.
@@ -233,3 +226,11 @@ def _encoded(values: AnyArray, dtype: str) -> str:
     text = base64.b64encode(values.astype(dtype).tobytes()).decode()
     lines = [text[at : at + 112] for at in range(0, len(text), 112)] or [""]
     return "(\n" + "\n".join(f'    "{line}"' for line in lines) + "\n)"
+
+
+# Limits: what is exact and what is not.
+
+C_LIMITS = (
+    "Exact in every bit, for float32 and float64 rows, with a self-test inside. A header is written beside the file."
+)
+PYTHON_LIMITS = "Exact in every bit: the module compares and adds up in float64 as rankwood does."

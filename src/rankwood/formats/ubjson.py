@@ -9,8 +9,6 @@ import numpy as np
 
 from rankwood.errors import ModelError, one_line
 
-# UBJSON, the binary JSON in which XGBoost saves its models.
-
 # Big-endian, as the format has it.
 TYPES = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 CONSTANTS = {b"Z": None, b"T": True, b"F": False}

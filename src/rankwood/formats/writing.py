@@ -95,11 +95,11 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
     )
 
 
-def names_of(model: Ensemble, default: str = "f{}", *, start: int = 0) -> list[str]:
+def names_of(model: Ensemble, default: str = "f{}") -> list[str]:
     """Names of the features, made of their numbers when there are none."""
     if model.feature_names is not None:
         return list(model.feature_names)
-    return [default.format(start + number) for number in range(model.n_features)]
+    return [default.format(number) for number in range(model.n_features)]
 
 
 def refuse_names(names: list[str], target: str, forbidden: str, *, spaces: bool = False) -> None:

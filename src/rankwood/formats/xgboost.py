@@ -1,4 +1,11 @@
-"""XGBoost's models, as JSON or UBJSON, and its JSON dump (also Elasticsearch LTR's): read and written."""
+"""XGBoost's models, as JSON or UBJSON, and its JSON dump, which plugins of search engines take: read and written.
+
+XGBoost rounds a value to float32 and goes left when it is less than the threshold; a missing value goes the default
+way. What a category's set holds goes right. Scores are margins: what the objective makes of them is left out.
+
+A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features that are named
+f0, f1, ... are columns of these numbers; others are in alphabetical order, unless names are given in another.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +23,6 @@ from rankwood.dtypes import NODE, AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
 from rankwood.formats.reading import (
     NO_SPLITS,
-    NUMBER,
     UNLIMITED,
     Budget,
     Pieces,
@@ -26,6 +32,7 @@ from rankwood.formats.reading import (
     check_one_score,
     ensemble_of,
     entry,
+    json_float,
     less_than_float32,
     mixed_trees,
     never_left,
@@ -51,12 +58,7 @@ from rankwood.formats.writing import (
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 
-# XGBoost's models, as JSON or UBJSON (`Booster.save_model`). Its JSON dump is in `xgboost_dump.py`.
-#
-# XGBoost rounds a value to float32 and goes left when it is less than the threshold; a missing value goes the default
-# way. What a category's set holds goes right. Scores are margins: what the objective makes of them is left out.
-
-
+# Arrays of a tree in a model file.
 TABLE = {
     "left_children": np.int64,
     "right_children": np.int64,
@@ -68,6 +70,28 @@ TABLE = {
 LOGIT = ("binary:logistic", "reg:logistic")
 LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 OUT_OF_RANGE_CATEGORY = float(1 << 24)
+NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
+NO_PARENT = 2**31 - 1
+# Objectives whose scores are the raw scores.
+LAMBDARANK = {
+    "lambdarank_bias_norm": "1",
+    "lambdarank_normalization": "1",
+    "lambdarank_num_pair_per_sample": "4294967295",
+    "lambdarank_pair_method": "topk",
+    "lambdarank_score_normalization": "1",
+    "lambdarank_unbiased": "0",
+    "ndcg_exp_gain": "1",
+}
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "rank:ndcg": {"lambdarank_param": LAMBDARANK},
+    "rank:map": {"lambdarank_param": LAMBDARANK},
+    "rank:pairwise": {"lambdarank_param": LAMBDARANK},
+    "reg:squarederror": {"reg_loss_param": {"scale_pos_weight": "1"}},
+}
+DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "binary:logitraw")
+
+
+# Reading a model (`Booster.save_model`).
 
 
 def is_xgboost_json(value: Any) -> bool:
@@ -268,13 +292,7 @@ def _category_pieces(members: AnyArray, missing_left: bool) -> Pieces:
     return Pieces(cuts.tolist(), [True, *[False, True] * len(members)], missing_left)
 
 
-# XGBoost's JSON dump (`Booster.dump_model(dump_format="json")`), which search engines read too.
-#
-# A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features that are
-# named f0, f1, ... are columns of these numbers; others are in alphabetical order, unless names are given in another.
-
-
-NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
+# Reading a dump (`Booster.dump_model(dump_format="json")`).
 
 
 def is_xgboost_dump(value: Any) -> bool:
@@ -342,13 +360,13 @@ class _Reader:
             raise ModelError(f"{self.where}: a node is {one_line(node)}")
         if "leaf" in node:
             self.covers.append(node.get("cover"))
-            return _float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
+            return json_float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
         name = str(entry(node, "split", kind=(str, int), where=self.where))
         if isinstance(node.get("split_condition"), list):
             raise ModelError(f"feature {one_line(name)} has categories: import the model that save_model writes")
         if "split_condition" not in node:
             raise ModelError(f"feature {one_line(name)} is an indicator: import the model that save_model writes")
-        threshold = _float(node["split_condition"], f"{self.where}: a threshold")
+        threshold = json_float(node["split_condition"], f"{self.where}: a threshold")
         if threshold != threshold:
             raise ModelError(f"{self.where}: a threshold is NaN")
         yes, no, missing = (entry(node, key, kind=int, where=self.where) for key in ("yes", "no", "missing"))
@@ -363,16 +381,7 @@ class _Reader:
         return feature, threshold, children[yes], children[no], missing == yes
 
 
-def _float(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, NUMBER):
-        raise ModelError(f"{what} is {one_line(value)}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ModelError(f"{what} is {one_line(value)}") from None
-
-
-# Node numbers as XGBoost has them: level by level, siblings side by side.
+# Writing: nodes are numbered level by level, siblings side by side.
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,30 +420,7 @@ def xgboost_order(model: Ensemble, tree: int) -> NodeOrder:
     return NodeOrder(*(np.array(part, dtype=np.int64) for part in (nodes, leaves, depths)))
 
 
-# XGBoost's model file, as JSON or UBJSON: what `xgboost.Booster(model_file=...)` reads.
-
-
-XGBOOST_LIMITS = (
-    "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; "
-    "XGBoost itself refuses infinite values); leaves are float32 and so is their sum. Contributions (SHAP) go by the "
-    "documents at each leaf, or their weight, where the model knows them; else every leaf counts alike."
-)
-NO_PARENT = 2**31 - 1
-LAMBDARANK = {
-    "lambdarank_bias_norm": "1",
-    "lambdarank_normalization": "1",
-    "lambdarank_num_pair_per_sample": "4294967295",
-    "lambdarank_pair_method": "topk",
-    "lambdarank_score_normalization": "1",
-    "lambdarank_unbiased": "0",
-    "ndcg_exp_gain": "1",
-}
-OBJECTIVES: dict[str, dict[str, Any]] = {
-    "rank:ndcg": {"lambdarank_param": LAMBDARANK},
-    "rank:map": {"lambdarank_param": LAMBDARANK},
-    "rank:pairwise": {"lambdarank_param": LAMBDARANK},
-    "reg:squarederror": {"reg_loss_param": {"scale_pos_weight": "1"}},
-}
+# Writing a model, which `xgboost.Booster(model_file=...)` reads.
 
 
 def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg", binary: bool | None = None) -> bytes:
@@ -533,15 +519,7 @@ def _as_list(array: Any) -> list[Any]:
     return values
 
 
-# XGBoost's dump as JSON: what the learning-to-rank plugins of Elasticsearch (o19s) and OpenSearch read.
-
-
-XGBOOST_DUMP_LIMITS = (
-    "Every float32 value goes the same way (`x < threshold` in float32, threshold one step higher); leaves are float32 "
-    "and so is their sum. The plugins read missing values as 0 up to 2024 and in OpenSearch; newer ones follow the "
-    "split."
-)
-DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "binary:logitraw")
+# Writing a dump, which the learning-to-rank plugins of Elasticsearch (o19s) and OpenSearch read.
 
 
 def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = None) -> str:
@@ -581,3 +559,17 @@ def _dump_tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatAr
         return f'{{"nodeid": {numbers[~at]}, "leaf": {outputs[at]!r}}}'
 
     return "".join(nested(model, tree, opening, leaf, ", ", "]}"))
+
+
+# Limits: what is exact and what is not.
+
+XGBOOST_LIMITS = (
+    "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; "
+    "XGBoost itself refuses infinite values); leaves are float32 and so is their sum. Contributions (SHAP) go by the "
+    "documents at each leaf, or their weight, where the model knows them; else every leaf counts alike."
+)
+XGBOOST_DUMP_LIMITS = (
+    "Every float32 value goes the same way (`x < threshold` in float32, threshold one step higher); leaves are float32 "
+    "and so is their sum. The plugins read missing values as 0 up to 2024 and in OpenSearch; newer ones follow the "
+    "split."
+)

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from rankwood.errors import ModelError
-from rankwood.formats.reading import TreeBuilder, check_one_score, ensemble_of, less_than_float32, never_left
+from rankwood.formats.reading import (
+    TreeBuilder,
+    check_one_score,
+    ensemble_of,
+    less_than_float32,
+    mean_weights,
+    never_left,
+)
 from rankwood.model.ensemble import Ensemble
 
 
@@ -39,7 +46,7 @@ def from_ydf_model(model: Any) -> Ensemble:
         trees,
         source={"format": "ydf", "model": kind, "task": task.lower()},
         n_features=len(names),
-        tree_weights=None if is_boosted else np.full(trees.n_trees, 1.0 / max(1, trees.n_trees)),
+        tree_weights=None if is_boosted else mean_weights(trees.n_trees),
         base=float(initial[0]) if len(initial) else 0.0,
         feature_names=names,
     )
