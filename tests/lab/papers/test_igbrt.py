@@ -75,11 +75,11 @@ def test_findings_are_tests_on_all_queries(igbrt_study, igbrt_results):
 
 
 def test_curves_end_where_the_whole_model_is(igbrt_study, igbrt_results):
-    ((config, result),) = igbrt_results.select(
-        fold=1, seed=0, task="regression", method="boosting", initial_trees=0, learning_rate=0.5
-    )
+    run = igbrt_study.boostings(1, 0, "regression", 0)[1]
+    result = igbrt_results.result(run)
+    assert run.learning_rate == 0.5
     data = igbrt_study.source.load(1)
-    model = rw.MART(config["n_trees"], 16, 0.5, max_depth=4, min_docs_per_leaf=1, missing="zero").fit(data.train)
+    model = rw.MART(run.n_trees, 16, 0.5, max_depth=4, min_docs_per_leaf=1, missing="zero").fit(data.train)
     assert result["curves"]["rounds"] == [1, 2, 3, 4, 5, 6]
     expected = rmse(data.test.y, model.predict(data.test), data.test.offsets)[1]
     assert result["curves"]["test"]["RMSE"][-1] == pytest.approx(expected, abs=1e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +18,13 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
 from rankwood.lab.drawing import Figure
-from rankwood.lab.papers import common as forests
-from rankwood.lab.papers.common import TaskName, legend_below
-from rankwood.lab.runs import Config, Result
-from rankwood.lab.study import FoldData, Report, Runs, Study, Table, p_text
+from rankwood.lab.papers.common import PaperResults, PaperStudy, TaskName, fit_timed, grow, legend_below
+from rankwood.lab.runs import Result
+from rankwood.lab.study import FoldData, Report, Runs, Table, p_text
 from rankwood.model.ensemble import Ensemble
+from rankwood.training.estimators import MART, InitializedMART
 
-# Boosting that starts from a forest (Mohan et al. 2011): GBRT, forests and iGBRT, by regression and by grades.
+# The runs of the study: forests, and boosting from them or from nothing, by regression and by grades.
 
 
 ERR, NDCG, RMSE = "ERR", "nDCG@10", "RMSE"
@@ -36,7 +35,33 @@ CURVE_POINTS = 60
 
 
 @dataclass(frozen=True)
-class IgbrtStudy(Study):
+class Growing:
+    """A run: a forest."""
+
+    fold: int
+    seed: int
+    task: TaskName
+    n_trees: int
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """A run: boosting, from a forest of so many trees or, with 0, from nothing."""
+
+    fold: int
+    seed: int
+    task: TaskName
+    initial_trees: int
+    n_trees: int
+    learning_rate: float
+
+    @property
+    def forest(self) -> Growing | None:
+        return Growing(self.fold, self.seed, self.task, self.initial_trees) if self.initial_trees else None
+
+
+@dataclass(frozen=True)
+class IgbrtStudy(PaperStudy):
     """The three methods with both tasks, on every fold, several times each.
 
     n_trees          of the forests
@@ -57,98 +82,80 @@ class IgbrtStudy(Study):
         if min(self.n_seeds, self.n_trees, self.boosted_trees, *self.initial_trees) < 1 or not self.learning_rates:
             raise RankwoodError("a study needs at least one seed, one tree of each kind and one learning rate")
 
-    def configs(self) -> list[Config]:
+    def boostings(self, fold: int, seed: int, task: TaskName, initial_trees: int) -> list[Boosting]:
+        """Boosting from one forest, with every learning rate."""
+        same = (fold, seed, task, initial_trees, self.boosted_trees)
+        return [Boosting(*same, rate) for rate in self.learning_rates]
+
+    def plan(self) -> list[Growing | Boosting]:
         """Runs in an order in which those that share data, and then a forest, follow each other."""
-        found: list[Config] = []
+        found: list[Growing | Boosting] = []
         for fold in self.folds:
             for seed in range(self.n_seeds):
                 for task in TASKS:
                     sizes = [0, *(self.initial_trees if task == "regression" else ()), self.n_trees]
                     for size in dict.fromkeys(sizes):
-                        same = {"study": self.name, **self.source.identify(fold), "seed": seed, "task": task}
-                        forest = {**same, "method": "forest", "n_trees": size}
-                        boosts = [
-                            {
-                                **same,
-                                "method": "boosting",
-                                "initial_trees": size,
-                                "n_trees": self.boosted_trees,
-                                "learning_rate": rate,
-                            }
-                            for rate in self.learning_rates
-                        ]
-                        found += [forest, *boosts] if size else boosts
+                        found += [Growing(fold, seed, task, size)] if size else []
+                        found += self.boostings(fold, seed, task, size)
         return found
 
     def report(self, runs: Runs) -> Report:
         return make_report(IgbrtResults(self, runs))
 
-    def run(self, config: Config) -> Result:
+    def perform(self, run: Growing | Boosting) -> Result:
         """Grow a forest, or boost from one (or from nothing), and measure on validation and test data."""
-        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
+        fold = self.fold_data(run.fold)
         measured = _Measured.on(fold, self.n_threads)
-        size = config["n_trees"] if config["method"] == "forest" else config["initial_trees"]
-        forest, seconds = self._forest(config, fold, size)
-        if config["method"] == "forest":
-            assert forest is not None
-            return {"seconds": seconds, **measured.whole(self._forest_scores(config, forest, measured))}
-        return self._boost(config, fold, forest, measured)
+        if isinstance(run, Boosting):
+            return self._boost(run, fold, measured)
+        _, seconds = self._forest(run, fold)
+        return {"seconds": seconds, **measured.whole(self._forest_scores(run, fold, measured))}
 
-    def _forest(self, config: Config, fold: FoldData, size: int) -> tuple[Ensemble | None, float]:
-        if size == 0:
-            return None, 0.0
+    def _forest(self, run: Growing, fold: FoldData) -> tuple[Ensemble, float]:
+        """The forest and the seconds that it took; the latest stays in memory."""
+        make = partial(
+            grow, fold.train, task=run.task, n_trees=run.n_trees, max_features=0.1, missing="zero",
+            random_state=run.seed, n_jobs=self.n_threads,
+        )  # fmt: skip
+        return self._kept.get("forest", run, make)  # type: ignore[no-any-return]
+
+    def _forest_scores(self, run: Growing, fold: FoldData, measured: _Measured) -> dict[str, FloatArray]:
+        """Its scores: the same for all learning rates, and large forests take their time."""
         return self._kept.get(  # type: ignore[no-any-return]
-            "forest",
-            (config["fold"], config["seed"], config["task"], size),
-            lambda: forests.grow(
-                fold.train,
-                task=config["task"],
-                n_trees=size,
-                max_features=0.1,
-                missing="zero",
-                random_state=config["seed"],
-                n_jobs=self.n_threads,
-            ),
+            "scores", run, lambda: measured.scores(self._forest(run, fold)[0])
         )
 
-    def _forest_scores(self, config: Config, forest: Ensemble, measured: _Measured) -> Any:
-        key = (config["fold"], config["seed"], config["task"], forest.n_trees)
-        return self._kept.get("scores", key, lambda: measured.scores(forest))
-
-    def _boost(self, config: Config, fold: FoldData, forest: Ensemble | None, measured: _Measured) -> Result:
-        from rankwood.training.estimators import MART, InitializedMART
-
+    def _boost(self, run: Boosting, fold: FoldData, measured: _Measured) -> Result:
+        forest = None if run.forest is None else self._forest(run.forest, fold)[0]
         learner: Any = MART if forest is None else InitializedMART
         ranker = learner(
-            n_trees=config["n_trees"],
+            n_trees=run.n_trees,
             n_leaves=16,
             max_depth=4,
             min_docs_per_leaf=1,
-            learning_rate=config["learning_rate"],
-            task=config["task"],
+            learning_rate=run.learning_rate,
+            task=run.task,
             missing="zero",
             convention=measured.convention,
-            random_state=config["seed"],
+            random_state=run.seed,
             n_jobs=self.n_threads,
             **({} if forest is None else {"forest": forest}),
         )
         make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", config["fold"], make)
-        start = time.perf_counter()
-        ranker.fit(
-            binned,
+        seconds = fit_timed(
+            ranker,
+            self._kept.get("binned", run.fold, make),
             eval_set=[fold.valid, fold.test],
             eval_names=["valid", "test"],
             eval_metric=[*measured.measures, rmse],
         )
-        seconds = time.perf_counter() - start
         n_start = 0 if forest is None else forest.n_trees
-        per_round = (ranker.ensemble_.n_trees - n_start) // config["n_trees"]
+        per_round = (ranker.ensemble_.n_trees - n_start) // run.n_trees
         boosted = ranker.ensemble_.select(np.arange(n_start, ranker.ensemble_.n_trees))
-        if forest is None:
+        if run.forest is None:
             before: Any = {"valid": 0.0, "test": 0.0}
-        else:  # whose scores are the same for all learning rates, and large forests take their time
-            before, boosted = self._forest_scores(config, forest, measured), boosted.replace(base=0.0)
+        else:
+            before, boosted = self._forest_scores(run.forest, fold, measured), boosted.replace(base=0.0)
         curves = _curves(ranker.evals_result_, None if forest is None else measured.means(before))
         best = {}
         for name in (*RANKED, RMSE):
@@ -218,6 +225,9 @@ def _curves(history: Mapping[str, Mapping[str, list[float]]], forest: Mapping[st
     return curves
 
 
+# What follows from the runs.
+
+
 @dataclass(frozen=True)
 class Finding:
     """Two ways to learn, compared query by query on test data. The paper has `better` above `worse`."""
@@ -238,50 +248,55 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class IgbrtResults:
+class IgbrtResults(PaperResults):
     """All runs of a study and what follows from them."""
 
     study: IgbrtStudy
-    runs: Runs
 
-    def select(self, **wanted: Any) -> list[tuple[Config, Mapping[str, Any]]]:
-        """The runs whose configuration has these entries."""
-        return [run for run in self.runs if all(run[0].get(name) == value for name, value in wanted.items())]
+    def boosted(self, task: TaskName, initial_trees: int) -> list[tuple[Boosting, Mapping[str, Any]]]:
+        """The runs that boost from forests of one size, on all folds with all seeds and learning rates."""
+        study = self.study
+        pairs = [(fold, seed) for fold in study.folds for seed in range(study.n_seeds)]
+        runs = [run for fold, seed in pairs for run in study.boostings(fold, seed, task, initial_trees)]
+        return [(run, self.result(run)) for run in runs]
 
-    def chosen(self, fold: int, seed: int, task: str, initial_trees: int, measure: str) -> Mapping[str, Any]:
+    def chosen(self, fold: int, seed: int, task: TaskName, initial_trees: int, measure: str) -> Mapping[str, Any]:
         """The boosted model whose learning rate is best on validation data: rounds, and values on test data."""
-        runs = self.select(fold=fold, seed=seed, task=task, method="boosting", initial_trees=initial_trees)
+        runs = self.study.boostings(fold, seed, task, initial_trees)
         sign = -1.0 if measure == RMSE else 1.0
-        config, result = max(runs, key=lambda run: sign * run[1]["best"][measure]["valid"])
-        return {**result["best"][measure], "learning_rate": config["learning_rate"]}
+        best = max(runs, key=lambda run: sign * self.result(run)["best"][measure]["valid"])
+        return {**self.result(best)["best"][measure], "learning_rate": best.learning_rate}
 
-    def test_values(self, method: str, task: str, measure: str, fold: int, *, initial_trees: int | None = None) -> Any:
+    def test_values(
+        self, method: str, task: TaskName, measure: str, fold: int, *, initial_trees: int | None = None
+    ) -> Any:
         """Values of the test queries of one fold (RMSE: one number), mean over seeds."""
         size = self.study.n_trees if initial_trees is None else initial_trees
         found = []
         for seed in range(self.study.n_seeds):
             if method == "RF":
-                ((_, result),) = self.select(fold=fold, seed=seed, task=task, method="forest", n_trees=size)
-                found.append(result["test"][measure])
+                found.append(self.result(Growing(fold, seed, task, size))["test"][measure])
             else:
                 start = 0 if method == "GBRT" else size
                 found.append(self.chosen(fold, seed, task, start, measure)["test"])
         return np.mean(found, axis=0)
 
-    def fold_mean(self, method: str, task: str, measure: str, fold: int, **more: Any) -> float:
+    def fold_mean(self, method: str, task: TaskName, measure: str, fold: int, **more: Any) -> float:
         return float(np.mean(self.test_values(method, task, measure, fold, **more)))
 
-    def mean(self, method: str, task: str, measure: str, **more: Any) -> float:
+    def mean(self, method: str, task: TaskName, measure: str, **more: Any) -> float:
         """Mean over folds and seeds on test data."""
         return float(np.mean([self.fold_mean(method, task, measure, fold, **more) for fold in self.study.folds]))
 
-    def seconds(self, method: str, task: str) -> float:
+    def seconds(self, method: str, task: TaskName) -> float:
         """Training time: mean over folds, seeds and learning rates. That of iGBRT includes its forest."""
-        forest = np.mean([r["seconds"] for _, r in self.select(method="forest", task=task, n_trees=self.study.n_trees)])
+        study = self.study
+        pairs = [(fold, seed) for fold in study.folds for seed in range(study.n_seeds)]
+        forest = np.mean([self.result(Growing(*pair, task, study.n_trees))["seconds"] for pair in pairs])
         if method == "RF":
             return float(forest)
-        start = 0 if method == "GBRT" else self.study.n_trees
-        boosts = [r["seconds"] for _, r in self.select(method="boosting", task=task, initial_trees=start)]
+        start = 0 if method == "GBRT" else study.n_trees
+        boosts = [result["seconds"] for _, result in self.boosted(task, start)]
         return float(np.mean(boosts) + (forest if start else 0.0))
 
     def findings(self) -> list[Finding]:
@@ -443,7 +458,7 @@ def _table1(found: IgbrtResults) -> Table:
 
 def _table4(found: IgbrtResults) -> Table:
     rows = []
-    for task, name in ("regression", "regression"), ("ordinal", "classification"):
+    for task, name in zip(TASKS, ("regression", "classification"), strict=True):
         ours = [f"{found.seconds(method, task):.1f}" for method in ("RF", "GBRT", "iGBRT")]
         paper = PAPER_MINUTES[task]
         rows.append([name, *ours, *(str(paper[key]) for key in ("RF", "RF 10,000", "GBRT", "iGBRT"))])
@@ -467,11 +482,10 @@ def _curve_rows(found: IgbrtResults, initial_trees: int, name: str, caption: str
         axes = canvas.subplots(1, 3)
         for axis, measure in zip(axes, (ERR, NDCG, RMSE), strict=True):
             for rate in found.study.learning_rates:
-                same = found.select(
-                    method="boosting", task="regression", initial_trees=initial_trees, learning_rate=rate
-                )
-                lines = [result["curves"]["test"][measure] for _, result in same]
-                axis.plot(same[0][1]["curves"]["rounds"], np.mean(lines, axis=0), label=f"rate {rate:g}", linewidth=1.2)
+                runs = found.boosted("regression", initial_trees)
+                curves = [result["curves"] for run, result in runs if run.learning_rate == rate]
+                mean = np.mean([curve["test"][measure] for curve in curves], axis=0)
+                axis.plot(curves[0]["rounds"], mean, label=f"rate {rate:g}", linewidth=1.2)
             level = found.mean("RF", "regression", measure)
             axis.axhline(level, color="black", linewidth=2, label=f"forest, {found.study.n_trees:,} trees")
             axis.set(xlabel="rounds of boosting", title=measure)
