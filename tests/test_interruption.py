@@ -13,7 +13,8 @@ import sys
 import textwrap
 
 import pytest
-from rankwood.engines.c_compiler import find_compiler
+
+from rankwood.scoring.c_library import find_compiler
 
 pytestmark = [pytest.mark.native, pytest.mark.skipif(os.name != "posix", reason="sends signals")]
 
@@ -31,6 +32,12 @@ from rankwood.evaluation.per_query import resolve
 
 rng = np.random.default_rng(0)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have had it ignored
+
+def tree_arrays(model):
+    return *model.trees.native(), model.n_features
+
+def weighted_arrays(model):
+    return *tree_arrays(model), model.tree_weights, model.base
 
 def press():
     os.kill(os.getpid(), signal.SIGINT)
@@ -67,11 +74,11 @@ def follow_lines(n_docs, docs_per_query, n_lines, measure):
     """The measure along lines of one tree."""
     labels, scores, offsets = queries(n_docs, docs_per_query)
     line = _native.LineMeasure(spec(measure), labels, offsets, None, _native.Ties.ORDER, None, False)
-    line.set_scores(scores, 1)
+    line.set_scores(scores, None, 1)
     codes = rng.integers(0, 16, (1, n_docs), dtype=np.uint8)
     tree = (codes, rng.random(16), np.array([0, 16]))
     deltas = np.tile(np.linspace(-1.0, 1.0, 20), (n_lines, 1))
-    return lambda: line.sums(*tree, np.zeros(n_lines, dtype=np.int64), deltas, n_threads, np.empty((n_lines, 20)))
+    return lambda: line.sums(*tree, np.zeros(n_lines, dtype=np.int64), deltas, None, n_threads, np.empty((n_lines, 20)))
 '''
 
 INTERRUPT = """
@@ -189,7 +196,7 @@ print("heard", "enough" if heard >= {enough} else heard)
 """
 
 LEAVES = """
-    smallest, kernel = 50_000, _native.ENGINE(*model(2_000)._weighted_arrays())
+    smallest, kernel = 50_000, _native.ENGINE(*weighted_arrays(model(2_000)))
     def prepare(n):
         X, leaves = rows(n), np.empty((n, 2_000), np.uint8)
         return lambda: kernel.leaves(X, leaves, n_threads)
@@ -273,13 +280,13 @@ REPEATED = {
     "trees that are checked": """
         smallest = 100_000
         def prepare(n):
-            arrays = model(n)._tree_arrays()
+            arrays = tree_arrays(model(n))
             return lambda: _native.check_trees(np.empty(n, np.int32), *arrays)
         """,
     "an engine that is prepared": """
         smallest = 20_000
         def prepare(n):
-            arrays = model(n)._weighted_arrays()
+            arrays = weighted_arrays(model(n))
             return lambda: _native.Traverse(*arrays)
         """,
     "measures of many queries": """
@@ -293,14 +300,14 @@ REPEATED = {
         def prepare(n):
             labels, scores, offsets = queries(n, 100)
             line = _native.LineMeasure(spec("nDCG@10"), labels, offsets, None, _native.Ties.ORDER, None, False)
-            return lambda: line.set_scores(scores, n_threads)
+            return lambda: line.set_scores(scores, None, n_threads)
         """,
     "outputs of trees": """
         smallest = 2_000
         def prepare(n):
             codes = np.zeros((n, 300_000), np.uint8)
             tree = codes, np.ones(n), np.arange(n + 1)
-            return lambda: _native.add_outputs(*tree, np.ones(n), 0.0, n_threads, np.empty(300_000))
+            return lambda: _native.add_outputs(*tree, np.ones(n), 0.0, n_threads, np.empty(300_000), None)
         """,
     "outputs that are checked": """
         smallest = 4_000
@@ -311,7 +318,7 @@ REPEATED = {
     "sums of a growing forest": """
         smallest = 100_000
         def prepare(n):
-            arrays = model(400, 256)._tree_arrays()
+            arrays = tree_arrays(model(400, 256))
             trees = _native.ForestTrees(arrays[6], *arrays[:6])
             X, sums, scores = rng.random((n, 20), dtype=np.float32), np.zeros(n), np.empty((400, n))
             return lambda: _native.running_sums(trees, X, sums, scores, n_threads)
@@ -319,7 +326,7 @@ REPEATED = {
     "documents out of the bag": """
         smallest = 100_000
         def prepare(n):
-            arrays = model(400, 256)._tree_arrays()
+            arrays = tree_arrays(model(400, 256))
             trees = _native.ForestTrees(arrays[6], *arrays[:6])
             X, zeros = rng.random((n, 20), dtype=np.float32), np.zeros((2, n, 16), np.uint8)
             ranges = np.arange(21), np.zeros(20, np.float32), np.zeros(20, np.float32)

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 import rankwood as rw
 from oracles import svmlight as oracle
 from rankwood import DataError, read_svmlight, write_svmlight
-from rankwood.data import svmlight_stream
+from rankwood.data import svmlight
 from strategies.svmlight_files import TINY, read, write
 
 pytestmark = pytest.mark.native
@@ -171,7 +171,7 @@ def test_a_matrix_that_is_too_large_is_refused_at_its_first_line(folder, lines, 
     path = write(folder, "".join(line.text for line in lines))
     expected = first_problem(lines, most, n_features)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svmlight_stream, "_largest_matrix", lambda *_: (4 * most, "the limit"))
+        patch.setattr(svmlight, "_largest_matrix", lambda *_: (4 * most, "the limit"))
         for tuning in (data.draw(TUNINGS), data.draw(TUNINGS)):
             options = {"n_threads": data.draw(st.integers(1, 4)), "_tuning": tuning, "n_features": n_features}
             if expected is None:

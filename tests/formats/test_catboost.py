@@ -106,7 +106,7 @@ def test_a_binary_file_that_asks_for_much_is_refused(tmp_path, monkeypatch, limi
     path = tmp_path / "model.cbm"
     train(depth=2).save_model(str(path))
     assert rw.load_model(path).n_trees
-    monkeypatch.setattr(f"rankwood.formats.catboost_json.{limit}", (1000, 0))
+    monkeypatch.setattr(f"rankwood.formats.catboost.{limit}", (1000, 0))
     with pytest.raises(ModelError, match=r"model.cbm: CatBoost cannot read the file: "):
         rw.load_model(path)
 

@@ -140,13 +140,8 @@ class Dataset:
     def replace(self, **changes: Any) -> Dataset:
         """The data set with other X, y, queries, weights, query_weights, doc_ids or feature_names.
 
-        Parameters
-        ----------
-        **changes
-            As in `Dataset(...)`, but `queries` is a `Queries`, and X an array of float32. All have to fit each other.
+        These are as in `Dataset(...)`, but `queries` is a `Queries`, and X is float32; they must fit each other.
 
-        Examples
-        --------
         >>> import rankwood as rw
         >>> data = rw.Dataset([[1.0], [2.0]], [0, 1], group=[2])
         >>> data.replace(y=[1, 0]).y.tolist(), data.y.tolist()

@@ -283,8 +283,6 @@ class Tree:
     Node 0 is the root; a child c >= 0 is inner node c, c < 0 is leaf ~c; without inner nodes there is leaf 0 alone. The
     columns are those of `Trees`.
 
-    Examples
-    --------
     >>> tree = Tree.from_nested((0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)))
     >>> tree.feature, tree.left, tree.right, tree.leaf_value
     (array([0, 1], dtype=int32), array([-1, -2], dtype=int32), array([ 1, -3], dtype=int32), array([1., 2., 3.]))
