@@ -117,14 +117,14 @@ def _plain(value: Any) -> Any:
 # What a sum in float32 makes of a model's leaves, and how far it can lie from the sum in float64.
 #
 # Libraries that give scores in float32 have mostly summed in it. Which way is told by the scores themselves: when at
-# least half of them are, bit for bit, the float32 sum of the leaves in some known order, all are held against that
+# least a quarter of them is, bit for bit, the float32 sum of the leaves in some known order, all are held against that
 # sum, and no difference hides in the rounding. Otherwise the order is not known, and what any order can make is let
 # pass.
 
 
 UNIT = 2.0**-24  # the most that rounding to float32 changes a number, relative to it
 SMALLEST = 2.0**-150  # the same, absolutely, of numbers too small for that
-ENOUGH = 0.5  # of the scores tell the order
+ENOUGH = 0.25  # of the scores tell the order: so many are equal by chance only where orders differ by some 1e-7
 BLOCK_VALUES = 1 << 22
 
 # Terms (rows x trees) and base, both in float32, to scores.

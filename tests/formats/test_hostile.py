@@ -159,7 +159,7 @@ REFUSED = {
     ),
     "lightgbm sets that overlap": (overlapping_sets(), "cat_boundaries"),
     "lightgbm a large set of many nodes": (shared_set(10_000, 600), "would need more than"),
-    "lightgbm many trees that unfold": (many_that_unfold(), "would need more than"),
+    "lightgbm many trees that unfold": (many_that_unfold(), "would need more than 1048576 nodes in all trees"),
     "lightgbm a tree that unfolds slowly": (unfolding_slowly(), "would need more than"),
     "ranklib far feature": (ranklib_text("MART", ([(FAR, 0.5, 1.0, 2.0)], [1.0])), "features"),
     "quickrank far feature": (quickrank_text([(FAR, 0.5, 1.0, 2.0)], [1.0]), "features"),
@@ -320,6 +320,16 @@ def test_read_soon(tmp_path):
         path.write_bytes(content)
     found = dict(zip(READ, read_limited(paths), strict=True))
     assert all("read" in entry for entry in found.values()), found
+
+
+def test_a_file_larger_than_the_memory(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(one_split())
+    with open(path, "r+b") as file:
+        file.truncate(16 << 30)  # takes no room on the disk
+    (found,) = read_limited([path])
+    assert (found["error"], found["cause"]) == ("ModelError", "MemoryError")
+    assert found["message"] == f"{path}: the lightgbm model takes more memory than there is"
 
 
 def test_a_threshold_that_is_none_is_found_where_splits_unfold():

@@ -50,6 +50,24 @@ def test_one_wrong_leaf_is_found(pair, tree):
         assert not result, f"leaf {leaf}: {model.leaf_value[leaf]} times {factor}: {result}"
 
 
+def test_a_wrong_leaf_that_most_rows_reach_is_found():
+    """Seven of ten rows differ by less than the worst order could; the others tell which order it is."""
+    model = big_ensemble(3, n_trees=300, n_leaves=8)
+    values = model.leaf_value.astype(np.float32).astype(np.float64)
+    values[-2:] = 1e-4, -1e-4
+    trees = [*(model.tree(number) for number in range(299)), (0, 0.7, *values[-2:].tolist())]
+    model = rw.Ensemble.from_trees(trees, n_features=model.n_features, base=10.0)
+    X = np.random.default_rng(0).uniform(size=(2000, model.n_features)).astype(np.float32)
+    wrong = model.leaf_value.copy()
+    wrong[-2] = 2e-4
+
+    def score(rows):
+        return WAYS["in order"](terms(model, rows), np.float32(model.base))
+
+    assert rw.verify(model, score, X, max_rows=1000)
+    assert rw.verify(model.replace(leaf_value=wrong), score, X, max_rows=1000).n_disagree["data"] > 1000
+
+
 def test_a_moved_threshold_is_found(pair):
     model, booster = pair
     node = int(model.node_offsets[-2])  # the root of the last tree, which adds least

@@ -38,7 +38,8 @@ class Budget:
         """`n_features` is what the user says that the model has, and so may have."""
         self.n_bytes = n_bytes
         self.features = max(MIN_FEATURES, n_bytes, n_features or 0)
-        self.unfolded = max(MIN_NODES, NODES_PER_BYTE * n_bytes)
+        self.most = max(MIN_NODES, NODES_PER_BYTE * n_bytes)  # nodes that trees may unfold to, together
+        self.unfolded = self.most  # what is left of it
 
     def check_features(self, n_features: int) -> None:
         """Refuse a number of features that is out of all proportion."""
@@ -296,9 +297,10 @@ def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None,
         n_steps += 1
         if number >= allowance or n_steps > STEPS_PER_NODE * allowance:
             name = (name_of or {}).get(column, str(column))
+            most = f"{allowance} nodes" if allowance < budget.unfolded else f"{budget.most:.0f} nodes in all trees"
             raise ModelError(
-                f"the splits of feature {one_line(name)} on zero-as-missing or categories would need more than "
-                f"{allowance:.0f} nodes as thresholds: train the model without them"
+                f"the splits of feature {one_line(name)} on zero-as-missing or categories would need more than {most} "
+                "as thresholds: train the model without them"
             )
         if column not in watched:
             cut, missing = thresholds[node], missing_lefts[node]

@@ -188,7 +188,7 @@ def _read(path: Source, format: str | None, names: list[str] | None, n_features:
             return guarded("rankwood", lambda: parse_model(file, Ensemble))
         if kind is None and format is None:
             raise ModelError(_unknown(start))
-        content = start + file.read()
+        content = guarded(format or str(kind), lambda: start + file.read())
     try:
         if format == "rankwood":
             return guarded("rankwood", lambda: parse_model(BytesIO(content), Ensemble))
