@@ -113,7 +113,10 @@ class TreeOutputs:
         return self._sum(weights, self.base)
 
     def exact_scores(self, weights: Any) -> tuple[FloatArray, FloatArray]:
-        """The same scores, and what was rounded away when they were added up: scores + rests are the exact sums."""
+        """The same scores, and what was rounded away when they were added up: scores + rests are the exact sums.
+
+        They are, as long as two doubles hold them: scores below 2^24, and no tree that adds less than 2^-80.
+        """
         rests: FloatArray = np.empty(self.n_docs, SCORE)
         return self._sum(weights, self.base, rests), rests
 
