@@ -3,11 +3,13 @@
 // threshold can lie midway between the values that a split really separates.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "binning.hpp"
@@ -36,6 +38,26 @@ struct CodedView {
     const float above = low[static_cast<std::size_t>(offsets[f]) + upper];
     const double middle = static_cast<double>(below) / 2.0 + static_cast<double>(above) / 2.0;
     return std::isfinite(middle) ? middle : edge_between(below, above);
+  }
+
+  // The place at a fraction in [0, 1) of the way from the values of one code to those of a larger one: the last code
+  // below it, and the threshold; NaN where it would cut through the values of a code, all of which then stay below.
+  std::pair<std::uint32_t, double> cut(std::size_t f, std::uint32_t first, std::uint32_t last, double fraction) const {
+    const float* smallest = low + offsets[f];
+    const float* largest = high + offsets[f];
+    const double below = smallest[first], above = largest[last], nowhere = std::numeric_limits<double>::quiet_NaN();
+    if (!std::isfinite(below) || !std::isfinite(above)) {  // no even way: any code is as good as any other
+      return {first + static_cast<std::uint32_t>(fraction * (last - first)), nowhere};
+    }
+    const double at = std::min(below + fraction * (above - below), std::nextafter(above, below));
+    std::uint32_t code = first;  // the largest one whose values start at or below; codes of bins may have no values
+    if constexpr (sizeof(Code) == 1) {
+      for (std::uint32_t c = first + 1; c < last; ++c) code = smallest[c] <= at ? c : code;
+    } else {
+      code += static_cast<std::uint32_t>(std::upper_bound(smallest + first + 1, smallest + last, at) - smallest -
+                                         first - 1);
+    }
+    return {code, largest[code] <= at && at < smallest[last] ? at : nowhere};
   }
 };
 

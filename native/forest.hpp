@@ -67,7 +67,7 @@ class Forest {
     bool grow(const TreeStreams& streams, const SampleRules& sampling, const FullDepthRules& rules,
               Interruption& interruption, FullDepthTree& tree) {
       sampler_.draw(sampling, streams.documents, sample_);
-      const bool packed = weigh();
+      bool packed = weigh();
       if (docs_.empty()) {  // all were of weight 0
         tree.leaf_value.assign(1, target_.mean());
         return true;
@@ -76,6 +76,7 @@ class Forest {
         if (!grower) grower.emplace(data_, target_, logs_);
         return grower->grow(docs_, rules, streams.features, interruption, tree);
       };
+      packed = packed && !rules.needs_running();
       if (target_.entropy()) return packed ? with(packed_entropy_) : with(running_entropy_);
       return packed ? with(packed_variance_) : with(running_variance_);
     }

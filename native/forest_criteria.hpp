@@ -23,6 +23,7 @@ struct SampledDoc {
 
 class PackedCriterion {
  public:
+  static constexpr bool kRunning = false;  // whether splits can be drawn, or have three sides
   explicit PackedCriterion(const ForestTarget& target) : target_(target) {}
 
   void start(std::size_t n_docs) { search_.reserve(n_docs); }
@@ -161,6 +162,7 @@ class PackedEntropy : public PackedCriterion {
 
 class RunningCriterion {
  public:
+  static constexpr bool kRunning = true;
   explicit RunningCriterion(const ForestTarget& target) : target_(target) {}
 
   void start(std::size_t n_docs) {
@@ -191,6 +193,7 @@ class RunningCriterion {
     data_ = &part_;
   }
   void move_back() { data_ = &all_; }
+  void split_in_three(bool wanted) { search_.split_in_three(wanted); }
 
   double weight() const { return weight_; }
   double value() const { return value_; }
@@ -247,8 +250,7 @@ class RunningVariance : public RunningCriterion {
   template <class TryFeatures>
   void search(const Docs& docs, std::uint32_t min_docs, const TryFeatures& try_features) {
     VarianceSide left(totals_, *data_);
-    try_features(
-        [&](const auto& column, FoundSplit& best) { return search_.search(left, column, docs, min_docs, best); });
+    try_features(SideSearch<VarianceSide>{search_, left, docs, min_docs});
   }
   template <class Code>
   bool gains(const FoundSplit&, const Column<Code>&, const Docs&) const {
@@ -281,8 +283,7 @@ class RunningEntropy : public RunningCriterion {
   template <class TryFeatures>
   void search(const Docs& docs, std::uint32_t min_docs, const TryFeatures& try_features) {
     EntropySide left(totals_, *data_);
-    try_features(
-        [&](const auto& column, FoundSplit& best) { return search_.search(left, column, docs, min_docs, best); });
+    try_features(SideSearch<EntropySide>{search_, left, docs, min_docs});
   }
   template <class Code>
   bool gains(const FoundSplit&, const Column<Code>&, const Docs&) const {

@@ -23,6 +23,8 @@ class RandomStream {
   std::uint32_t below(std::uint64_t n) {
     return static_cast<std::uint32_t>(((random_word(key_, i_++) >> 32) * n) >> 32);
   }
+  // A number in [0, 1), a multiple of 2^-53.
+  double fraction() { return static_cast<double>(random_word(key_, i_++) >> 11) * 0x1p-53; }
 
  private:
   std::uint64_t key_, i_ = 0;

@@ -32,6 +32,12 @@ struct FullDepthRules {
   std::size_t max_leaves = 0;    // 0: no limit, depth first; else the split of largest gain comes next
   double min_gain = 0.0;         // a split must lower the impurity by more than this
   bool missing_as_zero = false;  // missing values were coded as 0 is
+  bool until_gain = false;       // draw more features as long as no split of those drawn gains
+  bool random_cuts = false;      // one threshold per feature drawn, anywhere between the values of the node
+  bool in_three = false;         // missing values have a side of their own; not with max_leaves
+
+  // Splits of either kind are looked for by adding documents up one by one.
+  bool needs_running() const { return random_cuts || in_three; }
 };
 
 // A finished tree: inner nodes in preorder, leaves from left to right; child c >= 0 is inner node c, c < 0 is leaf ~c.
@@ -82,6 +88,7 @@ class FullDepthGrower {
     moved_places_.resize(n);
     moved_payloads_.resize(n);
     criterion_.start(n);
+    if constexpr (Criterion::kRunning) criterion_.split_in_three(rules.in_three);
     for (std::size_t i = 0; i < n; ++i) {
       places_[i] = static_cast<std::uint32_t>(i);
       payloads_[i] = criterion_.payload(docs[i]);
@@ -105,7 +112,9 @@ class FullDepthGrower {
       open_.pop_back();
       use_tile(nodes_[number]);
       if (!examine(number, true)) continue;
-      const std::size_t left = divide(number);
+      std::size_t left = nodes_[number].split.in_three ? set_missing_apart(number) : number;
+      if (left != number) open_.push_back(left + 1);
+      left = divide(left);
       open_.push_back(left + 1);
       open_.push_back(left);
     }
@@ -166,7 +175,7 @@ class FullDepthGrower {
     return may_split;
   }
 
-  // Draw features without replacement: n_tried of them, and more while all had but one value here.
+  // Draw features without replacement: n_tried of them, and more while all had but one value here, or none gains.
   template <class Search>
   void try_features(const Search& search, std::uint64_t* constant, FoundSplit& best) {
     bool tried = false;
@@ -177,13 +186,61 @@ class FullDepthGrower {
       const std::uint32_t f = order_[left - 1];
       const std::uint64_t bit = std::uint64_t{1} << (f % 64);
       if (constant[f / 64] & bit) continue;
-      if (search(column(f), best)) {
+      if (try_feature(search, f, best)) {
         if (best.proxy >= ceiling) return;
-        tried = true;
+        tried = !rules_.until_gain || best.feature >= 0;
       } else {
         constant[f / 64] |= bit;
       }
     }
+  }
+
+  template <class Search>
+  bool try_feature(const Search& search, std::uint32_t f, FoundSplit& best) {
+    if constexpr (Criterion::kRunning) {
+      if (rules_.random_cuts) return try_random_cut(search, f, best);
+    }
+    return search(column(f), best);
+  }
+
+  // Try one threshold, drawn evenly from between the smallest and the largest value that the node has.
+  template <class Search>
+  bool try_random_cut(const Search& search, std::uint32_t f, FoundSplit& best) {
+    const Column<Code> codes = column(f);
+    std::uint32_t first = codes.missing, last = 0;
+    FoundSplit cut{kNoSplit, codes.feature};
+    for (std::size_t i = 0; i < search.docs.n; ++i) {
+      const std::uint32_t code = codes[search.docs.place[i]];
+      if (codes.may_miss && code == codes.missing) {
+        cut.has_missing = true;
+        continue;
+      }
+      first = std::min(first, code);
+      last = std::max(last, code);
+    }
+    if (first == codes.missing) return false;  // all are missing
+    if (first >= last) {
+      if (!cut.has_missing) return false;
+      cut.code = last;  // all that can be told apart is whether there is a value
+    } else {
+      const auto [code, threshold] = data_.cut(f, first, last, random_.fraction());
+      cut.code = code;
+      cut.threshold = threshold;
+    }
+    search.at(codes, cut, best);
+    return true;
+  }
+
+  // Split documents that miss a value from the others, which are split in two next. Returns the node of these; that of
+  // the missing ones follows it. Both splits are one level of the tree, and the first has the gain of both.
+  std::size_t set_missing_apart(std::size_t number) {
+    FoundSplit others = nodes_[number].split;
+    nodes_[number].split.code = data_.n_values(static_cast<std::size_t>(others.feature)) - 1;
+    const std::size_t first = divide(number);
+    others.in_three = others.has_missing = false;
+    nodes_[first].split = others;
+    --nodes_[first].depth;
+    return first;
   }
 
   // Split a node in two, each side in the order of before. Returns the number of the left child.
@@ -328,7 +385,9 @@ class FullDepthGrower {
       const auto at = static_cast<std::size_t>(n_written++);
       const auto child = static_cast<std::size_t>(node.first_child);
       tree.feature[at] = node.split.feature;
-      tree.threshold[at] = data_.threshold(static_cast<std::size_t>(node.split.feature), node.last, node.next);
+      tree.threshold[at] = std::isnan(node.split.threshold)
+                               ? data_.threshold(static_cast<std::size_t>(node.split.feature), node.last, node.next)
+                               : node.split.threshold;
       tree.missing_left[at] = rules_.missing_as_zero ? 0.0 <= tree.threshold[at] : node.split.missing_left;
       tree.gain[at] = node.gain;
       tree.count[at] = static_cast<std::int64_t>(node.end - node.begin);

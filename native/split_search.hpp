@@ -31,12 +31,14 @@ struct Column {
 
 // The best split found so far in a node: documents whose code is at most `code` go left. Splits are compared by a proxy
 // that orders them as their gain does. The first one found stays when another equals it; features are tried in the
-// order drawn, codes ascending, missing values first on the right.
+// order drawn, codes ascending, missing values first on the right. A split in three has missing values on a side of
+// their own; a drawn one has a threshold of its own.
 struct FoundSplit {
   double proxy;  // to begin with: what a split must exceed to gain anything
   std::int32_t feature = -1;
   std::uint32_t code = 0;
-  bool missing_left = false, has_missing = false;
+  bool missing_left = false, has_missing = false, in_three = false;
+  double threshold = std::numeric_limits<double>::quiet_NaN();  // NaN: midway between the values on both sides
 };
 
 constexpr double kNoSplit = -std::numeric_limits<double>::infinity();

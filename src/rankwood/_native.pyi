@@ -310,6 +310,9 @@ class FullDepthRules:
         max_leaves: int | None,
         min_gain: float,
         missing_as_zero: bool,
+        until_gain: bool,
+        random_cuts: bool,
+        in_three: bool,
     ) -> None: ...
 
 class ForestTrees:

@@ -65,7 +65,9 @@ def splits_of(X, y, w, criterion, min_docs=1) -> Splits:
     return Splits(gain, np.array(features), np.array(thresholds), np.array(directions, dtype=bool), left)
 
 
-def check_tree(tree, X, y, w, *, criterion, min_docs=1, max_depth=None, all_features=True, min_gain=0.0) -> None:
+def check_tree(
+    tree, X, y, w, *, criterion, min_docs=1, max_depth=None, all_features=True, min_gain=0.0, redraw=False
+) -> None:
     """Assert that a tree is one that greedy growth on these documents can give: every split is the best, or equal to
     the best, and nothing that gains is left undone."""
     tolerance = 1e-10 * max(float(impurity(np.ones((1, len(y))), y, w, criterion)[0]), 1e-300)
@@ -77,7 +79,7 @@ def check_tree(tree, X, y, w, *, criterion, min_docs=1, max_depth=None, all_feat
         needed = min_gain * weights.sum()
         if number < 0:
             np.testing.assert_allclose(tree.leaf_value[~number], np.average(labels, weights=weights), rtol=1e-12)
-            if all_features and (max_depth is None or depth < max_depth):
+            if (all_features or redraw) and (max_depth is None or depth < max_depth):
                 assert every.gain.max(initial=0.0) <= needed + tolerance
             return 0, 1
         assert tree.node_count[number] == len(rows)
@@ -98,6 +100,84 @@ def check_tree(tree, X, y, w, *, criterion, min_docs=1, max_depth=None, all_feat
 
     n_inner = len(tree.feature)
     assert walk(0 if n_inner else -1, np.arange(len(y)), 0) == (n_inner, n_inner + 1)
+
+
+def three_sides(X, y, w, criterion, min_docs):
+    """Every split of every feature as (gain, feature, threshold, sides): missing values, if any, are a side."""
+    whole = impurity(np.ones((1, len(y))), y, w, criterion)[0]
+    for f in range(X.shape[1]):
+        x = X[:, f].astype(np.float64)
+        missing = np.isnan(x)
+        values = np.unique(x[~missing] + 0.0).tolist()
+        cuts = [middle(a, b) for a, b in pairwise(values)] + [math.inf] * bool(missing.any() and values)
+        for t in cuts:
+            sides = [side for side in (x <= t, x > t, missing) if side.any()]
+            if min(side.sum() for side in sides) >= min_docs:
+                gain = whole - sum(impurity(side[None] * 1.0, y, w, criterion)[0] for side in sides)
+                yield gain, f, t, sides
+
+
+def check_tree_in_three(tree, X, y, w, *, criterion, min_docs=1, max_depth=None) -> None:
+    """Assert that every split, of up to three sides, is the best of all, and nothing that gains is left undone.
+
+    Two nodes stand for three sides: the first sends missing values right and all others left, to the second.
+    """
+    tolerance = 1e-10 * max(float(impurity(np.ones((1, len(y))), y, w, criterion)[0]), 1e-300)
+
+    def walk(number, rows, depth) -> int:
+        every = list(three_sides(X[rows], y[rows], w[rows], criterion, min_docs))
+        best = max((gain for gain, *_ in every), default=0.0)
+        if number < 0:
+            np.testing.assert_allclose(tree.leaf_value[~number], np.average(y[rows], weights=w[rows]), rtol=1e-12)
+            assert best <= tolerance or (max_depth is not None and depth == max_depth)
+            return 0
+        assert max_depth is None or depth < max_depth
+        f, t, gain = tree.feature[number], tree.threshold[number], tree.split_gain[number]
+        np.testing.assert_allclose(gain, best, rtol=1e-8, atol=tolerance)
+        x = X[rows, f]
+        children = [(int(tree.left[number]), rows[x <= t]), (int(tree.right[number]), rows[~(x <= t)])]
+        n_inner = 1
+        if np.isnan(x).any():
+            assert t == math.inf
+            assert not tree.missing_left[number]
+            below = children[0][0]
+            if below >= 0 and tree.split_gain[below] == 0.0:  # the second of a pair
+                assert tree.feature[below] == f
+                x, others = x[~np.isnan(x)], rows[~np.isnan(x)]
+                t = tree.threshold[below]
+                children[:1] = [(int(tree.left[below]), others[x <= t]), (int(tree.right[below]), others[x > t])]
+                n_inner = 2
+        sides = sorted(tuple(of.tolist()) for _, of in children)
+        assert any(
+            abs(g - gain) <= 1e-8 * abs(gain) + tolerance and sides == sorted(tuple(rows[s].tolist()) for s in found)
+            for g, _, _, found in every
+        )
+        return n_inner + sum(walk(child, of, depth + 1) for child, of in children)
+
+    n_inner = len(tree.feature)
+    assert walk(0 if n_inner else -1, np.arange(len(y)), 0) == n_inner
+
+
+def check_random_tree(tree, X, y, w, *, criterion, min_docs=1) -> None:
+    """Assert that every threshold lies between values of its node, that gains are right and leaves are means."""
+    tolerance = 1e-10 * max(float(impurity(np.ones((1, len(y))), y, w, criterion)[0]), 1e-300)
+
+    def walk(number, rows) -> int:
+        if number < 0:
+            np.testing.assert_allclose(tree.leaf_value[~number], np.average(y[rows], weights=w[rows]), rtol=1e-12)
+            return 0
+        x, t = X[rows, tree.feature[number]].astype(np.float64), tree.threshold[number]
+        values = x[~np.isnan(x)]
+        assert values.min() <= t
+        assert t < values.max() or (t == math.inf and np.isnan(x).any())
+        left = np.where(np.isnan(x), tree.missing_left[number], x <= t)
+        assert min(left.sum(), (~left).sum()) >= min_docs
+        sides = impurity(np.stack([np.ones(len(x)), left, ~left]).astype(float), y[rows], w[rows], criterion)
+        np.testing.assert_allclose(tree.split_gain[number], sides[0] - sides[1] - sides[2], rtol=1e-8, atol=tolerance)
+        return 1 + walk(int(tree.left[number]), rows[left]) + walk(int(tree.right[number]), rows[~left])
+
+    n_inner = len(tree.feature)
+    assert walk(0 if n_inner else -1, np.arange(len(y))) == n_inner
 
 
 def is_unambiguous(X, y, w, *, criterion, max_depth=None, min_docs=1) -> bool:

@@ -103,6 +103,72 @@ def test_some_features_are_tried(problem, criterion, n_tried, seed):
     oracle.check_tree(tree, X, y, w, criterion=criterion, all_features=False)
 
 
+@settings(max_examples=60)
+@given(problem=problems(), criterion=st.sampled_from(CRITERIA), seed=st.integers(0, 9))
+def test_redrawn_features_leave_nothing_undone(problem, criterion, seed):
+    """One feature drawn, and more until one gains: no leaf has a split that gains, as if all had been tried."""
+    X, y, weights = problem
+    tree = tree_on_all(X, y, weights=weights, criterion=criterion, max_features=1, redraw=True, seed=seed)
+    w = np.ones(len(y)) if weights is None else weights
+    oracle.check_tree(tree, X, y, w, criterion=criterion, all_features=False, redraw=True)
+
+
+def test_a_drawn_feature_that_gains_nothing_ends_a_branch_unless_redrawn():
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.float32)
+    y = np.array([0.0, 1.0, 0.0, 1.0])  # the first feature tells nothing
+    sizes = {
+        redraw: {len(tree_on_all(X, y, max_features=1, redraw=redraw, seed=s).feature) for s in range(40)}
+        for redraw in (False, True)
+    }
+    assert sizes == {False: {0, 1}, True: {1}}
+
+
+@settings(max_examples=100)
+@given(
+    problem=problems(),
+    criterion=st.sampled_from(CRITERIA),
+    min_docs=st.sampled_from([1, 1, 3]),
+    max_depth=st.sampled_from([None, 1, 2]),
+    max_bins=st.sampled_from([None, 255]),
+)
+def test_missing_values_have_a_side_of_their_own(problem, criterion, min_docs, max_depth, max_bins):
+    X, y, weights = problem
+    rules = {"criterion": criterion, "max_depth": max_depth}
+    tree = tree_on_all(
+        X, y, weights=weights, max_bins=max_bins, min_docs_per_leaf=min_docs, missing_apart=True, **rules
+    )
+    w = np.ones(len(y)) if weights is None else weights
+    oracle.check_tree_in_three(tree, X, y, w, min_docs=min_docs, **rules)
+
+
+@settings(max_examples=100)
+@given(
+    problem=problems(),
+    criterion=st.sampled_from(CRITERIA),
+    max_bins=st.sampled_from([None, 4]),
+    min_docs=st.sampled_from([1, 3]),
+    seed=st.integers(0, 99),
+)
+def test_random_thresholds_lie_between_the_values_of_the_node(problem, criterion, max_bins, min_docs, seed):
+    X, y, weights = problem
+    tree = tree_on_all(
+        X, y, weights=weights, criterion=criterion, thresholds="random", min_docs_per_leaf=min_docs, seed=seed,
+        max_bins=max_bins,
+    )  # fmt: skip
+    w = np.ones(len(y)) if weights is None else weights
+    oracle.check_random_tree(tree, X, y, w, criterion=criterion, min_docs=min_docs)
+
+
+def test_random_thresholds_are_drawn_evenly():
+    X = np.array([[0.0], [1.0], [8.0]], dtype=np.float32)
+    y = np.array([0.0, 1.0, 2.0])
+    batch = grower(X, y, max_features=None, replace=False, thresholds="random").grow(3, 0, 4000, n_threads=2)
+    first = np.array([tree.threshold[0] for tree in trees_of(batch, 1)])
+    assert 0.0 <= first.min() < 0.01
+    assert 7.99 < first.max() < 8.0
+    assert_allclose(np.quantile(first, [0.25, 0.5, 0.75]), [2.0, 4.0, 6.0], atol=0.3)
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("n", [90, 120, 250, 1100])
 @pytest.mark.parametrize("labels", ["graded", "skewed", "many classes"])
@@ -567,12 +633,14 @@ def test_more_documents_than_codes_are_binned():
     ("rules", "message"),
     [
         ({"criterion": "gini"}, "criterion must be 'variance' or 'entropy', got 'gini'"),
-        ({"max_features": 0}, r"max_features must be a count .* a fraction \(up to 1.0\), 'sqrt' or None, got 0"),
+        ({"max_features": 0}, r"max_features must be a count .* a fraction \(up to 1.0\), 'sqrt', 'ceil-sqrt' or None, got 0"),
         ({"max_features": 1.5}, "max_features must be a count"),
         ({"queries_per_tree": 0.0}, "queries_per_tree must be a count"),
         ({"queries_per_tree": -3}, "queries_per_tree must be a count"),
         ({"docs_per_tree": True}, "docs_per_tree must be a count"),
         ({"docs_per_tree": 5, "queries_per_tree": 5}, "queries_per_tree or docs_per_tree, not both"),
+        ({"thresholds": "worst"}, "thresholds must be 'best' or 'random', got 'worst'"),
+        ({"missing_apart": True, "n_leaves": 5}, "splits in three go with all thresholds and no n_leaves"),
         ({"max_depth": -1}, "max_depth must be at least 0"),
         ({"n_leaves": 0}, "n_leaves must be at least 1"),
         ({"min_docs_per_leaf": 0}, "min_docs_per_leaf must be a whole number, or a fraction below 1, got 0"),

@@ -54,7 +54,10 @@ class FullDepthRules:
     """
 
     criterion: Literal["variance", "entropy"] = "variance"
-    max_features: float | Literal["sqrt"] | None = "sqrt"
+    max_features: float | Literal["sqrt", "ceil-sqrt"] | None = "sqrt"
+    redraw: bool = False
+    thresholds: Literal["best", "random"] = "best"
+    missing_apart: bool = False
     queries_per_tree: float | None = None
     docs_per_tree: float | None = None
     replace: bool | None = None
@@ -66,6 +69,10 @@ class FullDepthRules:
     def __post_init__(self) -> None:
         if self.criterion not in ("variance", "entropy"):
             raise RankwoodError(f"criterion must be 'variance' or 'entropy', got {self.criterion!r}")
+        if self.thresholds not in ("best", "random"):
+            raise RankwoodError(f"thresholds must be 'best' or 'random', got {self.thresholds!r}")
+        if self.missing_apart and (self.n_leaves is not None or self.thresholds == "random"):
+            raise RankwoodError("splits in three go with all thresholds and no n_leaves: limit trees by max_depth")
         if self.queries_per_tree is not None and self.docs_per_tree is not None:
             raise RankwoodError("give queries_per_tree or docs_per_tree, not both: a tree sees one kind of sample")
         for name in ("max_features", "queries_per_tree", "docs_per_tree"):
@@ -90,6 +97,8 @@ class FullDepthRules:
             return max(1, n_features)
         if self.max_features == "sqrt":
             return max(1, math.isqrt(n_features))
+        if self.max_features == "ceil-sqrt":
+            return max(1, math.isqrt(max(n_features - 1, 0)) + 1)
         if _is_count(self.max_features):
             return min(int(self.max_features), max(1, n_features))
         return max(1, int(self.max_features * n_features))
@@ -118,6 +127,9 @@ class FullDepthRules:
             self.n_leaves,
             float(self.min_gain),
             missing_as_zero,
+            self.redraw,
+            self.thresholds == "random",
+            self.missing_apart,
         )
 
 
@@ -127,14 +139,14 @@ def _is_count(share: Any) -> bool:
 
 def _check_share(name: str, share: Any) -> None:
     """A count is a whole number from 1 up, a fraction a float up to 1.0."""
-    if share is None or (name == "max_features" and share == "sqrt"):
+    if share is None or (name == "max_features" and share in ("sqrt", "ceil-sqrt")):
         return
     if _is_count(share) and not isinstance(share, bool):
         good = share >= 1
     else:
         good = isinstance(share, float) and 0.0 < share <= 1.0
     if not good:
-        also = ", 'sqrt'" if name == "max_features" else ""
+        also = ", 'sqrt', 'ceil-sqrt'" if name == "max_features" else ""
         raise RankwoodError(
             f"{name} must be a count (a whole number from 1 up), a fraction (up to 1.0){also} or None, got {share!r}"
         )
