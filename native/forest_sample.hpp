@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -33,7 +34,14 @@ class RandomStream {
 struct SampleRules {
   bool whole_queries = false;
   bool replace = true;
-  std::size_t n_drawn = 0;  // queries or documents; without replacement, at most as many as there are
+  std::size_t n_drawn = 0;     // queries or documents; without replacement, at most as many as there are
+  double of_each_query = 0.0;  // above 0: documents of every query instead, so many (a fraction below 1, of its own)
+
+  // Documents drawn from a query of n, which is at least 1.
+  std::size_t drawn_from(std::size_t n) const {
+    const double wanted = of_each_query < 1.0 ? std::round(of_each_query * static_cast<double>(n)) : of_each_query;
+    return static_cast<std::size_t>(std::min(std::max(wanted, 1.0), static_cast<double>(n)));
+  }
 };
 
 // Rows in ascending order, and how often each was drawn.
@@ -55,9 +63,22 @@ class Sampler {
   std::size_t n_units(const SampleRules& rules) const { return rules.whole_queries ? queries_.size() : n_rows_; }
 
   void draw(const SampleRules& rules, std::uint64_t key, Sample& sample) {
-    draw_units(n_units(rules), rules, key);
+    RandomStream random(key);
     sample.rows.clear();
     sample.times.clear();
+    if (rules.of_each_query > 0.0) {
+      for (const std::uint32_t query : queries_) {
+        const auto first = static_cast<std::uint32_t>(offsets_[query]);
+        const auto size = static_cast<std::size_t>(offsets_[query + 1] - offsets_[query]);
+        draw_units(size, rules.drawn_from(size), rules.replace, random);
+        for (const auto& [unit, times] : drawn_) {
+          sample.rows.push_back(first + unit);
+          sample.times.push_back(times);
+        }
+      }
+      return;
+    }
+    draw_units(n_units(rules), rules.n_drawn, rules.replace, random);
     for (const auto& [unit, times] : drawn_) {
       std::size_t row = unit, end = row + 1;
       if (rules.whole_queries) {
@@ -73,20 +94,19 @@ class Sampler {
 
  private:
   // Fill drawn_: units in ascending order, and how often each was drawn.
-  void draw_units(std::size_t n_units, const SampleRules& rules, std::uint64_t key) {
+  void draw_units(std::size_t n_units, std::size_t n_drawn, bool replace, RandomStream& random) {
     drawn_.clear();
-    RandomStream random(key);
-    if (!rules.replace && rules.n_drawn >= n_units) {
+    if (!replace && n_drawn >= n_units) {
       for (std::size_t u = 0; u < n_units; ++u) drawn_.emplace_back(static_cast<std::uint32_t>(u), 1u);
       return;
     }
-    numbers_.resize(rules.n_drawn);
-    if (rules.replace) {
+    numbers_.resize(n_drawn);
+    if (replace) {
       for (std::uint32_t& number : numbers_) number = random.below(n_units);
     } else {
       draw_distinct(n_units, random);
     }
-    if (rules.n_drawn * 8 < n_units) {
+    if (n_drawn * 8 < n_units) {
       std::sort(numbers_.begin(), numbers_.end());
       for (const std::uint32_t number : numbers_) {
         if (drawn_.empty() || drawn_.back().first != number) drawn_.emplace_back(number, 0u);

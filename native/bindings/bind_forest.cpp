@@ -329,10 +329,11 @@ void bind_forest(nb::module_& m) {
   nb::class_<SampleRules>(m, "SampleRules")
       .def(
           "__init__",
-          [](SampleRules* self, bool whole_queries, bool replace, std::size_t n_drawn) {
-            new (self) SampleRules{whole_queries, replace, n_drawn};
+          [](SampleRules* self, bool whole_queries, bool replace, std::size_t n_drawn, double of_each_query) {
+            require(of_each_query >= 0.0, "documents drawn from a query must not be negative");
+            new (self) SampleRules{whole_queries, replace, n_drawn, of_each_query};
           },
-          nb::arg("whole_queries"), nb::arg("replace"), nb::arg("n_drawn"));
+          nb::arg("whole_queries"), nb::arg("replace"), nb::arg("n_drawn"), nb::arg("of_each_query"));
   nb::class_<FullDepthRules>(m, "FullDepthRules")
       .def(
           "__init__",

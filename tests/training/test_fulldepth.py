@@ -390,6 +390,7 @@ SAMPLINGS = {
     "queries, replaced": {"queries_per_tree": 1.0, "replace": True},
     "all queries": {"queries_per_tree": 1.0},
 }
+OF_EACH_QUERY = {"3 of each": 3, "a third of each": 1 / 3, "all of each": 1.0}
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -435,6 +436,27 @@ def test_samples_are_what_was_asked_for(name):
     if name == "bootstrap":
         n_seen = np.mean([len(forest.sample(11, tree)[0]) for tree in range(50)])
         assert n_seen / len(y) == pytest.approx(1 - np.exp(-1), abs=0.01)
+
+
+@pytest.mark.parametrize("replace", [None, True])
+@pytest.mark.parametrize("share", OF_EACH_QUERY.values(), ids=OF_EACH_QUERY.keys())
+def test_documents_are_drawn_from_each_query(share, replace):
+    X, y, sizes = shared_problem()
+    forest = grower(X, y, group=sizes, docs_per_query=share, replace=replace, max_features=None)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    expected = np.minimum(3, sizes) if share == 3 else np.minimum(np.maximum(np.floor(share * sizes + 0.5), 1), sizes)
+    drawn = np.zeros(len(y))
+    for tree in range(400):
+        rows, times = forest.sample(11, tree)
+        assert (np.diff(rows) > 0).all()
+        assert_array_equal(np.bincount(query[rows], weights=times, minlength=len(sizes)), expected)
+        assert replace or times.max() == 1
+        drawn[rows] += times
+    rates = drawn / 400 / (expected / np.maximum(sizes, 1))[query]  # evenly inside every query
+    assert rates.std() < 0.25
+    rows, times = forest.sample(5, 0)
+    (tree,) = trees_of(forest.grow(5, 0, 1, n_threads=1), 9)
+    oracle.check_tree(tree, X[rows], y[rows], times * 1.0, criterion="variance")
 
 
 def test_samples_come_in_input_order_of_rows():
@@ -633,7 +655,10 @@ def test_more_documents_than_codes_are_binned():
     ("rules", "message"),
     [
         ({"criterion": "gini"}, "criterion must be 'variance' or 'entropy', got 'gini'"),
-        ({"max_features": 0}, r"max_features must be a count .* a fraction \(up to 1.0\), 'sqrt', 'ceil-sqrt' or None, got 0"),
+        (
+            {"max_features": 0},
+            r"max_features must be a count .* a fraction \(up to 1.0\), 'sqrt', 'ceil-sqrt' or None, got 0",
+        ),
         ({"max_features": 1.5}, "max_features must be a count"),
         ({"queries_per_tree": 0.0}, "queries_per_tree must be a count"),
         ({"queries_per_tree": -3}, "queries_per_tree must be a count"),

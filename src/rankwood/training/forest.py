@@ -60,6 +60,7 @@ class FullDepthRules:
     missing_apart: bool = False
     queries_per_tree: float | None = None
     docs_per_tree: float | None = None
+    docs_per_query: float | None = None
     replace: bool | None = None
     max_depth: int | None = None
     n_leaves: int | None = None
@@ -73,17 +74,19 @@ class FullDepthRules:
             raise RankwoodError(f"thresholds must be 'best' or 'random', got {self.thresholds!r}")
         if self.missing_apart and (self.n_leaves is not None or self.thresholds == "random"):
             raise RankwoodError("splits in three go with all thresholds and no n_leaves: limit trees by max_depth")
-        if self.queries_per_tree is not None and self.docs_per_tree is not None:
-            raise RankwoodError("give queries_per_tree or docs_per_tree, not both: a tree sees one kind of sample")
-        for name in ("max_features", "queries_per_tree", "docs_per_tree"):
+        samples = ("queries_per_tree", "docs_per_tree", "docs_per_query")
+        given = [name for name in samples if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise RankwoodError(f"give {given[0]} or {given[1]}, not both: a tree sees one kind of sample")
+        for name in ("max_features", *samples):
             _check_share(name, getattr(self, name))
         if self.max_depth is not None and self.max_depth < 0:
             raise RankwoodError(f"max_depth must be at least 0, or None for no limit, got {self.max_depth}")
         if self.n_leaves is not None and self.n_leaves < 1:
             raise RankwoodError(f"n_leaves must be at least 1, or None for no limit, got {self.n_leaves}")
-        given = self.min_docs_per_leaf
-        if not given > 0 or (given > 1 and given != math.floor(given)):
-            raise RankwoodError(f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {given}")
+        least = self.min_docs_per_leaf
+        if not least > 0 or (least > 1 and least != math.floor(least)):
+            raise RankwoodError(f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {least}")
         if not 0.0 <= self.min_gain < math.inf:
             raise RankwoodError(f"min_gain must be a number of at least 0, got {self.min_gain}")
 
@@ -105,6 +108,11 @@ class FullDepthRules:
 
     def sampling(self, sizes: IndexArray) -> _native.SampleRules:
         """What a tree draws when queries have these sizes."""
+        if self.docs_per_query is not None:
+            whole = not _is_count(self.docs_per_query) and self.docs_per_query == 1.0
+            return _native.SampleRules(
+                False, bool(self.replace), 1, float(sizes.sum() if whole else self.docs_per_query)
+            )
         queries = self.queries_per_tree is not None
         name = "queries_per_tree" if queries else "docs_per_tree"
         given = self.queries_per_tree if queries else 1.0 if self.docs_per_tree is None else self.docs_per_tree
@@ -117,7 +125,7 @@ class FullDepthRules:
             raise RankwoodError(
                 f"{name}={given} is more than the {n_all} {kind} of the data: draw fewer, or with replace=True"
             )
-        return _native.SampleRules(queries, replace, n_drawn)
+        return _native.SampleRules(queries, replace, n_drawn, 0.0)
 
     def native(self, n_features: int, missing_as_zero: bool) -> _native.FullDepthRules:
         return _native.FullDepthRules(
