@@ -371,9 +371,9 @@ class Ensemble:
 @cache
 def _engines() -> Any:
     """The engines, imported when something is first scored; an import statement on every call would cost more."""
-    from rankwood.scoring import auto
+    from rankwood.scoring import engines
 
-    return auto
+    return engines
 
 
 def as_feature_count(n_features: Any) -> int:
