@@ -96,7 +96,7 @@ def shown(site: Path, page: str, name: str) -> str:
 
 @pytest.mark.parametrize(
     ("page", "name", "parameter"),
-    [("learners", "LambdaMART", "n_trees"), ("models", "Ensemble", "threshold"), ("data", "read_svmlight", "path")],
+    [("learners", "LambdaMART", "n_trees"), ("models", "Ensemble", "threshold"), ("data", "read_svmlight", "paths")],
 )
 def test_a_page_lists_parameters(site, page, name, parameter):
     text = shown(site, page, name)
