@@ -53,7 +53,7 @@ from scoring.report import BASE, heading, table
 from scoring.timing import Budget
 
 import rankwood as rw
-from rankwood.scoring.auto import ENGINES
+from rankwood.scoring.engines import ENGINES
 from rankwood.system import active_isa, available_isas
 from scoring import peers as peer_module
 

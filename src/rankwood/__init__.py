@@ -66,10 +66,10 @@ if TYPE_CHECKING:
     from rankwood.pruning.leaves import Distil as Distil
     from rankwood.pruning.leaves import Refit as Refit
     from rankwood.pruning.line_search import LineSearch as LineSearch
-    from rankwood.scoring.auto import available_engines as available_engines
-    from rankwood.scoring.auto import get_engine as get_engine
     from rankwood.scoring.engines import Engine as Engine
     from rankwood.scoring.engines import PreparedModel as PreparedModel
+    from rankwood.scoring.engines import available_engines as available_engines
+    from rankwood.scoring.engines import get_engine as get_engine
     from rankwood.training.callbacks import early_stopping as early_stopping
     from rankwood.training.callbacks import log_evaluation as log_evaluation
     from rankwood.training.callbacks import record_evaluation as record_evaluation
@@ -92,8 +92,8 @@ _HOME_OF = {
     "Tree": "rankwood.model.trees",
     "Engine": "rankwood.scoring.engines",
     "PreparedModel": "rankwood.scoring.engines",
-    "available_engines": "rankwood.scoring.auto",
-    "get_engine": "rankwood.scoring.auto",
+    "available_engines": "rankwood.scoring.engines",
+    "get_engine": "rankwood.scoring.engines",
     "load_model": "rankwood.formats.registry",
     "save_as": "rankwood.formats.registry",
     "ConversionWarning": "rankwood.formats.registry",

@@ -9,8 +9,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.scoring import timing as bench_module
-from rankwood.scoring.auto import ENGINES
-from rankwood.scoring.engines import Engine, Limits
+from rankwood.scoring.engines import ENGINES, Engine, Limits
 
 QUICK = ("--repeats", 6)
 

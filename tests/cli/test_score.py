@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.data import files
-from rankwood.scoring import auto as registry
+from rankwood.scoring import engines as registry
 from rankwood.scoring.engines import Engine, Limits
 from strategies.ensembles import big_ensemble
 

@@ -1,9 +1,12 @@
-"""The reference names everything public, and docstrings come out as Markdown that shows them as they are meant."""
+"""The reference of the site: it names everything public, and shows parameters and examples as such."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,35 +58,12 @@ def test_every_command_and_option_is_on_the_page_of_commands():
 
 
 @pytest.fixture(scope="module")
-def as_markdown():
-    pytest.importorskip("griffe", reason="the documentation's packages are absent: pip install '.[docs]'")
-    return load("docstring_markdown").as_markdown
+def griffe():
+    return pytest.importorskip("griffe", reason="the documentation's packages are absent: pip install '.[docs]'")
 
 
-def test_columns_become_tables_and_doctests_code(as_markdown):
-    columns = "a        first | one\n         and more\nb, c, dd second"
-    text = as_markdown(f"Do it.\n\n{columns}\n\n>>> 1\n1\n\n>>> 2\n2\n\nEnd.")
-    assert text == (
-        "Do it.\n\n| | |\n| --- | --- |\n| `a` | first \\| one and more |\n| `b`, `c`, `dd` | second |\n\n"
-        "```pycon\n>>> 1\n1\n>>> 2\n2\n```\n\nEnd."
-    )
-
-
-@pytest.mark.parametrize("name", sorted(rankwood._HOME_OF))
-def test_docstrings_are_whole_after_the_change(name, as_markdown):
-    text = inspect.getdoc(getattr(rankwood, name)) or ""
-    assert text, f"{name} has no docstring"
-    shown = as_markdown(text)
-    outside = "".join(shown.split("```")[::2])
-    assert ">>>" not in outside
-    kept = {word for word in text.replace("|", " ").split() if word.isalpha()}
-    assert kept <= set(shown.replace("`", " ").replace("|", " ").replace(",", " ").split()) | set(shown.split())
-
-
-def test_signatures_are_those_of_the_code(as_markdown):
-    import griffe
-
-    extensions = griffe.Extensions(load("docstring_markdown").DocstringMarkdown())
+def test_signatures_are_those_of_the_code(griffe):
+    extensions = griffe.Extensions(load("positional_fields").PositionalFields())
     folder = Path(rankwood.__file__).parents[1]
     package = griffe.load("rankwood", search_paths=[folder], allow_inspection=False, extensions=extensions)
     for name, home in rankwood._HOME_OF.items():
@@ -92,3 +72,39 @@ def test_signatures_are_those_of_the_code(as_markdown):
         real = inspect.signature(getattr(rankwood, name)).parameters.values()
         shown = [p for p in package[home.removeprefix("rankwood.")][name].parameters if p.name != "self"]
         assert [(p.name, p.kind.value) for p in shown] == [(p.name, p.kind.description) for p in real], name
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `mkdocs build --strict` does: a warning is an error."""
+    pytest.importorskip("mkdocs", reason="the documentation's packages are absent: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=TOOLS.parents[1], env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def shown(site: Path, page: str, name: str) -> str:
+    """The HTML of one public name: from its heading to the next of a public name."""
+    text = (site / "reference" / f"{page}.html").read_text(encoding="utf-8")
+    _, found, rest = text.partition(f'<h2 id="rankwood.{name}"')
+    assert found, f"{name} is not on the page {page}"
+    return rest.partition("<h2 ")[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "parameter"),
+    [("learners", "LambdaMART", "n_trees"), ("models", "Ensemble", "threshold"), ("data", "read_svmlight", "paths")],
+)
+def test_a_page_lists_parameters(site, page, name, parameter):
+    text = shown(site, page, name)
+    assert re.search(rf"Parameters:.*?<li[^>]*>.*?<code>{parameter}</code>", text, re.DOTALL)
+    assert "<p>Parameters" not in text  # a heading that was taken for text
+
+
+def test_a_page_shows_doctests_as_code(site):
+    text = shown(site, "models", "Ensemble")
+    assert "Examples:" in text
+    assert "<blockquote>" not in text

@@ -11,11 +11,10 @@ import pytest
 import rankwood as rw
 from rankwood import DataError, ModelError, RankwoodError
 from rankwood import system as machine
-from rankwood.scoring import auto as registry
+from rankwood.scoring import engines as registry
 from rankwood.scoring import timing as bench_module
 from rankwood.scoring.agreement import Judge
-from rankwood.scoring.auto import ENGINES
-from rankwood.scoring.engines import Engine, Limits
+from rankwood.scoring.engines import ENGINES, Engine, Limits
 from rankwood.scoring.timing import Evictor, bench
 from strategies.ensembles import big_ensemble
 

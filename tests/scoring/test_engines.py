@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from oracles import ensemble as oracle
-from rankwood.scoring.auto import ENGINES
+from rankwood.scoring.engines import ENGINES
 from strategies.ensembles import big_ensemble, ensembles, rows_near_thresholds, values_near
 
 pytestmark = pytest.mark.native

@@ -23,19 +23,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.scoring.auto import IFELSE
 from rankwood.scoring.c_library import (
     NAME,
     Compiler,
-    IfElseKernel,
     LibraryCache,
     _name_of,
     cache_folder,
     cache_key,
-    compiled,
     find_compiler,
 )
 from rankwood.scoring.c_source import MAX_NESTING, MAX_NODES, CSource, Splits, tree_functions
+from rankwood.scoring.engines import IFELSE, ifelse_kernel
 from strategies.ensembles import big_ensemble, ensembles, grow, renumber, rows_near_thresholds, values_near
 
 pytestmark = [
@@ -44,7 +42,7 @@ pytestmark = [
         isinstance(find_compiler(), str), reason="NO C COMPILER: install one, or name it in CC, to test engine ifelse"
     ),
 ]
-QUICK = dataclasses.replace(IFELSE, make_kernel=partial(IfElseKernel, optimise="-O0"))
+QUICK = dataclasses.replace(IFELSE, make_kernel=partial(ifelse_kernel, optimise="-O0"))
 posix = pytest.mark.skipif(os.name != "posix", reason="needs signals and fork")
 
 
@@ -260,17 +258,19 @@ def never(*_):
 
 
 def test_a_model_is_compiled_once(empty_cache, monkeypatch):
-    path, _ = compiled(small_model(), "-O0")
+    assert not QUICK.prepare(small_model()).from_cache
+    assert QUICK.prepare(small_model()).from_cache
+    path = ifelse_kernel(small_model(), "-O0").path
     assert os.listdir(empty_cache) == [path.name]
     assert empty_cache.stat().st_mode & 0o777 == 0o700
     with monkeypatch.context() as patch:
         patch.setattr(Compiler, "build", never)
         again = small_model().with_metadata(note="does not change a score")
-        assert compiled(again, "-O0")[0] == path
+        assert ifelse_kernel(again, "-O0").path == path
         for model, optimise in ((small_model(2.0), "-O0"), (small_model(), "-O1")):
             with pytest.raises(AssertionError, match="compiled again"):
-                compiled(model, optimise)
-    other, _ = compiled(small_model(2.0), "-O0")
+                ifelse_kernel(model, optimise)
+    other = ifelse_kernel(small_model(2.0), "-O0").path
     assert set(os.listdir(empty_cache)) == {path.name, other.name}
 
 
@@ -295,9 +295,9 @@ def test_the_key_tells_compilers_cpus_and_versions_apart(tmp_path, monkeypatch):
 def test_a_damaged_library_is_made_again(empty_cache, damage):
     """In processes of their own: who has loaded a library, or loads a damaged one, may end when it changes."""
     code = (
-        "import rankwood as rw; from rankwood.scoring.c_library import compiled\n"
+        "import rankwood as rw; from rankwood.scoring.engines import ifelse_kernel\n"
         "model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 20.0, 300.0)), (1, 0.0, 4.0, 5.0, True)], base=0.1)\n"
-        "print(compiled(model, '-O0')[0])"
+        "print(ifelse_kernel(model, '-O0').path)"
     )
     run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=False)
     path = Path(run().stdout.strip())
@@ -319,7 +319,7 @@ def test_a_damaged_library_is_made_again(empty_cache, damage):
 
 def test_a_library_of_another_model_is_not_used(empty_cache):
     """Even when it is whole, and called what the right one would be called."""
-    other, _ = compiled(small_model(2.0), "-O0")
+    other = ifelse_kernel(small_model(2.0), "-O0").path
     key = cache_key(small_model(), find_compiler(), "-O0")
     wrong = empty_cache / _name_of(key, other.read_bytes())
     shutil.copy(other, wrong)
@@ -354,12 +354,12 @@ def test_processes_may_compile_the_same_model_at_once(empty_cache):
 
 
 def test_what_was_not_used_for_long_is_removed(empty_cache):
-    old, _ = compiled(small_model(), "-O0")
+    old = ifelse_kernel(small_model(), "-O0").path
     build = empty_cache / ".build-killed"
     build.mkdir()
     for path, days in ((old, 31), (build, 2)):
         os.utime(path, (time.time() - 86400 * days,) * 2)
-    recent, _ = compiled(small_model(2.0), "-O0")
+    recent = ifelse_kernel(small_model(2.0), "-O0").path
     assert os.listdir(empty_cache) == [recent.name]
 
 
@@ -423,7 +423,7 @@ def pipe(path: Path) -> None:
 @pytest.mark.parametrize("change", [open_to_the_group, open_to_all, another_owner, link, pipe])
 def test_a_library_that_others_may_have_written_is_made_again(empty_cache, monkeypatch, change):
     """It is whole and of the right name, but somebody else could have put it there, or could change it meanwhile."""
-    path, _ = compiled(small_model(), "-O0")
+    path = ifelse_kernel(small_model(), "-O0").path
     content = path.read_bytes()
     change(path)
     loaded = []
@@ -431,9 +431,9 @@ def test_a_library_that_others_may_have_written_is_made_again(empty_cache, monke
         patch.setattr(Compiler, "build", never)
         patch.setattr(ctypes, "CDLL", loaded.append)
         with pytest.raises(AssertionError, match="compiled again"):
-            compiled(small_model(), "-O0")
+            ifelse_kernel(small_model(), "-O0")
     assert loaded == []
-    assert compiled(small_model(), "-O0")[0] == path
+    assert ifelse_kernel(small_model(), "-O0").path == path
     facts = path.lstat()
     assert (stat.S_ISREG(facts.st_mode), facts.st_mode & 0o022, facts.st_uid) == (True, 0, os.getuid())
     assert os.listdir(empty_cache) == [path.name]
@@ -444,7 +444,7 @@ def test_a_library_that_others_may_have_written_is_made_again(empty_cache, monke
 def test_what_cannot_be_removed_is_passed_over(empty_cache):
     key = cache_key(small_model(), find_compiler(), "-O0")
     (empty_cache / f"{key}-folder.so").mkdir(parents=True)
-    path, _ = compiled(small_model(), "-O0")
+    path = ifelse_kernel(small_model(), "-O0").path
     assert path.is_file()
 
 
@@ -452,19 +452,19 @@ def test_what_cannot_be_removed_is_passed_over(empty_cache):
 def test_a_library_is_for_its_owner_whatever_the_umask(empty_cache, monkeypatch):
     before = os.umask(0o002)
     try:
-        path, _ = compiled(small_model(), "-O0")
+        path = ifelse_kernel(small_model(), "-O0").path
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o600
     monkeypatch.setattr(Compiler, "build", never)
-    assert compiled(small_model(), "-O0")[0] == path
+    assert ifelse_kernel(small_model(), "-O0").path == path
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a name for an open folder")
 def test_what_was_checked_is_what_is_loaded(empty_cache):
     """Also when somebody puts another folder in the place of the cache in between: its parent may be open to others."""
-    make = "import rankwood as rw; from rankwood.scoring.c_library import compiled; "
-    make += "model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]); path, _ = compiled(model, '-O0'); print(path)"
+    make = "import rankwood as rw; from rankwood.scoring.engines import ifelse_kernel; "
+    make += "model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]); path = ifelse_kernel(model, '-O0').path; print(path)"
     swap = """
 import ctypes, os
 from pathlib import Path

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.scoring import timing
-from rankwood.scoring.auto import ENGINES
-from rankwood.scoring.engines import Engine, Limits
+from rankwood.scoring.engines import ENGINES, Engine, Limits
 from rankwood.scoring.timing import BATCH, Budget, Timing, interval_ranks, time_models, warn_if_busy
 from strategies.ensembles import big_ensemble
 

@@ -49,7 +49,7 @@ def bench(
     Nothing is pinned to a CPU; a warning tells when the machine was busy. Exit status 1: an engine disagrees with the reference, in leaves or in any bit of a score.
     """  # noqa: E501  typer keeps line ends
     from rankwood.evaluation.evaluator import aligned_features
-    from rankwood.scoring.auto import get_engine
+    from rankwood.scoring.engines import get_engine
     from rankwood.scoring.timing import BATCHES
     from rankwood.scoring.timing import bench as time_engines
 

@@ -45,7 +45,7 @@ def score(
     from rankwood.data.files import iter_features
     from rankwood.data.text import as_paths
     from rankwood.formats.registry import width_is_open
-    from rankwood.scoring.auto import choose_engine, get_engine
+    from rankwood.scoring.engines import choose_engine, get_engine
     from rankwood.system import resolve_threads
 
     if engine != "auto":

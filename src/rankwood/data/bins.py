@@ -18,10 +18,14 @@ from rankwood.system import resolve_threads
 
 
 class ByQuery:
-    """What holds the documents of a data set query by query.
+    """Base of data that holds the documents of a data set query by query.
 
-    data   the data set
-    rows   row of `data` for every row here; None when they are the same
+    Attributes
+    ----------
+    data : Dataset
+        The data set.
+    rows : array of int or None
+        Row of `data` for every row here; None when they are the same.
     """
 
     data: Dataset
@@ -29,14 +33,27 @@ class ByQuery:
 
     @property
     def n_docs(self) -> int:
+        """Number of documents."""
         return self.data.n_docs
 
     def by_query(self, values: AnyArray) -> AnyArray:
-        """Values of the data set's rows, in the order of the rows here."""
+        """Values of the data set's rows, in the order of the rows here.
+
+        Parameters
+        ----------
+        values : array
+            One entry per document, in input order.
+        """
         return values if self.rows is None else np.ascontiguousarray(values[self.rows])
 
     def in_input_order(self, values: AnyArray) -> AnyArray:
-        """Values of the rows here, in the order of the data set's rows."""
+        """Values of the rows here, in the order of the data set's rows.
+
+        Parameters
+        ----------
+        values : array
+            One entry per document, query by query.
+        """
         if self.rows is None:
             return values
         back = np.empty_like(values)
@@ -52,9 +69,14 @@ MAX_BINS = 255
 
 @dataclass(frozen=True)
 class BinEdges:
-    """Where the bins of every feature end. The edge after bin b is the threshold of the split `bin <= b`.
+    """Upper ends of the bins of every feature; the edge after bin b is the threshold of the split `bin <= b`.
 
-    `flat[offsets[f]:offsets[f + 1]]` are the edges of feature f, ascending; it has one bin more than edges.
+    Parameters
+    ----------
+    flat : array of float64
+        Edges of feature f, ascending, are `flat[offsets[f]:offsets[f + 1]]`; the feature has one bin more than edges.
+    offsets : array of int64
+        Where the edges of each feature start, and their number at the end.
     """
 
     flat: FloatArray
@@ -64,9 +86,18 @@ class BinEdges:
     def find(
         cls, X: FeatureMatrix, max_bins: int = MAX_BINS, *, n_threads: int | None = None, most: int = MAX_BINS
     ) -> BinEdges:
-        """Quantile bins of every column; a column of at most `max_bins` distinct values has a bin for each.
+        """Edges of quantile bins of every column.
 
-        `most` is how many bins the caller can handle.
+        Parameters
+        ----------
+        X : float32 matrix
+            Documents x features.
+        max_bins : int, default 255
+            Most bins of a feature. A column of no more distinct values has a bin for each.
+        n_threads : int, optional
+            Every CPU is used unless given.
+        most : int, default 255
+            Largest `max_bins` that the caller can handle.
         """
         if not 2 <= max_bins <= most:
             raise DataError(f"max_bins must lie between 2 and {most}, got {max_bins}")
@@ -81,7 +112,7 @@ class BinEdges:
 
     @property
     def n_values(self) -> NDArray[np.int32]:
-        """Bins that hold values, per feature; a missing value has the bin after them."""
+        """Number of bins that hold values, per feature; a missing value has the bin after them."""
         return (np.diff(self.offsets) + 1).astype(np.int32)
 
     def threshold(self, feature: int, bin_number: int) -> float:
@@ -92,12 +123,26 @@ class BinEdges:
 
 @dataclass(frozen=True)
 class BinnedDataset(ByQuery):
-    """A data set in bins, its rows query by query.
+    """A data set in bins, as boosted trees learn from it: made once, used for many fits and folds.
 
-    bins         [group][row][16]: one byte per value; 16 features lie side by side, as the learner reads them
-    data         the data set behind it
-    rows         row of `data` for every row here; None when they are the same
+    `BinnedDataset.make` makes one.
 
+    Parameters
+    ----------
+    data : Dataset
+        The data set behind it.
+    edges : rankwood.data.bins.BinEdges
+        Upper ends of the bins.
+    bins : array of uint8
+        `bins[group, row, place]` is the bin of feature `16 * group + place`: one byte per value, 16 features side by
+        side, as the learner reads them. Rows stand query by query.
+    has_missing : array of uint8
+        For every feature, 1 if a value is missing.
+    rows : array of int or None
+        Row of `data` for every row here; None when they are the same.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> binned = BinnedDataset.make(rw.Dataset([[0.5], [2.0], [0.5]], [0, 1, 2], group=[3]))
     >>> binned.edges.flat, binned.bins[0, :, 0]
@@ -112,12 +157,32 @@ class BinnedDataset(ByQuery):
 
     @classmethod
     def make(cls, data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinnedDataset:
-        """Find the bins of `data` and put it into them."""
+        """The data set in quantile bins of its own.
+
+        Parameters
+        ----------
+        data : Dataset
+            What is put into bins.
+        max_bins : int, default 255
+            Most bins of a feature, between 2 and 255.
+        n_threads : int, optional
+            Every CPU is used unless given.
+        """
         return cls.encode(data, BinEdges.find(data.X, max_bins, n_threads=n_threads), n_threads=n_threads)
 
     @classmethod
     def encode(cls, data: Dataset, edges: BinEdges, *, n_threads: int | None = None) -> BinnedDataset:
-        """Put `data` into given bins: validation data into those of the training data."""
+        """The data set in given bins: validation data in those of the training data.
+
+        Parameters
+        ----------
+        data : Dataset
+            What is put into bins.
+        edges : rankwood.data.bins.BinEdges
+            Upper ends of the bins, like `binned.edges`.
+        n_threads : int, optional
+            Every CPU is used unless given.
+        """
         if data.n_features != edges.n_features:
             raise DataError(f"the bins are of {edges.n_features} features, the data has {data.n_features}")
         X = data.X if data.order is None else data.X[data.order]
@@ -128,7 +193,13 @@ class BinnedDataset(ByQuery):
         return cls(data, edges, bins, has_missing, data.order)
 
     def select_queries(self, queries: Sequence[int] | AnyArray) -> BinnedDataset:
-        """The documents of some queries, in the same bins: a fold costs one copy and no new binning."""
+        """The documents of some queries, in the same bins: a fold costs one copy and no new binning.
+
+        Parameters
+        ----------
+        queries : array-like of int or bool
+            Numbers of queries, or a mask.
+        """
         subset = self.data.select_queries(queries)
         numbers = np.flatnonzero(queries) if np.asarray(queries).dtype == bool else np.asarray(queries, dtype=np.int64)
         offsets, sizes = self.data.offsets, self.data.queries.sizes
@@ -144,15 +215,29 @@ MAX_CODES: int = _native.MAX_VALUE_CODES  # 65,535: what two bytes hold, and one
 
 @dataclass(frozen=True)
 class CodedDataset(ByQuery):
-    """A data set as codes, its rows query by query.
+    """A data set as codes, as full-depth trees learn from it: a code is a number of a bin, or a rank of a value.
 
-    codes          [group][row][16]: one byte per value, or two; 16 features lie side by side
-    offsets        feature f has the codes 0 to `offsets[f + 1] - offsets[f] - 1`; a missing value has the one after
-    low, high      smallest and largest value of every code, from `offsets[f]` on
-    rows           row of `data` for every row here; None when they are the same
-    X              the values behind the codes, in the order of the rows here
-    missing_as_zero    missing values have the code of 0, and trees send any that comes later where 0 goes
+    Parameters
+    ----------
+    data : Dataset
+        The data set behind it.
+    codes : array of uint8 or uint16
+        `codes[group, row, place]` is the code of feature `16 * group + place`. Rows stand query by query.
+    has_missing : array of uint8
+        For every feature, 1 if a value is missing.
+    offsets : array of int64
+        Feature f has the codes 0 to `offsets[f + 1] - offsets[f] - 1`; a missing value has the one after.
+    low, high : array of float32
+        Smallest and largest value of every code, of feature f from `offsets[f]` on.
+    rows : array of int or None
+        Row of `data` for every row here; None when they are the same.
+    X : float32 matrix
+        The values behind the codes, in the order of the rows here.
+    missing_as_zero : bool, default False
+        Whether missing values have the code of 0, so that trees send missing values where 0 goes.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> coded = CodedDataset.make(rw.Dataset([[0.5], [2.0], [0.5]], [0, 1, 2], group=[3]))
     >>> coded.low, coded.codes[0, :, 0]
@@ -178,10 +263,19 @@ class CodedDataset(ByQuery):
         missing_as_zero: bool = False,
         n_threads: int | None = None,
     ) -> CodedDataset:
-        """Codes of a data set.
+        """The data set as codes.
 
-        `max_bins` is the number of values that a feature is reduced to. None: every value has its own code when there
-        are at most 65,535 documents, and there are 255 bins else. Data that comes in bins keeps them.
+        Parameters
+        ----------
+        data : Dataset or BinnedDataset
+            Data that comes in bins keeps them.
+        max_bins : int, optional
+            Number of values that a feature is reduced to. Unless given, every value has its own code when there are at
+            most 65,535 documents, and there are 255 bins else.
+        missing_as_zero : bool, default False
+            Whether missing values count as 0.
+        n_threads : int, optional
+            Every CPU is used unless given.
         """
         threads = resolve_threads(n_threads)
         if isinstance(data, BinnedDataset):
@@ -217,7 +311,7 @@ class CodedDataset(ByQuery):
 def _ranges(
     X: FeatureMatrix, codes: AnyArray, edges: BinEdges, threads: int
 ) -> tuple[IndexArray, NDArray[np.float32], NDArray[np.float32]]:
-    """Where the codes of every feature start, and the smallest and largest value of each."""
+    """Offsets of the codes of every feature, and the smallest and largest value of each code."""
     offsets = edges.offsets + np.arange(edges.n_features + 1)  # a feature has one code more than edges
     low, high = np.empty(offsets[-1], dtype=np.float32), np.empty(offsets[-1], dtype=np.float32)
     _native.find_code_ranges(X, codes, offsets, low, high, threads)

@@ -19,17 +19,36 @@ class Dataset:
     """Documents with features and labels, grouped by query.
 
     Rows stay in the order they were given, and results about rows come back in that order; rows of one query need
-    neither stand together nor be sorted. NaN in `X` is a missing value.
+    neither stand together nor be sorted. NaN in `X` is a missing value. A data set does not change: `replace` makes
+    another.
 
-    X              documents x features: array, DataFrame or sparse matrix; kept as float32 in C order. Columns `qid`
-                   and `label` of a DataFrame are no features
-    y              label of every document; None: the column `label`, if there is one, else data that is only scored
-    qid, group     query id of every document, in any order; or the sizes of consecutive queries; else the column `qid`
-    weights        weight of every document
-    query_weights  weight of every query, in order of first appearance
-    doc_ids        name of every document
-    feature_names  name of every feature (taken from a DataFrame's columns, if these are texts)
+    Parameters
+    ----------
+    X : matrix of documents x features
+        An array, a DataFrame or a sparse matrix; kept as float32 in C order. Columns `qid` and `label` of a DataFrame
+        are taken for `qid` and `y` and are no features.
+    y : array-like of float, optional
+        Label of every document. Data without labels can only be scored.
+    qid : array-like, optional
+        Query id of every document, in any order. One of `qid`, `group` and a column `qid` is needed.
+    group : array-like of int, optional
+        Sizes of consecutive queries.
+    weights : array-like of float, optional
+        Weight of every document.
+    query_weights : array-like of float, optional
+        Weight of every query, in order of first appearance.
+    doc_ids : sequence of str, optional
+        Name of every document.
+    feature_names : sequence of str, optional
+        Name of every feature; taken from a DataFrame's columns, if these are texts.
 
+    Attributes
+    ----------
+    queries : rankwood.data.queries.Queries
+        Which rows belong to which query.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
     >>> data.n_queries, data.query(0).y.tolist()
@@ -80,29 +99,34 @@ class Dataset:
 
     @property
     def y(self) -> FloatArray:
-        """Labels, in input order."""
+        """Label of every document, in input order; a DataError when there are none."""
         if self._y is None:
             raise DataError("this data has no labels: give y, or a label column, to learn from it or to evaluate on it")
         return self._y
 
     @property
     def has_labels(self) -> bool:
+        """Whether the documents have labels."""
         return self._y is not None
 
     @property
     def n_docs(self) -> int:
+        """Number of documents."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
+        """Number of features."""
         return int(self.X.shape[1])
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return self.queries.n_queries
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Number of documents, and of features."""
         return self.n_docs, self.n_features
 
     @property
@@ -121,27 +145,51 @@ class Dataset:
         return self.queries.ids[self.queries.index]
 
     def query(self, number: int) -> Dataset:
-        """The documents of one query."""
+        """The documents of one query.
+
+        Parameters
+        ----------
+        number : int
+            Number of the query, in order of first appearance.
+        """
         return self.select_queries([number])
 
     def select_queries(self, queries: Sequence[int] | AnyArray) -> Dataset:
-        """The documents of some queries, by number or boolean mask, query by query in the order given."""
+        """The documents of some queries, query by query in the order given.
+
+        Parameters
+        ----------
+        queries : array-like of int or bool
+            Numbers of queries, or a mask.
+        """
         numbers = _as_index(queries, self.n_queries, "queries")
         rows = self.queries.rows_of(numbers)
         offsets = np.concatenate([[0], np.cumsum(self.queries.sizes[numbers])]).astype(OFFSET)
         return self._take(rows, Queries(ids=self.queries.ids[numbers], offsets=offsets, order=None), numbers)
 
     def select_features(self, features: Sequence[int] | AnyArray) -> Dataset:
-        """The same documents with some features, by number or boolean mask, in the order given."""
+        """The same documents with some of the features, in the order given.
+
+        Parameters
+        ----------
+        features : array-like of int or bool
+            Numbers of features, or a mask.
+        """
         numbers = _as_index(features, self.n_features, "features")
         names = None if self.feature_names is None else [self.feature_names[number] for number in numbers]
         return self.replace(X=np.ascontiguousarray(self.X[:, numbers]), feature_names=names)
 
     def replace(self, **changes: Any) -> Dataset:
-        """The data set with other X, y, queries, weights, query_weights, doc_ids or feature_names.
+        """The data set with some parts replaced.
 
-        These are as in `Dataset(...)`, but `queries` is a `Queries`, and X is float32; they must fit each other.
+        Parameters
+        ----------
+        **changes
+            X, y, weights, query_weights, doc_ids or feature_names as in `Dataset(...)`, but X is float32; or `queries`,
+            a `Queries`. They must fit each other.
 
+        Examples
+        --------
         >>> import rankwood as rw
         >>> data = rw.Dataset([[1.0], [2.0]], [0, 1], group=[2])
         >>> data.replace(y=[1, 0]).y.tolist(), data.y.tolist()
@@ -179,7 +227,20 @@ class Dataset:
         return digest.hexdigest()
 
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Split by queries: about `fraction` of them, drawn at random, and the rest; each in input order."""
+        """Two data sets: a random share of the queries, and the rest; each in input order.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the queries in the first, between 0 and 1. Each has at least one query.
+        seed : int, default 0
+            Which queries are drawn.
+
+        Returns
+        -------
+        tuple of Dataset
+            About `fraction` of the queries, and the others.
+        """
         if not 0.0 < fraction < 1.0:
             raise DataError(f"fraction must lie between 0 and 1, got {fraction}")
         if self.n_queries < 2:
@@ -189,7 +250,20 @@ class Dataset:
         return self.select_queries(np.sort(shuffled[:n_first])), self.select_queries(np.sort(shuffled[n_first:]))
 
     def folds(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[Dataset, Dataset]]:
-        """Yield k pairs (rest, fold): every query is in one fold; sizes differ by at most one query."""
+        """Data sets for cross-validation by queries: every query is in one of `k` folds.
+
+        Parameters
+        ----------
+        k : int, default 5
+            Number of folds. Their sizes differ by at most one query.
+        seed : int, default 0
+            Which query is in which fold.
+
+        Yields
+        ------
+        tuple of Dataset
+            The documents of the other folds, and those of the fold.
+        """
         if not 2 <= k <= self.n_queries:
             raise DataError(f"k must lie between 2 and the number of queries ({self.n_queries}), got {k}")
         fold_of = np.random.default_rng(seed).permutation(self.n_queries) % k
@@ -222,7 +296,7 @@ class Dataset:
         raise AttributeError("a Dataset does not change")
 
     def _take(self, rows: IndexArray, queries: Queries, numbers: IndexArray) -> Dataset:
-        """Some rows, which fall into these queries: numbers `numbers` of this data set."""
+        """The given rows, which are those of the queries `numbers` and are grouped as `queries` says."""
         subset = copy(self)
         subset._set(
             X=self.X[rows],

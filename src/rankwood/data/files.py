@@ -1,4 +1,4 @@
-"""Reading data files of any kind, told by their names."""
+"""Reading data files of any kind; the name of a file tells its kind."""
 
 from __future__ import annotations
 
@@ -28,14 +28,48 @@ def read_data(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read one or several files: `.csv` and `.tsv` (also `.gz`), `.parquet`, and anything else as SVMlight text.
+    r"""The data set in one or several files: CSV, Parquet, or SVMlight text.
 
-    The files are taken one after another, as if they were one; all must be of one kind. Options are those of
-    `read_svmlight`; `absent`, `zero_based`, `query_file`, `max_expansion` and `progress` say nothing to tables.
+    The name of a file tells its kind: `.csv` and `.tsv` (also `.gz`), `.parquet`, and anything else is SVMlight text.
 
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        Files of one kind, which are read as if they were one.
+    n_features : int, optional
+        Number of features. Tables must have as many; of SVMlight text the largest feature id decides unless given.
+    absent : float, default 0.0
+        Value of a feature that a line of SVMlight text leaves out: 0.0, or NaN for missing.
+    zero_based : bool, default False
+        Whether feature ids of SVMlight text start at 0, not at 1.
+    query_file : path-like or iterable of path-like, optional
+        Files with the sizes of queries, for SVMlight text without `qid:ID`; see `read_svmlight`.
+    queries : {"required", "optional"}, default "required"
+        With "optional", data without query ids is one query per file of SVMlight text, or one query of all tables.
+    doc_ids : bool, default True
+        Whether document ids are kept.
+    max_expansion : float, default 200
+        Most times its size that a gzip file of SVMlight text may unpack to; see `read_svmlight`.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    progress : callable, optional
+        Called now and then with the number of bytes of SVMlight text that were read, and that there are.
+
+    Returns
+    -------
+    Dataset
+        All documents, in the order of the files.
+
+    See Also
+    --------
+    read_svmlight : More about SVMlight text.
+    read_csv : More about columns of tables.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
-    >>> _ = path.write_text("1 qid:7 1:0.5\\n0 qid:7 1:0.25\\n")
+    >>> _ = path.write_text("1 qid:7 1:0.5\n0 qid:7 1:0.25\n")
     >>> read_data(path)
     Dataset(2 documents, 1 features, 1 queries)
     """
@@ -77,15 +111,35 @@ def iter_features(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[FeatureMatrix]:
-    """The features in data files, a block of rows at a time, so that files may be larger than memory.
+    r"""The features in data files, a block of rows at a time, so that files may be larger than memory.
 
-    Files are those of `read_data`, in the order given. Columns of tables are found by name when there are
-    `feature_names`; labels and query ids are not looked at. `beyond` and `max_expansion` are as of `read_svmlight`.
-    Blocks take some 16 MB unless told otherwise.
+    Labels and query ids are not looked at.
 
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        Files of one kind, as `read_data` takes them, in the order given.
+    n_features : int
+        Number of features of every block.
+    beyond : {"error", "ignore"}, default "error"
+        What happens to features after the first `n_features`.
+    feature_names : sequence of str, optional
+        Columns of tables that are taken, in this order; all feature columns unless given.
+    rows_per_block : int, optional
+        A block has some 16 MB unless given.
+    zero_based, max_expansion, n_threads, progress
+        As for `read_data`.
+
+    Yields
+    ------
+    float32 matrix
+        Documents x features.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
-    >>> _ = path.write_text("1 qid:7 1:0.5\\n0 qid:7 1:0.25\\n")
+    >>> _ = path.write_text("1 qid:7 1:0.5\n0 qid:7 1:0.25\n")
     >>> [X.tolist() for X in iter_features(path, n_features=2)]
     [[[0.5, 0.0], [0.25, 0.0]]]
     """
@@ -135,8 +189,10 @@ def _kind_of_all(files: list[Path]) -> Literal["csv", "parquet", "svmlight"]:
 
 
 def file_kind(path: Path) -> Literal["csv", "parquet", "svmlight"]:
-    """What a file holds, by its name.
+    """Kind of a data file, by its name.
 
+    Examples
+    --------
     >>> file_kind(Path("train.csv.gz")), file_kind(Path("train.parquet")), file_kind(Path("S1.txt"))
     ('csv', 'parquet', 'svmlight')
     """

@@ -1,4 +1,4 @@
-"""Which files of a folder are for training, validation and test."""
+"""Finding the files for training, validation and test in the folder of a data set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from rankwood.errors import DataError
 
 @dataclasses.dataclass(frozen=True)
 class Fold:
-    """One way to train and test: each part is a tuple of files that belong together; `valid` may be empty."""
+    """Files for training, validation and test that belong together.
+
+    Parameters
+    ----------
+    name : str
+        Such as "Fold1".
+    train, valid, test : tuple of Path
+        Files of each part; `valid` or `test` may be empty.
+    """
 
     name: str
     train: tuple[Path, ...]
@@ -46,6 +54,8 @@ def find_folds(directory: str | Path) -> list[Fold]:
 
     Files may end in .gz. When the folder itself has none of these, its subfolders are searched.
 
+    Examples
+    --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> for part in range(1, 6):
@@ -83,7 +93,7 @@ def find_folds(directory: str | Path) -> list[Fold]:
 
 
 def _folds_here(folder: Path) -> list[Fold]:
-    """Folds in this very folder, [] when there are none."""
+    """The folds in this very folder, without its subfolders."""
     numbered = sorted(
         (int(match[1]), child) for child in _subfolders(folder) if (match := _FOLD_FOLDER.fullmatch(child.name))
     )
@@ -135,7 +145,7 @@ def _files_by_role(folder: Path) -> _Parts:
 
 
 def _plain_files(folder: Path) -> list[Path]:
-    """Visible files; of train.txt and train.txt.gz the unpacked one comes first, and so wins."""
+    """Visible files; an unpacked file comes before its .gz, and so is the one that is taken."""
     files = (file for file in _visible(folder) if file.is_file())
     return sorted(files, key=lambda file: (file.suffix == ".gz", file.name))
 

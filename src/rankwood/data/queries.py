@@ -1,4 +1,4 @@
-"""How the rows of a data set fall into queries: from ids in any order, or from group sizes."""
+"""Grouping of the rows of a data set by query: from ids in any order, or from sizes of consecutive queries."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ from rankwood.errors import DataError
 
 @dataclass(frozen=True)
 class Queries:
-    """Rows grouped by query. Queries are numbered in order of first appearance.
+    """Rows grouped by query, queries numbered in order of first appearance.
 
-    `order` lists the rows query by query, keeping input order inside a query; the rows of query q are
-    `order[offsets[q]:offsets[q + 1]]`. It is None when rows of a query already stand together.
+    Parameters
+    ----------
+    ids : array
+        Id of every query.
+    offsets : array of int64
+        The rows of query q are `order[offsets[q]:offsets[q + 1]]`.
+    order : array of int64 or None
+        Rows query by query, in input order inside a query; None when rows of a query already stand together.
     """
 
     ids: AnyArray
@@ -43,7 +49,7 @@ class Queries:
         return index
 
     def rows_of(self, queries: IndexArray) -> IndexArray:
-        """Rows of the given query numbers, query by query in the order given."""
+        """Rows of the given queries, query by query in the order given."""
         starts, sizes = self.offsets[queries], self.sizes[queries]
         ends = np.cumsum(sizes)
         # position inside its own query, shifted to where that query starts
@@ -54,10 +60,19 @@ class Queries:
 
 
 def find_queries(n_rows: int, qid: Any = None, group: Any = None) -> Queries:
-    """Group `n_rows` rows by `qid` (one id per row, any order) or `group` (sizes of consecutive queries).
+    """Rows grouped by `qid` or `group`.
 
-    Ids given as `group` are recognised when they do not add up to the rows.
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    qid : array-like, optional
+        Id of the query of every row, in any order.
+    group : array-like of int, optional
+        Sizes of consecutive queries. Ids are recognised, too, unless they add up to the number of rows.
 
+    Examples
+    --------
     >>> find_queries(5, qid=["b", "a", "b", "b", "a"]).order
     array([0, 2, 3, 1, 4])
     >>> find_queries(5, group=[2, 3]).offsets

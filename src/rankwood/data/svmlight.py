@@ -1,4 +1,4 @@
-"""Ranking data as SVMlight text, with the side files of LightGBM and XGBoost: read whole, in blocks, written."""
+"""Ranking data as SVMlight text, with the side files of LightGBM and XGBoost: read whole, read in blocks, written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Number = TypeVar("Number", int, float)
 
 
 def side_file(path: Path, *suffixes: str) -> Path | None:
-    """The first file beside `path` with one of the suffixes."""
+    """The first existing file beside `path` with one of the suffixes, or None."""
     stems = [path.name] + ([path.name[: -len(".gz")]] if path.name.endswith(".gz") else [])
     for stem in stems:
         for suffix in suffixes:
@@ -45,12 +45,12 @@ def side_file(path: Path, *suffixes: str) -> Path | None:
 
 
 def read_sizes(path: Path) -> OffsetArray:
-    """Numbers of documents, one per line."""
+    """Sizes of queries, one per line of a file."""
     return np.array(_numbers(path, _size, "the number of documents of a query"), dtype=OFFSET)
 
 
 def read_weights(path: Path) -> FloatArray:
-    """Weights, one per line."""
+    """Weights, one per line of a file."""
     return np.array(_numbers(path, _weight, "a weight, a number that is not negative"), dtype=WEIGHT)
 
 
@@ -96,10 +96,21 @@ _SMALL_MATRIX = 256 << 20  # ... unless it is small all the same
 
 @dataclass(frozen=True)
 class Options:
-    """How lines are read. `window` and `chunk` are bytes of text: parsed at a time, and worth a thread.
+    """Settings of the parser of SVMlight text.
 
-    With `max_rows`, no more are parsed at a time, because short lines make large matrices of wide data, and rows are
-    expected to be taken as they come.
+    The first ones are those of `read_svmlight`.
+
+    Parameters
+    ----------
+    window : int
+        Bytes of text that are parsed at a time.
+    chunk : int
+        Bytes of text that are worth a thread.
+    careful : bool
+        Whether the fast parser is left out.
+    max_rows : int, optional
+        Most rows that are parsed at a time, when rows are taken as they come: short lines make large matrices of wide
+        data.
     """
 
     n_features: int | None
@@ -111,7 +122,7 @@ class Options:
     max_expansion: float = MAX_EXPANSION
     window: int = 8 << 20
     chunk: int = 1 << 18
-    careful: bool = False  # without the fast parser
+    careful: bool = False
     max_rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -136,7 +147,7 @@ def _is_number(value: Any) -> bool:
 
 
 class SvmlightStream:
-    """Parses files; the rows pile up in `reader` until they are taken."""
+    """A parser of files whose rows pile up in `reader` until they are taken."""
 
     def __init__(self, files: list[Path], options: Options, progress: Progress | None) -> None:
         self._options = options
@@ -218,7 +229,7 @@ def _grown(buffer: NDArray[np.uint8], size: int, file: Path) -> NDArray[np.uint8
 
 
 def _largest_matrix(files: list[Path], n_features: int | None) -> tuple[int, str]:
-    """How many bytes the matrix may have, and the words for it: one wrong id must not ask for terabytes."""
+    """Most bytes that the matrix may have, and the words for it: one wrong feature id must not ask for terabytes."""
     memory = 1 << 46
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -251,28 +262,57 @@ def read_svmlight(
     progress: Progress | None = None,
     _tuning: dict[str, Any] | None = None,  # for tests: fields of Options
 ) -> Dataset:
-    """Read SVMlight text, plain or gzip, from one file or from several that follow each other.
+    r"""The data set in SVMlight text, plain or gzip, of one file or of several that follow each other.
 
-    n_features     number of features; else the largest feature id decides
-    absent         value of a feature that a line leaves out: 0.0, or NaN for missing
-    zero_based     feature ids start at 0, not at 1
-    beyond         what to do with feature ids larger than n_features
-    doc_ids        keep document ids: what follows `docid =` in a comment, else the whole comment
-    query_file     file with the sizes of the queries, for lines without `qid:ID`; else `FILE.query` or `FILE.group`
-                   is looked for beside the data. `FILE.weight` beside it gives weights of documents or of queries
-    queries        "optional": lines without `qid:ID` and without such a file make up one query
-    max_expansion  a gzip file may unpack to so many times its size, and to 64 MB in any case: data sets come nowhere
-                   near, files that are made to fill a machine do
-    progress       called now and then with the number of bytes read and the number there are
+    A line is `label qid:ID feature:value feature:value ... # comment`. Values are the nearest float32 to what is
+    written: beyond its range an infinity, below its smallest number 0. `nan`, `na`, `null` and `?` in any case are
+    missing values, `inf` is infinity. Query ids are int64 when every one is written as a plain whole number, else
+    strings.
 
-    Values are the nearest float32 to what is written: beyond its range an infinity, below its smallest number 0.
-    `nan`, `na`, `null` and `?` in any case are missing values, `inf` is infinity. Query ids are int64 when every one is
-    written as a plain whole number, else strings. A line that is wrong is a DataError with its number and what was
-    expected; it is the first such line, whatever the number of threads.
+    `FILE.query` or `FILE.group` beside a data file gives the sizes of queries, for lines without `qid:ID`;
+    `FILE.weight` gives weights of documents or of queries.
 
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+    n_features : int, optional
+        Number of features; the largest feature id decides unless given.
+    absent : float, default 0.0
+        Value of a feature that a line leaves out: 0.0, or NaN for missing.
+    zero_based : bool, default False
+        Whether feature ids start at 0, not at 1.
+    beyond : {"error", "ignore"}, default "error"
+        What happens to feature ids larger than `n_features`.
+    doc_ids : bool, default True
+        Whether document ids are kept: what follows `docid =` in a comment, else the whole comment.
+    query_file : path-like or iterable of path-like, optional
+        Files with the sizes of queries, one per data file, instead of those beside the data.
+    queries : {"required", "optional"}, default "required"
+        With "optional", a file without `qid:ID` and without sizes of queries is one query.
+    max_expansion : float, default 200
+        Most times its size that a gzip file may unpack to; 64 MB are always allowed. Data sets come nowhere near, files
+        that are made to fill a machine do.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    progress : callable, optional
+        Called now and then with the number of bytes read, and the number there are.
+
+    Returns
+    -------
+    Dataset
+        All documents, in the order of the files.
+
+    Raises
+    ------
+    DataError
+        A line is wrong; its number and what was expected stand in the message. It is the first such line, whatever the
+        number of threads.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
-    >>> _ = path.write_text("2 qid:1 1:0.5 3:7 # first\\n0 qid:1 2:1e-3\\n")
+    >>> _ = path.write_text("2 qid:1 1:0.5 3:7 # first\n0 qid:1 2:1e-3\n")
     >>> data = read_svmlight(path)
     >>> data.X.tolist(), data.y.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 7.0], [0.0, 0.0010000000474974513, 0.0]], [2.0, 0.0], ['first', ''])
@@ -308,7 +348,19 @@ def read_svmlight(
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive rows of a data file. `qid` is None when lines have none, `doc_ids` when no row has one."""
+    """Some consecutive rows of a data file.
+
+    Parameters
+    ----------
+    X : float32 matrix
+        Features.
+    y : array of float64
+        Labels.
+    qid : array or None
+        Query ids; None when lines have none.
+    doc_ids : list of str or None
+        Document ids; None when no row has one.
+    """
 
     X: FeatureMatrix
     y: FloatArray
@@ -330,13 +382,40 @@ def iter_svmlight(
     progress: Progress | None = None,
     _tuning: dict[str, Any] | None = None,  # for tests: fields of Options
 ) -> Iterator[Block]:
-    """Read SVMlight text in blocks of at most `rows_per_block` rows, holding no more than a few at a time.
+    r"""The rows of SVMlight text in blocks, so that files may be larger than memory.
 
-    Options are those of `read_svmlight`. A query may go on in the next block.
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+    n_features : int
+        Number of features of every block.
+    rows_per_block : int, default 65536
+        Most rows of a block. A query may go on in the next block.
+    absent : float, default 0.0
+        Value of a feature that a line leaves out: 0.0, or NaN for missing.
+    zero_based : bool, default False
+        Whether feature ids start at 0, not at 1.
+    beyond : {"error", "ignore"}, default "error"
+        What happens to feature ids larger than `n_features`.
+    doc_ids : bool, default False
+        Whether document ids are kept.
+    max_expansion : float, default 200
+        Most times its size that a gzip file may unpack to; 64 MB are always allowed.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    progress : callable, optional
+        Called now and then with the number of bytes read, and the number there are.
 
+    Yields
+    ------
+    Block
+        With attributes `X`, `y`, `qid` (None when lines have none) and `doc_ids` (None when there are none).
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
-    >>> _ = path.write_text("0 qid:1 1:0.5\\n0 qid:1 2:1\\n1 qid:2 1:3\\n")
+    >>> _ = path.write_text("0 qid:1 1:0.5\n0 qid:1 2:1\n1 qid:2 1:3\n")
     >>> [block.X.tolist() for block in iter_svmlight(path, n_features=2, rows_per_block=2)]
     [[[0.5, 0.0], [0.0, 1.0]], [[3.0, 0.0]]]
     """
@@ -371,7 +450,7 @@ def _blocks(reader: _native.SvmlightReader, rows_per_block: int) -> Iterator[Blo
 
 
 class _QuerySizes:
-    """Where the sizes of queries come from when lines have no query id."""
+    """Sizes of queries from side files, for lines that have no query id."""
 
     def __init__(self, files: list[Path], query_file: PathLike | Iterable[PathLike] | None) -> None:
         self._files = files
@@ -396,7 +475,7 @@ class _QuerySizes:
             raise DataError(f"{self._files[0]}: lines have query ids, so query_file cannot be used; leave it out")
 
     def sizes(self, ends: list[int]) -> OffsetArray:
-        """Sizes of all queries. `ends` are the numbers of rows before each file, and in all."""
+        """Sizes of all queries; `ends` are the numbers of rows before each file, and in all."""
         parts = []
         for file, side, n_rows in zip(self._files, self._side, np.diff(ends).tolist(), strict=True):
             part = np.array([n_rows], dtype=OFFSET) if side is None else read_sizes(side)
@@ -409,7 +488,7 @@ class _QuerySizes:
 
 
 def _as_dataset(X: FeatureMatrix, y: FloatArray, ids: AnyArray, lengths: OffsetArray) -> Dataset:
-    """A data set from runs of rows with one query id. A query may have several runs."""
+    """A data set from runs of rows with one query id; a query may have several runs."""
     unique, run_query = np.unique(ids, return_inverse=True)
     if len(unique) == len(ids):
         data = Dataset(X, y, group=lengths)
@@ -420,7 +499,7 @@ def _as_dataset(X: FeatureMatrix, y: FloatArray, ids: AnyArray, lengths: OffsetA
 
 
 def _find_weights(data: Dataset, files: list[Path], ends: list[int]) -> dict[str, FloatArray]:
-    """Weights from the files beside the data, by name of the argument: of documents, or else of queries."""
+    """Weights from the files beside the data, by argument of `Dataset`: of documents, or else of queries."""
     side = [side_file(file, ".weight") for file in files]
     found = [path for path in side if path is not None]
     if not found:
@@ -452,20 +531,33 @@ def write_svmlight(
     doc_ids: bool = True,
     n_threads: int | None = None,
 ) -> None:
-    """Write `data` as SVMlight text, packed when the name ends in `.gz`. `read_svmlight` gives back the same data.
+    r"""Write a data set as SVMlight text, which `read_svmlight` reads back as the same data.
 
-    absent      leave out features with this value, 0.0 or NaN, as `read_svmlight(absent=...)` expects; None: none
-    zero_based  the first feature is 0, not 1
-    doc_ids     write document ids as comments
+    Every value has as many digits as it takes to read back the same float32. Data without labels get label 0. Weights
+    go to a file of their own beside it, with `.weight` added to the name.
 
-    Every value has as many digits as it takes to read back the same float32. Data without labels get label 0.
-    Weights go to a file of their own beside it, with `.weight` added to the name.
+    Parameters
+    ----------
+    data : Dataset
+        What is written.
+    path : path-like
+        The file, written whole or not at all; packed when its name ends in `.gz`.
+    absent : float, optional
+        Features with this value, 0.0 or NaN, are left out, as `read_svmlight(absent=...)` expects; none unless given.
+    zero_based : bool, default False
+        Whether the first feature is 0, not 1.
+    doc_ids : bool, default True
+        Whether document ids are written as comments.
+    n_threads : int, optional
+        Every CPU is used unless given.
 
+    Examples
+    --------
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
     >>> rw.write_svmlight(rw.Dataset([[0.1, 0.0]], [1], qid=[7], doc_ids=["a"]), path)
     >>> path.read_text()
-    '1 qid:7 1:0.1 2:0 # a\\n'
+    '1 qid:7 1:0.1 2:0 # a\n'
     """
     threads = resolve_threads(n_threads)
     _check_weights(data, path)
@@ -498,7 +590,7 @@ def write_svmlight(
 
 @contextmanager
 def text_writer(path: PathLike) -> Iterator[BinaryIO]:
-    """Open `path` for bytes, packed when its name ends in `.gz`; it appears when all is written."""
+    """A file opened for bytes, packed when its name ends in `.gz`; it appears when all is written."""
     with atomic_write(path) as file:
         if not os.fspath(path).endswith(".gz"):
             yield cast(BinaryIO, file)
@@ -529,7 +621,7 @@ def _joined(texts: list[bytes]) -> tuple[bytes, OffsetArray]:
 
 
 def _check_weights(data: Dataset, path: PathLike) -> None:
-    """There is room for one kind of weights; and a file left from other data would be read with these."""
+    """Refuse two kinds of weights, and a weight file of other data that would be read with this data."""
     if data.weights is not None and data.query_weights is not None:
         raise DataError("weights of documents and weights of queries cannot both be written: set one of them to None")
     stale = side_file(Path(path), ".weight")

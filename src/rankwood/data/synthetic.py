@@ -34,15 +34,33 @@ _MAX_RANK = 65535.0
 
 @dataclass(frozen=True)
 class Stream:
-    """One kind of text of a document."""
+    """One kind of text of a document.
+
+    Parameters
+    ----------
+    name : str
+        Such as "title".
+    present : float
+        Log odds that a document of middling popularity has it.
+    popularity : float
+        What a unit of popularity adds to them.
+    log_length : tuple of float
+        Mean and spread of the logarithm of its length in words.
+    match : tuple of float
+        Log odds that it covers a term of the query: bias, and gain per unit of topicality.
+    density : float
+        Further occurrences of the query's terms, per word.
+    rarity : float
+        IDF of a term on top of its IDF in the body.
+    """
 
     name: str
-    present: float  # log odds that a document of middling popularity has it
-    popularity: float  # what a unit of popularity adds to them
-    log_length: tuple[float, float]  # mean and spread; the length is in words
-    match: tuple[float, float]  # log odds that it covers a term of the query: bias, and gain per unit of topicality
-    density: float  # further occurrences of the query's terms, per word
-    rarity: float  # IDF of a term on top of its IDF in the body
+    present: float
+    popularity: float
+    log_length: tuple[float, float]
+    match: tuple[float, float]
+    density: float
+    rarity: float
 
 
 STREAMS = (
@@ -69,7 +87,7 @@ class QueryTraits:
 
 @dataclass(frozen=True)
 class Match:
-    """How the terms of a query occur in its documents."""
+    """Occurrences of the terms of a query in its documents."""
 
     n_terms: Values
     term_idf: Values
@@ -85,7 +103,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Documents:
-    """What documents are like: how much they are about the query, and how well known."""
+    """Properties of documents: how much they are about the query, and how well known they are."""
 
     topicality: Values
     popularity: Values
@@ -93,6 +111,8 @@ class Documents:
 
 @dataclass(frozen=True)
 class MatchFamily:
+    """A feature of how terms occur, once per stream and once for the whole document."""
+
     name: str
     values: Callable[[Match], Values]
     decimals: int
@@ -100,6 +120,8 @@ class MatchFamily:
 
 @dataclass(frozen=True)
 class DocumentFeature:
+    """A feature of a document that does not depend on how terms occur."""
+
     name: str
     values: Callable[[Documents, Values], Values]  # of the documents and the feature's own noise
     decimals: int = 0
@@ -107,7 +129,7 @@ class DocumentFeature:
 
 
 def _cosine(m: Match) -> Values:
-    """Between the occurrences of the terms and a query that names each term once."""
+    """Cosine between the occurrences of the terms and a query that names each term once."""
     return m.mean / np.sqrt(np.maximum(m.mean * m.mean + m.variance, 1e-6))
 
 
@@ -117,7 +139,10 @@ def _bm25(m: Match) -> Values:
 
 
 def _log_likelihood(m: Match, frequency: Values, weight: Values | float) -> Values:
-    """Of the query's terms, `frequency` mixed with the collection's by `weight`; 0 for documents without any."""
+    """Log likelihood of the query's terms; 0 for documents that have none of them.
+
+    `frequency` is mixed with the frequency in the collection, which has the weight `weight`.
+    """
     mixed = frequency + weight * np.exp(-0.6 * m.term_idf - 2)
     return m.n_terms * np.log(np.minimum(mixed, 1)) * (m.covered[WHOLE] > 0)
 
@@ -178,7 +203,7 @@ def _rank(log_odds: Values) -> Values:
 
 
 def _inlinks(d: Documents, noise: Values) -> Values:
-    """Many pages have none, a few have hundreds of millions."""
+    """Links to a page: many pages have none, a few have hundreds of millions."""
     fame = 0.8 * d.popularity + 0.6 * noise
     return np.clip(np.exp(1.8 + fame * (3.2 + 0.5 * np.maximum(fame, 0))) - 1, 0, 3e8)
 
@@ -220,6 +245,7 @@ COLUMN = {name: column for column, name in enumerate(FEATURE_NAMES)}
 
 
 def draw_queries(rng: Generator, n: int) -> QueryTraits:
+    """Properties of `n` random queries."""
     n_terms = np.minimum(1 + rng.poisson(1.5, n), _MAX_TERMS).astype(np.float32)
     body_idf = 0.8 + rng.gamma(4.0, 1.3, n).astype(np.float32) / np.sqrt(n_terms)  # long queries hold common words
     rarity = np.array([[*(stream.rarity for stream in STREAMS), 0.0]], dtype=np.float32).T
@@ -229,7 +255,7 @@ def draw_queries(rng: Generator, n: int) -> QueryTraits:
 
 
 def draw_features(rng: Generator, queries: QueryTraits, query_of: IndexArray, features: Values) -> None:
-    """Fill `features` (136 x documents); document i belongs to query `query_of[i]`."""
+    """Fill `features` (136 x documents) at random; document i belongs to query `query_of[i]`."""
     n_docs = len(query_of)
     topicality, popularity = rng.standard_normal((2, n_docs), dtype=np.float32)
     match = _draw_match(rng, queries.n_terms[query_of], queries.term_idf[:, query_of], topicality, popularity)
@@ -267,7 +293,7 @@ def _draw_match(
 def _draw_stream(
     rng: Generator, stream: Stream, n_terms: Values, topicality: Values, popularity: Values
 ) -> tuple[Values, ...]:
-    """Length, covered terms, and total, smallest and largest number of occurrences."""
+    """Length of a stream in every document, terms that it covers, and total, fewest and most occurrences of a term."""
     z = rng.standard_normal((3, len(n_terms)), dtype=np.float32)
     u = rng.random((4, len(n_terms)), dtype=np.float32)
     present = u[0] < _sigmoid(stream.present + stream.popularity * popularity)
@@ -290,7 +316,7 @@ def _sigmoid(x: Values) -> Values:
 
 
 def _round(values: Values, decimals: int, out: Values) -> None:
-    """To a number of decimals; counts are rounded down, as what has not quite happened has not happened."""
+    """Write values to `out`, rounded to a number of decimals; counts are rounded down."""
     if decimals == 0:
         np.floor(values, out=out)
         return
@@ -308,12 +334,24 @@ def _round(values: Values, decimals: int, out: Values) -> None:
 
 @dataclass(frozen=True)
 class Signal:
-    """A feature that relevance depends on, squashed to -1..1: -1 at zero, 0 at `half`, steep by `power`."""
+    """A feature that relevance depends on, squashed to -1..1.
+
+    Parameters
+    ----------
+    feature : str
+        Its name.
+    half : float
+        Value that becomes 0; 0 becomes -1.
+    power : int, default 1
+        How steep it is.
+    weight : float, default 0.0
+        Weight of its main effect.
+    """
 
     feature: str
     half: float
     power: int = 1
-    weight: float = 0.0  # of its main effect
+    weight: float = 0.0
 
 
 SIGNALS = (
@@ -362,6 +400,7 @@ _WAVE_NUMBERS = np.array(FREQUENCIES, dtype=np.float32)[:, None, None] * np.floa
 
 
 def main_effects(signals: Values) -> Values:
+    """Weighted sum of the signals, per document."""
     effects = np.zeros(signals.shape[1], dtype=np.float32)
     for definition, signal in zip(SIGNALS, signals, strict=True):
         if definition.weight:
@@ -370,6 +409,7 @@ def main_effects(signals: Values) -> Values:
 
 
 def interactions(signals: Values) -> Values:
+    """Sum of products of waves over pairs of signals, per document."""
     waves = _WAVE_NUMBERS * signals[:N_WAVING]
     waves += _WAVE_PHASES
     np.sin(waves, out=waves)
@@ -383,7 +423,7 @@ def interactions(signals: Values) -> Values:
 
 
 def squash(features: Values) -> Values:
-    """Signals x documents."""
+    """Signals of documents, signals x documents: the features of `SIGNALS`, squashed to -1..1."""
     signals = np.empty((len(SIGNALS), features.shape[1]), dtype=np.float32)
     for definition, signal in zip(SIGNALS, signals, strict=True):
         np.abs(features[COLUMN[definition.feature]], out=signal)
@@ -393,21 +433,18 @@ def squash(features: Values) -> Values:
 
 
 def known_relevance(features: Values, queries: QueryTraits, query_of: IndexArray) -> Values:
-    """Relevance without noise. Within a query it orders documents as well as anything can."""
+    """Relevance without noise: within a query it orders documents as well as anything can."""
     signals = squash(features)
     explained = (main_effects(signals) - MAIN_MEAN) * MAIN_SCALE + (interactions(signals) - WAVES_MEAN) * WAVES_SCALE
     return OFFSET_SCALE * queries.offset[query_of] + queries.sharpness[query_of] * explained
 
 
 def draw_labels(rng: Generator, relevance: Values, noise: float) -> FloatArray:
-    """Labels 0 to 4. The thresholds move with the noise, so that the shares of the labels stay about the same."""
+    """Labels 0 to 4 from noisy relevance; thresholds move with the noise, so that shares of labels stay the same."""
     noisy = relevance + np.float32(noise) * rng.standard_normal(len(relevance), dtype=np.float32)
     spread = math.sqrt(OFFSET_SCALE**2 + SHARPNESS_SQUARED + noise**2)
     labels: FloatArray = np.searchsorted(np.array(THRESHOLDS) * spread, noisy).astype(np.float64)
     return labels
-
-
-# Synthetic ranking data: shaped like the MSLR-WEB data sets, of any size, with known relevance.
 
 
 _DOCS_PER_BLOCK = 4096  # about; a block's arrays fit the second-level cache
@@ -457,18 +494,39 @@ def make_ranking(
     return_relevance: bool = False,
     n_threads: int | None = None,
 ) -> Dataset | tuple[Dataset, FloatArray]:
-    """Draw web-search-like ranking data: counts, ratios, log-probabilities, heavy tails; labels 0 to 4.
+    """Random ranking data like that of web search: counts, ratios, log-probabilities, heavy tails; labels 0 to 4.
 
     Every seed draws from the same world, so data of another seed is a fair test set. With the same seed and
     `docs_per_query`, fewer queries are the first ones of more. The result is the same for any number of threads.
 
-    docs_per_query    mean number of documents; it varies between queries (some have one, some several times the mean)
-                      unless `fixed_size`
-    n_features        136, of which some are constant within a query; fewer leave some out, more add distractors
-    missing           share of missing values (NaN) in the features that may miss: links, site rank, quality, click log
-    noise             standard deviation of the noise on relevance; what the features explain has 1
-    return_relevance  also return the relevance without noise, one value per document: the best possible score
+    Parameters
+    ----------
+    n_queries : int, default 1000
+        Number of queries.
+    docs_per_query : int, default 120
+        Mean number of documents. It varies between queries: some have one, some several times the mean.
+    n_features : int, default 136
+        Of 136 some are constant within a query; fewer leave some out, more add distractors.
+    seed : int, default 0
+        Same seed, same data.
+    missing : float, default 0.05
+        Share of missing values (NaN) in the features that may miss: links, site rank, quality, click log.
+    noise : float, default 1.2
+        Standard deviation of the noise on relevance; what the features explain has 1.
+    fixed_size : bool, default False
+        Whether every query has `docs_per_query` documents.
+    return_relevance : bool, default False
+        Whether relevance is returned, too.
+    n_threads : int, optional
+        Every CPU is used unless given.
 
+    Returns
+    -------
+    Dataset, or tuple of Dataset and array
+        With `return_relevance` also the relevance without noise, one value per document: the best possible score.
+
+    Examples
+    --------
     >>> data = make_ranking(n_queries=20, docs_per_query=10)
     >>> data.n_queries, data.n_features
     (20, 136)
@@ -510,7 +568,7 @@ def make_ranking(
 def _draw_block(
     seed: int, block: int, sizes: OffsetArray, missing: float, noise: float
 ) -> tuple[FeatureMatrix, FeatureMatrix, FloatArray]:
-    """Features x documents, relevance and labels of the queries of one block."""
+    """Features (x documents), relevance and labels of the queries of one block."""
     rng = _stream(seed, _WORLD, block)
     query_of = np.repeat(np.arange(len(sizes)), sizes)
     queries = draw_queries(rng, len(sizes))
@@ -543,7 +601,7 @@ def _drop_values(rng: Generator, features: FeatureMatrix, share: float) -> None:
 
 
 def _draw_distractors(seed: int, block: int, n_docs: int, n_features: int) -> FeatureMatrix:
-    """Documents x features that have nothing to do with relevance. One stream each: more of them change no others."""
+    """Features without relation to relevance, documents x features; each has its own stream, so more change no others."""
     streams = [_stream(seed, _DISTRACTORS, block, number) for number in range(n_features - len(FEATURE_NAMES))]
     return np.stack([np.round(np.exp(rng.standard_normal(n_docs, dtype=np.float32)), 3) for rng in streams], axis=1)
 
@@ -559,7 +617,7 @@ def _stream(seed: int, *key: int) -> Generator:
 
 
 def _check_memory(n_docs: int, n_features: int) -> None:
-    """Refuse now what would otherwise end in the middle, or end other programs."""
+    """Refuse data that would not fit into memory, before anything is drawn."""
     needed = n_docs * (n_features * np.dtype(FEATURE).itemsize + np.dtype(LABEL).itemsize + 8)  # 8: relevance
     try:
         present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""Ranking data as a table, CSV or Parquet, read whole or in blocks of rows, and written (the extra `arrow`)."""
+"""Ranking data as tables, CSV or Parquet: read whole or in blocks of rows, and written (needs the extra `arrow`)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,34 @@ def read_csv(
     queries: Literal["required", "optional"] = "required",
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read CSV files with a header line, plain or gzip; tab-separated ones when the name ends in `.tsv`.
+    r"""The data set in CSV files with a header line, plain or gzip.
 
-    Query ids are int64 when every one is written as a plain whole number, else strings. Without a label column the
-    data has no labels. Several files must have the same columns.
+    Columns are known by name: `qid` (or `query_id`), `label` (or `relevance`), `docid` (or `doc_id`) and `weight`;
+    every other column is a feature and must hold numbers or truth values. Empty cells are missing values. Query ids are
+    int64 when every one is written as a plain whole number, else strings. Without a label column the data has no
+    labels.
 
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        Several files must have the same columns.
+    delimiter : str, optional
+        A comma, or a tab when the name ends in `.tsv`, unless given.
+    queries : {"required", "optional"}, default "required"
+        With "optional", data without query ids is one query.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    Dataset
+        All documents, in the order of the files.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
-    >>> _ = path.write_text("qid,label,bm25,clicks\\n1,2,0.5,10\\n1,0,,3\\n")
+    >>> _ = path.write_text("qid,label,bm25,clicks\n1,2,0.5,10\n1,0,,3\n")
     >>> data = read_csv(path)
     >>> data.feature_names, data.X.tolist()
     (('bm25', 'clicks'), [[0.5, 10.0], [nan, 3.0]])
@@ -66,8 +86,26 @@ def read_parquet(
     queries: Literal["required", "optional"] = "required",
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read Parquet files. Without a label column the data has no labels. Several files must have the same columns.
+    """The data set in Parquet files.
 
+    Columns are those of `read_csv`; nulls are missing values.
+
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        Several files must have the same columns.
+    queries : {"required", "optional"}, default "required"
+        With "optional", data without query ids is one query.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    Dataset
+        All documents, in the order of the files.
+
+    Examples
+    --------
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.parquet"
     >>> write_parquet(rw.Dataset([[0.5], [1.5]], [0, 2], qid=["a", "a"], feature_names=["bm25"]), path)
@@ -89,8 +127,17 @@ def read_parquet(
 
 
 def write_csv(data: Dataset, path: PathLike) -> None:
-    """Write `data` as CSV (tab-separated when the name ends in `.tsv`), packed when it ends in `.gz`.
+    """Write a data set as CSV, with the columns that `read_csv` knows.
 
+    Parameters
+    ----------
+    data : Dataset
+        What is written. Features without names are called f1, f2, ...
+    path : path-like
+        The file, written whole or not at all; tab-separated when its name ends in `.tsv`, packed when it ends in `.gz`.
+
+    Examples
+    --------
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
     >>> write_csv(rw.Dataset([[0.5], [1.5]], [0, 2], qid=[7, 7], feature_names=["bm25"]), path)
@@ -107,8 +154,17 @@ def write_csv(data: Dataset, path: PathLike) -> None:
 
 
 def write_parquet(data: Dataset, path: PathLike) -> None:
-    """Write `data` as Parquet.
+    """Write a data set as Parquet, with the columns that `read_csv` knows.
 
+    Parameters
+    ----------
+    data : Dataset
+        What is written. Features without names are called f1, f2, ...
+    path : path-like
+        The file, written whole or not at all.
+
+    Examples
+    --------
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.parquet"
     >>> write_parquet(rw.Dataset([[0.5], [1.5]], [0, 2], group=[2]), path)
@@ -134,7 +190,7 @@ def import_pyarrow(needed_for: str) -> Any:
 
 
 def checked(pa: Any, file: Path, read: Any) -> Any:
-    """The table that `read` returns; what goes wrong in it becomes one sentence with the name of the file."""
+    """The result of `read()`; its errors become one sentence with the name of the file."""
     try:
         return read()
     except DataError as error:
@@ -150,14 +206,24 @@ def _delimiter(file: Path) -> str:
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """How a CSV file is to be read: its columns, and their types where they are numbers or ids."""
+    """Columns of a CSV file, and how pyarrow is to read them.
+
+    Parameters
+    ----------
+    names : list of str
+        All columns.
+    types : dict
+        Types of the columns that are numbers or ids, by name.
+    parse : pyarrow.csv.ParseOptions
+        How lines are cut.
+    """
 
     names: list[str]
     types: dict[str, Any]
-    parse: Any  # pyarrow.csv.ParseOptions
+    parse: Any
 
     def convert(self, columns: list[str] | None = None) -> Any:
-        """pyarrow.csv.ConvertOptions for all columns or some."""
+        """The pyarrow.csv.ConvertOptions for all columns or some."""
         from pyarrow import csv
 
         types = {name: kind for name, kind in self.types.items() if columns is None or name in columns}
@@ -165,7 +231,10 @@ class CsvLayout:
 
 
 def csv_layout(pa: Any, file: Path, delimiter: str | None = None) -> CsvLayout:
-    """Features are read as float32 at once: by way of float64 they would be rounded twice."""
+    """Columns of a CSV file and their types, from its first lines.
+
+    Features are read as float32 at once: by way of float64 they would be rounded twice.
+    """
     from pyarrow import csv
 
     parse = csv.ParseOptions(delimiter=delimiter or _delimiter(file))
@@ -195,7 +264,7 @@ def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any
 
 
 def with_column_name(reason: str, names: list[str]) -> str:
-    """pyarrow counts columns from 0 in its messages; a name says more."""
+    """A message of pyarrow, which counts columns from 0, with the name of the column instead."""
     for number, name in enumerate(names):
         reason = reason.replace(f"In CSV column #{number}:", f"in column {name!r}:")
     return " ".join(reason.split())[:300]
@@ -235,7 +304,7 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, fro
 
 
 def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[str, str], list[str]]:
-    """Which column of the files has which role, and which are features; every file must have the same columns."""
+    """Column of each role, and the columns that are features; every file must have the same columns."""
     names = columns[0]
     roles = _roles(files[0], names)
     features = [name for name in names if name not in roles.values()]
@@ -249,7 +318,7 @@ def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[s
 
 
 def _roles(file: Path, names: list[str]) -> dict[str, str]:
-    """Which column has which role."""
+    """Name of the column of each role, of those that are there."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{file}: column {twice[0]!r} is there twice")
@@ -308,7 +377,7 @@ def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str)
 
 
 def _numbers_if_plain(ids: AnyArray) -> AnyArray:
-    """Texts that are all plain whole numbers as such: "7", but not "007"."""
+    """Ids as int64 when all are written as plain whole numbers ("7", but not "007"), else as they are."""
     unique, index = np.unique(ids.astype(np.str_), return_inverse=True)
     try:
         numbers = np.array([int(text) for text in unique.tolist()], dtype=np.int64)
@@ -351,7 +420,16 @@ Batches = Iterator[tuple[Any, int]]
 
 @dataclass(frozen=True)
 class Source:
-    """One file: its columns, and how to read some of them."""
+    """A table file that is read in batches.
+
+    Parameters
+    ----------
+    file : Path
+    names : list of str
+        Its columns.
+    batches : callable
+        Given names of columns, yields record batches with just these, each with the bytes of the file read so far.
+    """
 
     file: Path
     names: list[str]
@@ -369,8 +447,15 @@ def iter_table_features(
     n_threads: int | None,
     progress: Progress | None,
 ) -> Iterator[FeatureMatrix]:
-    """The features of every file, one after another: those of the model in its order if they have names, else all.
-    `beyond` says what to do with columns after the first `n_features`, if they have no names."""
+    """The features of table files, in blocks of rows: for tables larger than memory.
+
+    Parameters
+    ----------
+    beyond : {"error", "ignore"}, default "error"
+        What happens to columns after the first `n_features`, unless there are `feature_names`.
+    feature_names : sequence of str or None
+        Columns that are taken, in this order; None takes all feature columns.
+    """
     pa = import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
     threads = resolve_threads(n_threads) > 1
 
@@ -404,7 +489,7 @@ def iter_table_features(
 
 
 def _sentences(pa: Any, source: Source, columns: list[str]) -> Batches:
-    """The batches as tables; what goes wrong in reading becomes one sentence, with how far it got."""
+    """The batches as tables; errors in reading become one sentence, with how far it got."""
     batches, n_rows = source.batches(columns), 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Text files as windows of bytes: plain or gzip, without ever holding a whole file."""
+"""Text files as windows of bytes: plain or gzip, without ever holding a whole file in memory."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _COMPRESSED_BLOCK = 1 << 18
 def as_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     """One path or several, as a list of existing files.
 
+    Examples
+    --------
     >>> as_paths("no/such.txt")
     Traceback (most recent call last):
         ...
@@ -42,7 +44,7 @@ def as_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
 
 
 def existing_file(path: PathLike) -> Path:
-    """`path` when it can be read from; else one clear sentence."""
+    """The path of a file that can be read, or a DataError that says why it cannot."""
     file = Path(path)
     try:
         mode = os.stat(file).st_mode
@@ -70,8 +72,18 @@ def _refusal(file: Path, error: OSError) -> str:
 class TextFile:
     """A plain or gzip file (told by its first bytes), read from front to back.
 
-    `size` is its size on disk and `position` how much of that has been read: what a progress bar shows. Packed text may
-    be `max_expansion` times as large as the file, and SMALL in any case.
+    Parameters
+    ----------
+    path : Path
+    n_threads : int, default 1
+        How many threads read at the same time.
+    max_expansion : float, default 200
+        Packed text may be so many times as large as the file, and 64 MB in any case.
+
+    Attributes
+    ----------
+    size, position : int
+        Its size on disk, and how much of that has been read: what a progress bar shows.
     """
 
     def __init__(self, path: Path, n_threads: int = 1, max_expansion: float = MAX_EXPANSION) -> None:
@@ -100,7 +112,7 @@ class TextFile:
         self._file.close()
 
     def read_into(self, to: NDArray[np.uint8]) -> int:
-        """Fill `to` from its start; return the number of bytes, less than its size at the end of the file only."""
+        """Fill `to` from its start and return the number of bytes, less than its size only at the end of the file."""
         try:
             if self._gzip is not None:
                 return self._gzip.read_into(to)
@@ -115,7 +127,7 @@ class TextFile:
             raise DataError(_refusal(self.path, error)) from None
 
     def _most_text(self) -> float:
-        """How many bytes packed text may have: of a pipe, by what has come of it."""
+        """Most bytes that packed text may have; of a pipe it goes by what has come so far."""
         return max(SMALL, self._max_expansion * max(self.size, self.position))
 
     def _read_in_parallel(self, to: NDArray[np.uint8]) -> int:
@@ -146,7 +158,7 @@ class TextFile:
 
 
 class _Gunzip:
-    """Unpacks gzip data of any number of members; `most_text` says how much it may be in all."""
+    """Unpacks gzip data of any number of members; `most_text` returns how many bytes it may be in all."""
 
     def __init__(self, path: Path, read_block: Callable[[int], bytes], most_text: Callable[[], float]) -> None:
         self._path = path
@@ -180,7 +192,7 @@ class _Gunzip:
         return n
 
     def _has_packed(self) -> bool:
-        """Get packed data to go on with; False at a proper end."""
+        """Read packed data to go on with; False at a proper end."""
         while not self._packed:
             more = self._read_block(_COMPRESSED_BLOCK)
             if not more and self._inside:

@@ -1,4 +1,4 @@
-"""TREC files: what trec_eval and its kin read."""
+"""Writing TREC files: runs and relevance judgements, as trec_eval and similar tools read them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,22 @@ from rankwood.errors import DataError
 def write_run(data: Dataset, scores: Any, path: PathLike, *, tag: str = "rankwood") -> None:
     """Write a TREC run: lines `qid Q0 docno rank score tag`, query by query, documents by descending score.
 
-    Documents with equal scores keep their order, and scores have all their digits. (trec_eval itself looks at the
-    score alone and orders equal ones by docno, as `evaluate` does with convention="trec".) A document without an id is
-    called `d` and its row number, from 0.
+    Documents with equal scores keep their order, and scores have all their digits. (trec_eval itself looks at the score
+    alone and orders equal ones by docno, as `evaluate` does with convention="trec".)
 
+    Parameters
+    ----------
+    data : Dataset
+        The documents. One without an id is called `d` and its row number, from 0.
+    scores : array-like of float
+        Score of every document, in input order.
+    path : path-like
+        The file, written whole or not at all.
+    tag : str, default "rankwood"
+        Name of the run: one word.
+
+    Examples
+    --------
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
     >>> write_run(rw.Dataset([[0.0], [1.0]], qid=["q", "q"]), [0.25, 1.5], path, tag="model")
@@ -45,8 +57,17 @@ def write_run(data: Dataset, scores: Any, path: PathLike, *, tag: str = "rankwoo
 
 
 def write_qrels(data: Dataset, path: PathLike) -> None:
-    """Write TREC relevance judgements: lines `qid 0 docno label`. Labels must be whole numbers.
+    """Write TREC relevance judgements: lines `qid 0 docno label`.
 
+    Parameters
+    ----------
+    data : Dataset
+        The documents; their labels must be whole numbers. One without an id is called `d` and its row number, from 0.
+    path : path-like
+        The file, written whole or not at all.
+
+    Examples
+    --------
     >>> import tempfile, pathlib, rankwood as rw
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
     >>> write_qrels(rw.Dataset([[0.0], [1.0]], [0, 2], qid=[3, 3], doc_ids=["a", "b c"]), path)

@@ -15,6 +15,7 @@ from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.c_library import NATIVE, OPTIMISE, Compiler, checked_library, find_compiler
 from rankwood.scoring.c_source import CSource, c_name
+from rankwood.system import resolve_threads
 
 WRITTEN_BY = "\n * Written by rankwood "  # in a header that may be overwritten
 
@@ -39,7 +40,7 @@ def export_so(model: Ensemble, path: Path, *, name: str | None = None, native: b
     flags = (OPTIMISE, NATIVE) if native else (OPTIMISE,)
     target = f"{platform.system()} {platform.machine()}, {' '.join(flags)}"
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
-        built = compiler.build(CSource(model, prefix, target).units(), flags, Path(folder))
+        built = compiler.build(CSource(model, prefix, target).units(), flags, Path(folder), resolve_threads(None))
         checked_library(built, prefix, compiler)
         return {header: CSource(model, prefix).header().encode(), path: built.read_bytes()}
 

@@ -1,4 +1,4 @@
-"""The model object: an additive ensemble of regression trees as flat arrays that never change."""
+"""The model object: an additive ensemble of regression trees that never changes."""
 
 from __future__ import annotations
 
@@ -27,33 +27,64 @@ if TYPE_CHECKING:
 
 
 class Ensemble:
-    """Trees, each with a weight: score = base + weight[0] * value of the leaf reached in tree 0 + ...
+    """An additive ensemble of regression trees, each with a weight: the model that everything here returns and takes.
 
-    A document goes left when `x <= threshold`, compared exactly whether x is float32 or float64. A missing value (NaN)
-    goes left where `missing_left` says so. Scores are summed in float64, from left to right.
+    The score of a document is `base + weight[0] * value of the leaf reached in tree 0 + ...`, summed in float64 from
+    left to right. A document goes left when `x <= threshold`, compared exactly whether x is float32 or float64. A
+    missing value (NaN) goes left where `missing_left` says so.
 
     Trees stand one after another: tree t owns the inner nodes from `node_offsets[t]` to `node_offsets[t + 1]`, and one
-    leaf more than it has inner nodes. Its root is its node 0; without inner nodes it is its only leaf. Whatever is
-    wrong with the arrays is found here, as a ModelError. They are copied and read-only; a change is a new model.
-    `Ensemble.from_trees` is the easier way to build one.
+    leaf more than it has inner nodes. Its root is its node 0; without inner nodes it is its only leaf.
+    `Ensemble.from_trees` is the easier way to build a model.
 
-    feature        number of the feature that each inner node looks at
-    threshold      what the feature is compared with; may be infinite, not NaN
-    left, right    children, numbered inside the tree: c >= 0 is inner node c, c < 0 is leaf ~c
-    missing_left   whether a missing value goes left
-    leaf_value     value of each leaf, tree after tree
-    node_offsets   where the inner nodes of each tree start, and their number at the end
-    tree_weights   weight of each tree
-    n_features     number of columns that X must have
-    base           score of a document before any tree
-    feature_names  one name per feature
-    metadata       what JSON can hold: learner, parameters, seed
-    split_gain, node_count    what training knew of each inner node: gain of the split, documents that met it
-    leaf_cover     and of each leaf: documents that reached it, or their weight; explanations (SHAP) build on it
+    Parameters
+    ----------
+    feature : array-like of int
+        Number of the feature that each inner node looks at.
+    threshold : array-like of float
+        What the feature is compared with; may be infinite, not NaN.
+    left, right : array-like of int
+        Children, numbered inside the tree: c >= 0 is inner node c, c < 0 is leaf ~c.
+    missing_left : array-like of bool
+        Whether a missing value goes left.
+    leaf_value : array-like of float
+        Value of each leaf, tree after tree.
+    node_offsets : array-like of int
+        Where the inner nodes of each tree start, and their number at the end.
+    tree_weights : array-like of float
+        Weight of each tree.
+    n_features : int
+        Number of columns that X must have.
+    base : float, default 0.0
+        Score of a document before any tree.
+    feature_names : sequence of str, optional
+        One name per feature.
+    metadata : dict, optional
+        Notes that JSON can hold: learner, parameters, seed.
+    split_gain : array-like of float, optional
+        Gain of each split in training.
+    node_count : array-like of int, optional
+        Documents that met each inner node in training.
+    leaf_cover : array-like of float, optional
+        Documents that reached each leaf in training, or their weight; explanations (SHAP) build on it.
 
-    Models are equal when they score alike bit for bit: same trees, weights, base and number of features. Names,
-    metadata, gains, counts and covers are not compared.
+    Attributes
+    ----------
+    trees : rankwood.model.trees.Trees
+        The arrays of all trees.
 
+    Raises
+    ------
+    ModelError
+        The arrays are not trees.
+
+    Notes
+    -----
+    Arrays are copied and read-only; a change is a new model. Models are equal when they score alike bit for bit: same
+    trees, weights, base and number of features. Names, metadata, gains, counts and covers are not compared.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)), (1, 0.0, 10.0, 20.0)], base=100.0)
     >>> model.score([[0.5, 9.0], [0.6, -1.0]])
@@ -114,9 +145,28 @@ class Ensemble:
         feature_names: Sequence[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Ensemble:
-        """From trees, each a `Tree` or nested tuples `(feature, threshold, left, right[, missing_left])` with numbers
-        for leaves. Weights are 1 and there are as many features as are named or needed, unless told otherwise.
-        Gains, counts and covers are kept when every tree has them.
+        """A model of single trees.
+
+        Parameters
+        ----------
+        trees : iterable of Tree or nested tuple
+            Tuples are `(feature, threshold, left, right[, missing_left])` with numbers for leaves: see
+            `Tree.from_nested`.
+        tree_weights : array-like of float, optional
+            Weight of each tree; 1 unless given.
+        n_features : int, optional
+            Number of columns that X must have; as many as are named, or as the trees look at, unless given.
+        base : float, default 0.0
+            Score of a document before any tree.
+        feature_names : sequence of str, optional
+            One name per feature.
+        metadata : dict, optional
+            Notes that JSON can hold.
+
+        Returns
+        -------
+        Ensemble
+            Gains, counts and covers are kept when every tree has them.
         """
         joined = Trees.from_trees([tree if isinstance(tree, Tree) else Tree.from_nested(tree) for tree in trees])
         if n_features is None:
@@ -141,7 +191,23 @@ class Ensemble:
         feature_names: Sequence[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Ensemble:
-        """The model of these trees, checked; every weight is 1 unless told otherwise."""
+        """A model of trees that are flat arrays already.
+
+        Parameters
+        ----------
+        trees : rankwood.model.trees.Trees
+            They are checked.
+        n_features : int
+            Number of columns that X must have.
+        tree_weights : array-like of float, optional
+            Weight of each tree; 1 unless given.
+        base : float, default 0.0
+            Score of a document before any tree.
+        feature_names : sequence of str, optional
+            One name per feature.
+        metadata : dict, optional
+            Notes that JSON can hold.
+        """
         return cls(
             **{name: getattr(trees, name) for name in (*COLUMNS, "node_offsets")},
             tree_weights=np.ones(trees.n_trees) if tree_weights is None else tree_weights,
@@ -153,55 +219,67 @@ class Ensemble:
 
     @property
     def feature(self) -> NodeArray:
+        """Number of the feature that each inner node looks at."""
         return self.trees.feature
 
     @property
     def threshold(self) -> FloatArray:
+        """Threshold of each inner node: a document goes left when `x <= threshold`."""
         return self.trees.threshold
 
     @property
     def left(self) -> NodeArray:
+        """Left child of each inner node, numbered inside its tree: c >= 0 is inner node c, c < 0 is leaf ~c."""
         return self.trees.left
 
     @property
     def right(self) -> NodeArray:
+        """Right child of each inner node, numbered as `left`."""
         return self.trees.right
 
     @property
     def missing_left(self) -> NDArray[np.bool_]:
+        """Whether a missing value (NaN) goes left, for each inner node."""
         return self.trees.missing_left
 
     @property
     def leaf_value(self) -> FloatArray:
+        """Value of each leaf, tree after tree."""
         return self.trees.leaf_value
 
     @property
     def node_offsets(self) -> OffsetArray:
+        """Where the inner nodes of each tree start, and their number at the end."""
         return self.trees.node_offsets
 
     @property
     def split_gain(self) -> FloatArray | None:
+        """Gain of each split in training, or None when it is not known."""
         return self.trees.split_gain
 
     @property
     def node_count(self) -> IndexArray | None:
+        """Documents that met each inner node in training, or None when that is not known."""
         return self.trees.node_count
 
     @property
     def leaf_cover(self) -> FloatArray | None:
+        """Documents (or their weight) that reached each leaf in training, or None when that is not known."""
         return self.trees.leaf_cover
 
     @property
     def n_trees(self) -> int:
+        """Number of trees."""
         return len(self.tree_weights)
 
     @property
     def n_nodes(self) -> int:
-        """Number of inner nodes."""
+        """Number of inner nodes of all trees."""
         return self.trees.n_nodes
 
     @property
     def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
         return self.trees.n_leaves
 
     @property
@@ -211,12 +289,18 @@ class Ensemble:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A copy of what is noted about the model; `with_metadata` notes more."""
+        """A copy of the notes about the model; `with_metadata` adds to them."""
         metadata: dict[str, Any] = json.loads(self._metadata)
         return metadata
 
     def tree(self, number: int) -> Tree:
-        """One tree, without its weight."""
+        """One tree by itself, without its weight.
+
+        Parameters
+        ----------
+        number : int
+            Counted from 0, or from the end when negative.
+        """
         if not -self.n_trees <= number < self.n_trees:
             raise ModelError(f"there is no tree {number}: the model has {self.n_trees}")
         return self.trees.tree(number % self.n_trees)
@@ -224,12 +308,26 @@ class Ensemble:
     def score(
         self, X: Any, *, engine: str = "auto", precision: Precision = "double", n_threads: int | None = 1
     ) -> FloatArray:
-        """Score of every row of `X` (array, DataFrame or sparse matrix), in float64.
+        """Score of every row of `X`, in float64.
 
-        The bits depend neither on the engine nor on the number of threads (None: every CPU), the memory order of `X`
-        or the other rows. Sums are in double precision, as LightGBM's are; `precision="single"` sums in float32,
-        which is faster: `PreparedModel.score` says how, and has the same default.
-        `rankwood.available_engines` lists the engines; "auto" takes the one that is fastest for so many rows.
+        The bits depend neither on the engine nor on the number of threads, the memory order of `X` or the other rows.
+
+        Parameters
+        ----------
+        X : matrix of documents x features
+            An array, a DataFrame, a sparse matrix or nested lists.
+        engine : str, default "auto"
+            A name of `rankwood.available_engines`; "auto" takes the engine that is fastest for so many rows.
+        precision : {"double", "single"}, default "double"
+            Sums are in double precision, as LightGBM's are; "single" sums in float32, which is faster.
+            `PreparedModel.score` says how.
+        n_threads : int or None, default 1
+            None uses every CPU.
+
+        Returns
+        -------
+        float64 array
+            One score per row.
         """
         threads = resolve_threads(n_threads)
         if is_plain(X, self.n_features):
@@ -238,31 +336,66 @@ class Ensemble:
         return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
 
     def leaves(self, X: Any, *, engine: str = "auto", n_threads: int | None = None) -> AnyArray:
-        """Number of the leaf, inside its tree, that every row of `X` reaches in every tree: documents x trees.
+        """Number of the leaf that every row of `X` reaches in every tree.
 
-        In uint8 when no tree has more than 256 leaves, else in uint16 up to 65,536, else in uint32.
+        Parameters
+        ----------
+        X : matrix of documents x features
+            An array, a DataFrame, a sparse matrix or nested lists.
+        engine : str, default "auto"
+            A name of `rankwood.available_engines`.
+        n_threads : int, optional
+            Every CPU is used unless given.
+
+        Returns
+        -------
+        array of documents x trees
+            Leaves count from 0 inside each tree. In uint8 when no tree has more than 256 leaves, else in uint16 up to
+            65,536, else in uint32.
         """
         threads = resolve_threads(n_threads)
         n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
         return self._prepare(engine, n_rows).leaves_of_blocks(n_rows, blocks, threads)
 
     def select(self, trees: Any) -> Ensemble:
-        """The model of some trees, by number or boolean mask, in the order given; the base stays."""
+        """The model of some of the trees, in the order given; the base stays.
+
+        Parameters
+        ----------
+        trees : array-like of int or bool
+            Numbers of trees, or a mask.
+        """
         chosen = as_tree_numbers(trees, self.n_trees)
         return self._with(trees=self.trees.select(chosen), tree_weights=self.tree_weights[chosen])
 
     def reweigh(self, weights: Any) -> Ensemble:
-        """The same trees with other weights. Costs little: the trees are shared."""
+        """The same trees with other weights.
+
+        This costs little: both models share the trees.
+
+        Parameters
+        ----------
+        weights : array-like of float
+            One per tree.
+        """
         array = as_entries(weights, WEIGHT, "weights")
         if len(array) != self.n_trees:
             raise ModelError(f"weights must have one entry per tree ({self.n_trees}), got {len(array)}")
         return self._with(tree_weights=array)
 
     def concat(self, *others: Ensemble) -> Ensemble:
-        """The trees of this model and then those of `others`; bases add up. X needs the most columns of any of them.
+        """The trees of this model and then those of others; bases add up.
 
-        Names of features must agree where models have them; metadata is this model's. Gains, counts and covers are
-        kept when every model has them.
+        Parameters
+        ----------
+        *others : Ensemble
+            Names of features must agree where models have them.
+
+        Returns
+        -------
+        Ensemble
+            It takes as many features as the widest of the models, and has this model's metadata. Gains, counts and
+            covers are kept when every model has them.
         """
         for other in others:
             if not isinstance(other, Ensemble):
@@ -282,28 +415,63 @@ class Ensemble:
         )
 
     def with_metadata(self, **entries: Any) -> Ensemble:
-        """The same model with some entries of its metadata added or replaced."""
+        """The same model with some entries of its metadata added or replaced.
+
+        Parameters
+        ----------
+        **entries
+            What JSON can hold.
+        """
         return self._with(_metadata=to_json(self.metadata | entries))
 
     def replace(self, **changes: Any) -> Ensemble:
-        """The model with some arguments of `Ensemble(...)` replaced, checked like any new one."""
+        """The model with some arguments of `Ensemble(...)` replaced, checked like any new one.
+
+        Parameters
+        ----------
+        **changes
+            Arguments of `Ensemble(...)`.
+        """
         return Ensemble(**{name: getattr(self, name) for name in ARGUMENTS} | changes)
 
     def topology(self) -> Topology:
-        """Size and shape of the trees, and which features they use."""
+        """Size and shape of the trees, and which features they use.
+
+        Returns
+        -------
+        rankwood.model.topology.Topology
+            Depths, numbers of nodes and leaves, splits and gain per feature.
+        """
         return describe(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file (safetensors: arrays and a JSON header), whole or not at all."""
+        """Write the model to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file: safetensors, which is arrays and a JSON header, no code.
+        """
         save_model(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ensemble:
-        """Read a model that `save` wrote. `rankwood.load_model` also reads other formats."""
+        """The model in a file that `save` wrote; `rankwood.load_model` also reads other formats.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Raises
+        ------
+        ModelError
+            The file is no such file, or is damaged.
+        """
         return read_model(path, cls)
 
     def fingerprint(self) -> str:
-        """SHA-256 of what decides the scores: trees, weights, base and number of features."""
+        """SHA-256 of what scores depend on: trees, weights, base and number of features."""
         digest = hashlib.sha256(f"rankwood {self.n_features} {self.base.hex()}".encode())
         for name in SCORING_ARRAYS:
             array = getattr(self, name)
@@ -371,13 +539,13 @@ class Ensemble:
 @cache
 def _engines() -> Any:
     """The engines, imported when something is first scored; an import statement on every call would cost more."""
-    from rankwood.scoring import auto
+    from rankwood.scoring import engines
 
-    return auto
+    return engines
 
 
 def as_feature_count(n_features: Any) -> int:
-    """A number of features that a model can have."""
+    """The number of features as int, or a ModelError when no model can have so many."""
     if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, (int, np.integer)):
         raise ModelError(f"n_features must be a whole number, got {one_line(repr(n_features))}")
     if not 0 <= n_features <= MAX_FEATURES:
@@ -386,7 +554,7 @@ def as_feature_count(n_features: Any) -> int:
 
 
 def as_float(value: Any, name: str) -> float:
-    """A number as float; whether it is finite is checked with the sums."""
+    """The value as float, or a ModelError when it is no number; whether it is finite is checked with the sums."""
     try:
         if isinstance(value, (str, bytes)):  # float() would read it
             raise TypeError
@@ -396,7 +564,7 @@ def as_float(value: Any, name: str) -> float:
 
 
 def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
-    """One name per feature, no name twice."""
+    """The names as a tuple, or a ModelError unless there is one per feature and none twice."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ModelError("feature_names must be strings, one per feature")
     if len(names) != n_features:
@@ -408,7 +576,7 @@ def as_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
 
 
 def to_json(metadata: Any) -> str:
-    """Metadata as JSON text, numpy's numbers included."""
+    """Metadata as JSON text; numpy's numbers become plain ones."""
     if not isinstance(metadata, dict):
         raise ModelError(f"metadata must be a dict, got {type(metadata).__name__}")
     try:

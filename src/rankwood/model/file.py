@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def save_model(model: Ensemble, path: PathLike) -> None:
-    """Write `model` to `path`, whole or not at all. Equal bytes for equal models, names and metadata."""
+    """Write a model to a file, whole or not at all; equal models, names and metadata give equal bytes."""
     content = model_bytes(model)
     try:
         with atomic_write(path, "wb") as file:
@@ -50,7 +50,7 @@ def save_model(model: Ensemble, path: PathLike) -> None:
 
 
 def model_bytes(model: Ensemble) -> bytes:
-    """The content of the file."""
+    """The content of the file that `save_model` writes."""
     from safetensors.numpy import save
 
     facts = {name: getattr(model, name) for name in FACTS if name != "format_version"}
@@ -63,7 +63,16 @@ def model_bytes(model: Ensemble) -> bytes:
 
 
 def read_model(path: PathLike, build: Callable[..., T]) -> T:
-    """What `build` makes of the arguments of `Ensemble` that are in a file of `save_model`; errors name the path."""
+    """The model in a file that `save_model` wrote; errors name the path.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    build : callable
+        Given the arguments of `Ensemble` by keyword, returns the model. It is an argument because the model's own
+        module imports this one.
+    """
 
     def read() -> T:
         with open_model(path) as file:
@@ -73,12 +82,12 @@ def read_model(path: PathLike, build: Callable[..., T]) -> T:
 
 
 def is_safetensors(start: bytes) -> bool:
-    """Whether a file that starts so can be a safetensors file: the length of the header, then a JSON object."""
+    """Whether a file with this start can be a safetensors file: the length of the header, then a JSON object."""
     return len(start) > 8 and int.from_bytes(start[:8], "little") <= MAX_HEADER and start[8:9] == b"{"
 
 
 def with_path(path: PathLike, read: Callable[[], T]) -> T:
-    """What `read` returns; its errors with the path before them."""
+    """The result of `read()`; its errors become ModelErrors that start with the path."""
     try:
         return read()
     except ModelError as error:
@@ -90,8 +99,10 @@ def with_path(path: PathLike, read: Callable[[], T]) -> T:
 
 
 def guarded(format: str, read: Callable[[], T]) -> T:
-    """What `read` returns. What it raises without meaning to becomes a ModelError, with the exception as its cause:
-    whatever a file holds, that is what comes of it."""
+    """The result of `read()`; unexpected exceptions become ModelErrors, with the exception as their cause.
+
+    So whatever bytes a file holds, reading it ends in a model or a ModelError. `format` is named in the message.
+    """
     try:
         return read()
     except ModelError as error:
@@ -110,14 +121,14 @@ def guarded(format: str, read: Callable[[], T]) -> T:
 
 
 def open_model(path: PathLike) -> BinaryIO:
-    """Open a file for reading, if it is one."""
+    """A file opened for reading, or a ModelError when the path is not a regular file."""
     if Path(path).exists() and not Path(path).is_file():  # a pipe could block for ever
         raise ModelError("this is a folder, not a model file" if Path(path).is_dir() else "this is not a regular file")
     return open(path, "rb")
 
 
 def parse_model(file: BinaryIO, build: Callable[..., T]) -> T:
-    """What `build` makes of the arguments of `Ensemble` that are in an open file."""
+    """The model in an open file, made by `build` as in `read_model`."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     start = file.read(9)
@@ -137,7 +148,7 @@ def parse_model(file: BinaryIO, build: Callable[..., T]) -> T:
 
 
 def _parse_facts(header: bytes) -> dict[str, Any]:
-    """What the header says besides arrays, by name of the argument of Ensemble."""
+    """Arguments of `Ensemble` that are not arrays, and the checksum, as the header has them."""
     entries = _parse_json(header, "the header").get("__metadata__")
     text = entries.get("rankwood") if isinstance(entries, dict) else None
     if not isinstance(text, str):

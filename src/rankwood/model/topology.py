@@ -1,4 +1,4 @@
-"""Size and shape of an ensemble: what its cost depends on before anyone measures it."""
+"""Size and shape of an ensemble, on which the cost of scoring depends."""
 
 from __future__ import annotations
 
@@ -15,8 +15,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """What `Ensemble.topology` found. The depth of a tree is its longest path in splits: 0 for a lone leaf.
+    """Size and shape of an ensemble: what `Ensemble.topology` returns.
 
+    The depth of a tree is its longest path in splits: 0 for a lone leaf.
+
+    Attributes
+    ----------
+    depths : array of int32
+        Depth of every tree.
+    nodes, leaves : array of int64
+        Inner nodes and leaves of every tree.
+    splits_per_feature : array of int64
+        Inner nodes that look at each feature.
+    thresholds_per_feature : array of int64
+        Different thresholds of each feature.
+    gain_per_feature : array of float64 or None
+        Gain of the splits on each feature, summed; None when the model does not know its gains.
+    n_bytes : int
+        Size of the model's arrays.
+
+    Examples
+    --------
     >>> from rankwood import Ensemble
     >>> topology = Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)), (1, 0.0, 10.0, 20.0)]).topology()
     >>> topology.depths, topology.mean_depth, topology.path_length
@@ -25,13 +44,13 @@ class Topology:
     array([1, 2])
     """
 
-    depths: NodeArray  # of every tree
-    nodes: IndexArray  # inner nodes of every tree
-    leaves: IndexArray  # leaves of every tree
+    depths: NodeArray
+    nodes: IndexArray
+    leaves: IndexArray
     splits_per_feature: IndexArray
-    thresholds_per_feature: IndexArray  # distinct ones
-    gain_per_feature: FloatArray | None  # sum over splits, when the model knows the gains
-    n_bytes: int  # size of the model's arrays
+    thresholds_per_feature: IndexArray
+    gain_per_feature: FloatArray | None
+    n_bytes: int
 
     @property
     def n_trees(self) -> int:
@@ -48,7 +67,7 @@ class Topology:
 
     @property
     def mean_depth(self) -> float:
-        """Average maximum depth of the trees (Asadi and Lin's d_avg)."""
+        """Mean depth of the trees (d_avg of Asadi and Lin, ECIR 2013)."""
         return float(self.depths.mean()) if self.n_trees else 0.0
 
     @property
@@ -57,7 +76,7 @@ class Topology:
 
     @property
     def path_length(self) -> int:
-        """Mean depth times number of trees: the most splits a document can meet (Asadi and Lin's p_avg)."""
+        """Mean depth times number of trees: the most splits that a document can meet (p_avg of Asadi and Lin)."""
         return int(self.depths.sum(dtype=np.int64))
 
     @property
@@ -78,11 +97,11 @@ class Topology:
 
     @property
     def n_thresholds(self) -> int:
-        """Distinct thresholds, summed over features."""
+        """Different thresholds, summed over features."""
         return int(self.thresholds_per_feature.sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the per-tree arrays, as plain numbers and lists: what `rankwood inspect --json` prints."""
+        """Everything but the arrays per tree, as plain numbers and lists: what `rankwood inspect --json` prints."""
         facts: dict[str, Any] = {name: getattr(self, name) for name in SUMMARY}
         for name in ("splits_per_feature", "thresholds_per_feature", "gain_per_feature"):
             values = getattr(self, name)
@@ -97,7 +116,7 @@ SUMMARY = (
 
 
 def describe(model: Ensemble) -> Topology:
-    """The topology of `model`."""
+    """Size and shape of a model."""
     nodes = np.diff(model.node_offsets)
     n_features = model.n_features
     gain: FloatArray | None = None

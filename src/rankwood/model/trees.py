@@ -1,4 +1,4 @@
-"""Trees as flat arrays: what the columns are, how they are checked, cut, chosen and joined; and one tree by itself."""
+"""Trees as flat arrays: what the columns are, and how they are checked, cut, selected and joined."""
 
 from __future__ import annotations
 
@@ -35,11 +35,21 @@ NativeTrees: TypeAlias = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray,
 
 
 class Column(NamedTuple):
-    """One array of the trees: its storage type, and whether it has an entry per inner node or per leaf."""
+    """One array of the trees.
+
+    Parameters
+    ----------
+    dtype : numpy dtype
+        How it is stored.
+    per : {"node", "leaf"}, default "node"
+        Whether it has an entry per inner node or per leaf.
+    optional : bool, default False
+        Whether it is a note from training, on which scores do not depend.
+    """
 
     dtype: Any
     per: Literal["node", "leaf"] = "node"
-    optional: bool = False  # what training knew; scores do not depend on it
+    optional: bool = False
 
 
 COLUMNS: dict[str, Column] = {
@@ -114,10 +124,17 @@ class Trees:
     def from_columns(cls, columns: dict[str, Any], node_offsets: Any) -> Trees:
         """Trees from anything that numpy takes for arrays.
 
+        Parameters
+        ----------
+        columns : dict
+            The entries of `COLUMNS` by name; optional ones may be absent or None.
+        node_offsets : array-like of int
+            Where the inner nodes of each tree start, and their number at the end.
+
         Raises
         ------
         ModelError
-            Where a column is missing, is not a list of numbers, or would change a value when stored.
+            A column is missing, is not a list of numbers, or would change a value when stored.
         """
         arrays: dict[str, Any] = {
             name: None
@@ -129,7 +146,7 @@ class Trees:
 
     @classmethod
     def from_trees(cls, trees: Sequence[Tree]) -> Trees:
-        """Single trees, one after another. Optional columns are kept when every tree has them."""
+        """Trees made of single ones, in the order given; optional columns are kept when every tree has them."""
         parts = [
             tree
             if tree.missing_left is not None
@@ -184,20 +201,20 @@ class Trees:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the arrays."""
+        """Memory of the arrays, in bytes."""
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, AnyArray]:
-        """The arrays that there are, by name."""
+        """The arrays by name, without optional ones that are absent."""
         found = {name: getattr(self, name) for name in (*COLUMNS, "node_offsets", "known_depths")}
         return {name: array for name, array in found.items() if array is not None}
 
     def nodes_of(self, tree: int) -> slice:
-        """Where the inner nodes of a tree stand."""
+        """The slice of the inner nodes of a tree."""
         return slice(int(self.node_offsets[tree]), int(self.node_offsets[tree + 1]))
 
     def leaves_of(self, tree: int) -> slice:
-        """Where the leaves of a tree stand."""
+        """The slice of the leaves of a tree."""
         return slice(int(self.node_offsets[tree]) + tree, int(self.node_offsets[tree + 1]) + tree + 1)
 
     def tree(self, number: int) -> Tree:
@@ -206,7 +223,7 @@ class Trees:
         return Tree(**{name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()})
 
     def part(self, begin: int, end: int) -> Trees:
-        """The trees from number `begin` to before `end`; views, nothing is copied."""
+        """The trees from number `begin` to before `end`, as views: nothing is copied."""
         nodes = slice(int(self.node_offsets[begin]), int(self.node_offsets[end]))
         leaves = slice(nodes.start + begin, nodes.stop + end)
         return self._picked(nodes, leaves, self.node_offsets[begin : end + 1] - nodes.start, slice(begin, end))
@@ -220,7 +237,7 @@ class Trees:
 
     @classmethod
     def join(cls, parts: Sequence[Trees]) -> Trees:
-        """Trees of several, one after another. Optional columns are kept when every part has them."""
+        """All trees of several `Trees`, in the order given; optional columns are kept when every part has them."""
         columns: dict[str, Any] = {
             name: join([getattr(part, name) for part in parts], column.dtype) for name, column in COLUMNS.items()
         }
@@ -230,9 +247,9 @@ class Trees:
 
     @classmethod
     def join_and_release(cls, parts: list[Trees]) -> Trees:
-        """As `join`, and `parts` is emptied on the way: every array is let go of as soon as it is copied.
+        """All trees of several `Trees`, as `join` gives them; `parts` is emptied to save memory.
 
-        Trees of full depth are large; two copies of all of them at once may not fit.
+        Every array is released as soon as it is copied: two copies of many trees of full depth may not fit into memory.
         """
         sizes = np.concatenate([np.zeros(0, OFFSET), *(part.sizes for part in parts)])
         columns = {name: [getattr(part, name) for part in parts] for name in COLUMNS}
@@ -241,13 +258,22 @@ class Trees:
         return cls(**joined, node_offsets=offsets_of(sizes))
 
     def replace(self, **arrays: Any) -> Trees:
-        """The trees with other arrays in some columns. Their links are unchecked, if these or the sizes change."""
+        """The trees with other arrays in some columns, named by keyword.
+
+        Nothing is checked. Depths are forgotten when links or sizes change; `checked` finds them again.
+        """
         if set(arrays) & {"left", "right", "node_offsets"}:
             arrays["known_depths"] = None
         return dataclasses.replace(self, **arrays)
 
     def checked(self, n_features: int) -> Trees:
-        """The trees with their depths, when they are trees over so many features; else a ModelError."""
+        """The same trees with their depths, after checking that they are valid trees over `n_features` features.
+
+        Raises
+        ------
+        ModelError
+            A link, a feature, a threshold, a value or a number of entries is wrong.
+        """
         depths = np.zeros(max(len(self.node_offsets) - 1, 0), dtype=NODE)
         try:
             _native.check_trees(depths, *self.native(), n_features)
@@ -258,7 +284,7 @@ class Trees:
         return dataclasses.replace(self, known_depths=depths)
 
     def native(self) -> NativeTrees:
-        """The arrays that decide where documents go and what they get, as kernels take them."""
+        """The arrays that scores depend on, in the order in which kernels take them."""
         missing_left = self.missing_left.view(np.uint8)
         return self.feature, self.threshold, self.left, self.right, missing_left, self.leaf_value, self.node_offsets
 
@@ -278,11 +304,31 @@ class Trees:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """One binary tree by itself: what is handed to `Ensemble.from_trees`, and what `Ensemble.tree` gives back.
+    """One binary tree by itself, as `Ensemble.from_trees` takes it and `Ensemble.tree` returns it.
 
-    Node 0 is the root; a child c >= 0 is inner node c, c < 0 is leaf ~c; without inner nodes there is leaf 0 alone. The
-    columns are those of `Trees`.
+    Node 0 is the root. A child c >= 0 is inner node c, c < 0 is leaf ~c. A tree without inner nodes is leaf 0 alone.
 
+    Parameters
+    ----------
+    feature : array-like of int
+        Number of the feature that each inner node looks at.
+    threshold : array-like of float
+        What the feature is compared with: a document goes left when `x <= threshold`.
+    left, right : array-like of int
+        Children of each inner node.
+    leaf_value : array-like of float
+        Value of each leaf: one more than there are inner nodes.
+    missing_left : array-like of bool, optional
+        Whether a missing value (NaN) goes left; otherwise it goes right.
+    split_gain : array-like of float, optional
+        Gain of each split in training.
+    node_count : array-like of int, optional
+        Documents that met each inner node in training.
+    leaf_cover : array-like of float, optional
+        Documents that reached each leaf in training, or their weight.
+
+    Examples
+    --------
     >>> tree = Tree.from_nested((0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)))
     >>> tree.feature, tree.left, tree.right, tree.leaf_value
     (array([0, 1], dtype=int32), array([-1, -2], dtype=int32), array([ 1, -3], dtype=int32), array([1., 2., 3.]))
@@ -311,9 +357,18 @@ class Tree:
 
     @classmethod
     def from_nested(cls, nested: Any) -> Tree:
-        """A tree from nested tuples `(feature, threshold, left, right[, missing_left])`, where a leaf is a number.
+        """A tree from nested tuples.
 
-        Nodes and leaves are numbered in preorder, left before right.
+        Parameters
+        ----------
+        nested : tuple or float
+            A node is `(feature, threshold, left, right)` or `(feature, threshold, left, right, missing_left)`, a leaf
+            is a number.
+
+        Returns
+        -------
+        Tree
+            Nodes and leaves are numbered in preorder, left before right.
         """
         nodes: list[list[Any]] = []  # feature, threshold, left, right, missing_left
         leaves: list[float] = []
@@ -337,13 +392,13 @@ class Tree:
 
 
 def offsets_of(sizes: Any) -> OffsetArray:
-    """Where runs of these sizes start, and where the last one ends."""
+    """Offsets of consecutive runs of the given sizes: where each starts, and where the last one ends."""
     offsets: OffsetArray = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
     return offsets
 
 
 def runs(starts: IndexArray, sizes: IndexArray) -> IndexArray:
-    """Concatenated ranges: starts[0], starts[0] + 1, ... (sizes[0] of them), starts[1], ..."""
+    """Concatenated ranges: `sizes[0]` numbers from `starts[0]` on, then `sizes[1]` from `starts[1]` on, and so on."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     positions: IndexArray = np.arange(total, dtype=OFFSET) + np.repeat(starts - (ends - sizes), sizes)
@@ -351,7 +406,7 @@ def runs(starts: IndexArray, sizes: IndexArray) -> IndexArray:
 
 
 def join(parts: Sequence[AnyArray | None], dtype: Any) -> AnyArray | None:
-    """The parts one after another, not copied if only one has entries; None unless all are there."""
+    """The parts in one array, or None when one of them is None; a part that alone has entries is not copied."""
     there = [part for part in parts if part is not None]
     if len(there) < len(parts):
         return None
@@ -360,9 +415,14 @@ def join(parts: Sequence[AnyArray | None], dtype: Any) -> AnyArray | None:
 
 
 def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
-    """A read-only one-dimensional copy of `values` in type `dtype`, or a ModelError where that would change a value.
+    """A read-only one-dimensional copy of `values` in type `dtype`.
 
     An array that is so already, and owns its data, is not copied: a forest may have gigabytes.
+
+    Raises
+    ------
+    ModelError
+        The type would change a value; `name` stands in the message.
     """
     try:
         array = np.asarray(values)
@@ -382,7 +442,13 @@ def as_entries(values: Any, dtype: Any, name: str) -> AnyArray:
 
 
 def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:
-    """Trees by number (negative: from the end) or boolean mask, in the order given, none twice."""
+    """Numbers of trees that are chosen by number (negative: from the end) or by boolean mask, in the order given.
+
+    Raises
+    ------
+    ModelError
+        There is no such tree, or one is chosen twice.
+    """
     numbers = np.asarray(trees)
     if numbers.dtype == bool:
         if numbers.shape != (n_trees,):
@@ -406,7 +472,7 @@ def _cut(array: AnyArray | None, column: Column, nodes: Any, leaves: Any) -> Any
 
 
 def _check_training_facts(name: str, values: AnyArray | None, n_nodes: int, n_leaves: int) -> None:
-    """Refuse gains and covers that are not finite, counts and covers that are negative, and too many or too few."""
+    """Refuse gains and covers that are not finite, negative counts and covers, and columns of a wrong length."""
     if values is None:
         return
     per_leaf = COLUMNS[name].per == "leaf"

@@ -1,4 +1,4 @@
-"""What data does to a model: which features, nodes and sides its documents visit, and how often."""
+"""Features, nodes and sides of splits that documents visit when a model scores them, and how often."""
 
 from __future__ import annotations
 
@@ -25,20 +25,48 @@ _WORD = 64  # bits
 
 @dataclass(frozen=True)
 class HotNode:
-    """A node that many documents meet. `left_share` is the share of these that go left."""
+    """A node that many documents meet.
+
+    Attributes
+    ----------
+    tree, node : int
+        Number of the tree, and of the node in it.
+    feature : int
+        Number of the feature that it looks at, counted from 0.
+    threshold : float
+        What it compares the feature with.
+    share : float
+        Share of the documents that meet it.
+    left_share : float
+        Share of these that go left.
+    """
 
     tree: int
-    node: int  # in its tree
-    feature: int  # counted from 0
+    node: int
+    feature: int
     threshold: float
-    share: float  # of the documents
+    share: float
     left_share: float
 
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """What `usage` found. A document meets a split when its path through a tree leads there.
+    """Visits of documents to the nodes and features of a model: what `usage` returns.
 
+    A document meets a split when its path through a tree leads there.
+
+    Attributes
+    ----------
+    model : Ensemble
+    features_touched : array of int
+        Number of different features that scoring each document looks at.
+    node_visits : array of int
+        Number of documents that meet each inner node of the model.
+    left_visits : array of int
+        Number of documents that go left from there.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0)), (1, 0.0, 10.0, 20.0)], n_features=4)
     >>> found = rw.usage(model, [[0.0, 5.0, 0.0, 0.0], [1.0, 5.0, 0.0, 0.0], [2.0, 1.0, 0.0, 0.0]])
@@ -49,64 +77,84 @@ class Usage:
     """
 
     model: Ensemble
-    features_touched: IndexArray  # for every document: distinct features that its paths through the trees look at
-    node_visits: IndexArray  # for every inner node of the model: documents that meet it
-    left_visits: IndexArray  # ... and go left from there
+    features_touched: IndexArray
+    node_visits: IndexArray
+    left_visits: IndexArray
 
     @property
     def n_docs(self) -> int:
+        """Number of documents."""
         return len(self.features_touched)
 
     @property
     def features_touched_share(self) -> float:
-        """Share of all features that scoring a document looks at, on average (Asadi and Lin report 95.6 %)."""
+        """Mean share of all features that scoring a document looks at (Asadi and Lin report 95.6 %)."""
         return float(self.features_touched.mean()) / max(1, self.model.n_features)
 
     @property
     def features_touched_share_of_used(self) -> float:
-        """The same, of the features that some split looks at."""
+        """Mean share of the features that occur in the model that scoring a document looks at."""
         return float(self.features_touched.mean()) / max(1, len(np.unique(self.model.feature)))
 
     @property
     def features_touched_std(self) -> float:
-        """How much the number of features differs between documents (standard deviation)."""
+        """Standard deviation, between documents, of the number of features that scoring looks at."""
         return float(self.features_touched.std())
 
     @property
     def splits_per_doc(self) -> float:
-        """Splits that a document meets in all trees, on average. `Topology.path_length` is the most it could."""
+        """Mean number of splits that a document meets in all trees; `Topology.path_length` is the most it can meet."""
         return int(self.node_visits.sum()) / self.n_docs
 
     @property
     def splits_per_tree(self) -> float:
-        """Splits that a document meets in one tree, on average. `Topology.mean_depth` is the most it could."""
+        """Mean number of splits that a document meets in one tree; `Topology.mean_depth` is the most it can meet."""
         return self.splits_per_doc / max(1, self.model.n_trees)
 
     @property
     def n_nodes_met(self) -> int:
-        """Inner nodes that some document meets."""
+        """Number of inner nodes that some document meets."""
         return int(np.count_nonzero(self.node_visits))
 
     @property
     def left_share(self) -> float:
-        """Share of the splits met from which documents go left."""
+        """Share of visits to inner nodes from which the document goes left."""
         return int(self.left_visits.sum()) / max(1, int(self.node_visits.sum()))
 
     @property
     def likelier_share(self) -> float:
-        """Share of the splits met from which documents go to the side that most go to from there: what a branch
-        predictor that only knew each node's favourite would get right."""
+        """Share of visits to inner nodes from which the document goes to the more frequent side of that node.
+
+        A branch predictor that only knew the favourite side of each node would be right so often.
+        """
         likelier = np.maximum(self.left_visits, self.node_visits - self.left_visits)
         return int(likelier.sum()) / max(1, int(self.node_visits.sum()))
 
     def share_of_hottest(self, share_of_nodes: float) -> float:
-        """Share of all visits to nodes that fall on the given share of the nodes, the most visited ones."""
+        """Share of all visits that fall on the most visited nodes.
+
+        Parameters
+        ----------
+        share_of_nodes : float
+            How many nodes are taken, as a share of all inner nodes.
+        """
         n_hottest = int(np.ceil(share_of_nodes * len(self.node_visits)))
         hottest = self._by_heat[:n_hottest]
         return int(self.node_visits[hottest].sum()) / max(1, int(self.node_visits.sum()))
 
     def hot_nodes(self, n: int = 10) -> list[HotNode]:
-        """The nodes that most documents meet, hottest first. Roots are left out: every document meets them."""
+        """The nodes that most documents meet, most visited first.
+
+        Parameters
+        ----------
+        n : int, default 10
+            How many nodes at most.
+
+        Returns
+        -------
+        list of HotNode
+            Without roots, as every document meets them, and without nodes that no document meets.
+        """
         model = self.model
         is_root = np.zeros(model.n_nodes, dtype=bool)
         is_root[model.node_offsets[:-1][np.diff(model.node_offsets) > 0]] = True
@@ -153,10 +201,23 @@ SUMMARY = (
 
 
 def usage(model: Ensemble, X: Any, *, n_threads: int | None = None) -> Usage:
-    """How the rows of `X` use `model`: features and nodes that scoring them looks at.
+    """Features and nodes of a model that scoring the rows of `X` looks at.
 
-    One pass over the leaves that documents reach. A node is visited as often as the leaves below it, and a leaf stands
-    for the set of features above it; a document looks at the union of the sets of its leaves.
+    Parameters
+    ----------
+    model : Ensemble
+    X : matrix of documents x features
+        At least one row.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    Usage
+        Visits per document, feature and node.
+
+    Notes ----- It takes one pass over the leaves that documents reach. A node is visited as often as the leaves below
+    it; a leaf stands for the set of features above it, and a document looks at the union of the sets of its leaves.
     """
     threads = resolve_threads(n_threads)
     n_rows, blocks = row_blocks(X, model.n_features, model.feature_names)
@@ -181,7 +242,7 @@ def _small_blocks(blocks: Iterator[tuple[slice, AnyArray]]) -> Iterator[tuple[in
 def _count_features(
     sets: NDArray[np.uint64], leaf_offsets: IndexArray, leaves: AnyArray, leaf_visits: IndexArray
 ) -> IndexArray:
-    """Number of features that each document looks at; counts its leaves on the way."""
+    """Number of features that each document looks at; its leaves are added to `leaf_visits`."""
     union = np.zeros((leaves.shape[1], sets.shape[1]), dtype=np.uint64)
     reached = np.empty_like(union)
     for tree, leaf in enumerate(leaves):
@@ -196,8 +257,12 @@ def _count_features(
 class _Shape:
     """All trees as one forest of places: inner nodes first, numbered as in the model, then the leaves.
 
-    left, right   where the children of every inner node are
-    sets          for every leaf: the features on the way there, one bit for each feature that the model uses
+    Attributes
+    ----------
+    left, right : array of int64
+        Places of the children of every inner node.
+    sets : array of uint64
+        For every leaf, the features on the way there: one bit for each feature that the model uses.
     """
 
     def __init__(self, model: Ensemble) -> None:

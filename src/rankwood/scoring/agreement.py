@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
-from rankwood.scoring.auto import get_engine
-from rankwood.scoring.engines import Precision, PreparedModel
+from rankwood.scoring.engines import Precision, PreparedModel, get_engine
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble

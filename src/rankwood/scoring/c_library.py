@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +25,6 @@ from rankwood._version import __version__
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError
-from rankwood.scoring.c_source import CSource
-from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
@@ -61,10 +59,21 @@ class Compiler:
             raise ModelError(f"the C compiler {self} does not run: {error.strerror}") from None
         return f"{self.command}\n{shown.stdout.decode(errors='replace')}"
 
-    def build(self, units: Mapping[str, str], flags: Sequence[str], folder: Path) -> Path:
-        """Write source files to an empty `folder`, compile them side by side and link them; the library's path.
+    def build(self, units: Mapping[str, str], flags: Sequence[str], folder: Path, n_jobs: int = 1) -> Path:
+        """Write source files into a folder, compile and link them, and return the library's path.
 
         Ended early, by Ctrl-C for instance, it leaves no compiler running.
+
+        Parameters
+        ----------
+        units : mapping of str to str
+            Text of each source file by its name.
+        flags : sequence of str
+            Arguments of the compiler besides `FLAGS`.
+        folder : Path
+            An empty folder.
+        n_jobs : int, default 1
+            How many files are compiled at the same time.
         """
         for name, text in units.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
@@ -72,17 +81,16 @@ class Compiler:
         objects = [f"{name}.o" for name in sources]
         compile_ = [*self.command, *FLAGS, *flags, "-c"]
         commands = [[*compile_, name, "-o", target] for name, target in zip(sources, objects, strict=True)]
-        self._run(commands, folder)
-        self._run([[*self.command, *flags, "-shared", *objects, "-o", "model.so"]], folder)
+        self._run(commands, folder, n_jobs)
+        self._run([[*self.command, *flags, "-shared", *objects, "-o", "model.so"]], folder, n_jobs=1)
         return folder / "model.so"
 
-    def _run(self, commands: Sequence[Sequence[str]], folder: Path) -> None:
-        """Run commands, as many at a time as there are CPUs; the first that fails ends the others."""
-        at_most = resolve_threads(None)
+    def _run(self, commands: Sequence[Sequence[str]], folder: Path, n_jobs: int) -> None:
+        """Run commands, `n_jobs` at a time; the first that fails ends the others."""
         running: list[tuple[subprocess.Popen[bytes], Path]] = []
         try:
             for number, command in enumerate(commands):
-                if len(running) == at_most:
+                if len(running) == n_jobs:
                     self._finish(*running[0])
                     del running[0]
                 log = folder / f"{number}.log"
@@ -334,19 +342,43 @@ def _name_of(key: str, content: bytes) -> str:
 
 
 NAME = "rankwood_model"
+SourceWriter = Callable[[str, str], Mapping[str, str]]
 
 
 class IfElseKernel:
-    """A library that was compiled for one model, or found in the cache."""
+    """A library that was compiled for one model, or that an earlier run had compiled.
 
-    def __init__(self, model: Ensemble, optimise: str = OPTIMISE) -> None:
-        path, self._library = compiled(model, optimise)  # the library stays loaded until the process ends
+    Parameters
+    ----------
+    model : Ensemble
+        The model to compile.
+    write_source : callable
+        Given the prefix of all exported names and a text that the library shall carry, returns the model as C files:
+        their texts by name. Called only when no library is in the cache.
+    optimise : str, default "-O1"
+        Level of optimisation.
+    n_jobs : int, default 1
+        How many files are compiled at the same time.
+
+    Attributes
+    ----------
+    path : Path
+        The library in the cache.
+    from_cache : bool
+        Whether it was compiled before.
+    n_bytes : int
+        Size of the file.
+    """
+
+    def __init__(self, model: Ensemble, write_source: SourceWriter, optimise: str = OPTIMISE, n_jobs: int = 1) -> None:
+        # The library stays loaded until the process ends.
+        self.path, self._library, self.from_cache = _compiled(model, write_source, optimise, n_jobs)
         self._trees = _native.CompiledTrees(
             **{name: _address(self._library, name) for name in ("score_f32", "score_f64", "leaves_f32", "leaves_f64")},
             n_features=model.n_features,
             n_trees=model.n_trees,
         )
-        self.n_bytes = path.stat().st_size
+        self.n_bytes = self.path.stat().st_size
 
     def score(self, X: AnyArray, scores: FloatArray, single: bool, n_threads: int) -> None:
         self._trees.score(X, scores, single, n_threads)
@@ -355,8 +387,10 @@ class IfElseKernel:
         self._trees.leaves(X, leaves, n_threads)
 
 
-def compiled(model: Ensemble, optimise: str = OPTIMISE) -> tuple[Path, ctypes.CDLL]:
-    """The library of a model, from the cache when it is there and passes its self-test."""
+def _compiled(
+    model: Ensemble, write_source: SourceWriter, optimise: str, n_jobs: int
+) -> tuple[Path, ctypes.CDLL, bool]:
+    """The library of a model, and whether it came from the cache: when it is there and passes its self-test."""
     compiler = find_compiler()
     if isinstance(compiler, str):
         raise ModelError(compiler)
@@ -365,13 +399,13 @@ def compiled(model: Ensemble, optimise: str = OPTIMISE) -> tuple[Path, ctypes.CD
     for path in cache.find(key):
         library = cache.load(path)
         if not isinstance(library, str) and _is_stamped(library, key) and self_test_of(library, NAME) == 0:
-            return path, library
+            return path, library, True
         cache.remove(path)
     with cache.build_folder() as folder:
-        units = CSource(model, NAME, f"key {key}").units()
-        path = cache.add(key, compiler.build(units, (optimise,), folder))
+        units = write_source(NAME, f"key {key}")
+        path = cache.add(key, compiler.build(units, (optimise,), folder, n_jobs))
     try:
-        return path, tested_library(cache.load(path), NAME, compiler)
+        return path, tested_library(cache.load(path), NAME, compiler), False
     except BaseException:
         cache.remove(path)
         raise

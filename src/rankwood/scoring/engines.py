@@ -1,7 +1,11 @@
-"""Engines: ways to score a model that all reach the same leaves and the same sums, at different speeds."""
+"""Engines: ways to score a model that all reach the same leaves and the same sums, at different speeds.
+
+The file goes from what an engine is, over the four there are, to which one `engine="auto"` takes.
+"""
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -13,13 +17,11 @@ from rankwood import _native
 from rankwood.dtypes import SCORE, AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.matrix import is_plain, row_blocks
-from rankwood.system import resolve_threads
+from rankwood.system import active_isa, resolve_threads
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
-
-
-# What an engine is: a name, its limits as data, and `prepare`, which turns a model into something that scores.
+    from rankwood.scoring.c_library import IfElseKernel
 
 
 V = TypeVar("V")
@@ -28,17 +30,18 @@ Blocks = Iterable[tuple[slice, AnyArray]]  # where rows stand, and their values:
 
 
 class Kept(Generic[V]):
-    """What was made of objects, for as long as these live. Objects are told apart by identity, not by value.
+    """A cache of things made from other objects, dropped when those objects die.
 
-    Models stay immutable and hold no cache: engines keep here what they made of trees and models. Racing threads may
-    both make a thing; the results are the same, so no lock is needed, and none can be held across a fork.
+    Models are immutable and hold no cache: engines keep here what they made of trees and models. Objects are told apart
+    by identity, not by value. Racing threads may both make a thing; the results are identical, so no lock is needed
+    (and none can be held across a fork).
     """
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[weakref.ref[Any], dict[Hashable, V]]] = {}
 
     def of(self, owner: Any) -> dict[Hashable, V]:
-        """What is kept of an object: a dictionary to read and to fill."""
+        """The dictionary of things made from `owner`, to read and to fill."""
         number = id(owner)
         found = self._of.get(number)
         if found is not None:
@@ -61,18 +64,48 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """What an engine can score, as data. None: no limit."""
+    """The largest model that an engine can score. None means no limit.
 
-    max_leaves: int | None = None  # of a tree
-    max_depth: int | None = None  # of a tree
-    max_nodes: int | None = None  # inner nodes of all trees
+    Parameters
+    ----------
+    max_leaves : int, optional
+        Leaves of a tree.
+    max_depth : int, optional
+        Depth of a tree.
+    max_nodes : int, optional
+        Inner nodes of all trees together.
+    needs_compiler : bool, default False
+        Whether the engine needs a C compiler on this machine.
+    """
+
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    max_nodes: int | None = None
     needs_compiler: bool = False
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A way to score. `prepare` makes a model ready, once; the result scores any number of times, from any thread.
+    """A way to score models.
 
+    `prepare` makes a model ready, once; the result scores any number of times, from any thread. `get_engine` gives the
+    engines there are.
+
+    Parameters
+    ----------
+    name : str
+        What `engine=` takes.
+    purpose : str
+        One line for people.
+    limits : Limits
+        The largest model that it can score.
+    make_kernel : callable
+        Given an `Ensemble`, returns what scores it.
+    find_obstacle : callable, optional
+        Called without arguments, returns what this machine lacks to run the engine, or None.
+
+    Examples
+    --------
     >>> from rankwood import Ensemble, get_engine
     >>> model = Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
     >>> get_engine("reference").prepare(model).score([[0.0], [1.0]])
@@ -80,13 +113,24 @@ class Engine:
     """
 
     name: str
-    purpose: str  # one line for people
+    purpose: str
     limits: Limits
     make_kernel: Callable[[Ensemble], Kernel]
-    find_obstacle: Callable[[], str | None] = lambda: None  # what this machine lacks
+    find_obstacle: Callable[[], str | None] = lambda: None
 
     def obstacle(self, model: Ensemble) -> str | None:
-        """Why this engine cannot score `model` here; None when it can."""
+        """The reason why this engine cannot score a model on this machine, or None when it can.
+
+        Parameters
+        ----------
+        model : Ensemble
+            The model that is to be scored.
+
+        Returns
+        -------
+        str or None
+            A sentence for people.
+        """
         if not hasattr(model, "leaf_offsets"):
             raise ModelError(
                 f"engines score an Ensemble, such as load_model or ensemble_ give; got {type(model).__name__}"
@@ -102,7 +146,23 @@ class Engine:
         return self.find_obstacle()
 
     def prepare(self, model: Ensemble) -> PreparedModel:
-        """The model, ready to score. Nothing is kept of it but what the engine made."""
+        """The model in the form that this engine scores.
+
+        Parameters
+        ----------
+        model : Ensemble
+            May be thrown away afterwards: nothing is kept of it but what the engine made.
+
+        Returns
+        -------
+        PreparedModel
+            Scores any number of times, from any thread.
+
+        Raises
+        ------
+        ModelError
+            The engine cannot score this model here; `obstacle` says why.
+        """
         obstacle = self.obstacle(model)
         if obstacle is not None:
             raise ModelError(f"engine {self.name!r} cannot score this model: {obstacle}")
@@ -110,7 +170,26 @@ class Engine:
 
 
 class PreparedModel:
-    """A model that an engine made ready. It never changes, holds no lock and no thread, and survives a fork."""
+    """A model that an engine made ready to score.
+
+    It never changes, holds no lock and no thread, and survives a fork. `Engine.prepare` makes it.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the engine.
+    model : Ensemble
+        The model that was prepared.
+    kernel : Kernel
+        What the engine made of it.
+
+    Attributes
+    ----------
+    n_features, n_trees, max_leaves : int
+        Features and trees of the model, and leaves of its largest tree.
+    feature_names : tuple of str or None
+        Names of the features, if the model has any.
+    """
 
     __slots__ = ("_fits_single", "_kernel", "engine", "feature_names", "max_leaves", "n_features", "n_trees")
 
@@ -123,12 +202,12 @@ class PreparedModel:
 
     @property
     def n_bytes(self) -> int:
-        """Memory that the prepared model takes."""
+        """Memory that the prepared model takes, in bytes."""
         return self._kernel.n_bytes
 
     @property
     def from_cache(self) -> bool:
-        """Whether preparing it took what an earlier run had compiled; engines that never compile have no such mark."""
+        """Whether preparing it took a library that an earlier run had compiled; False in engines that never compile."""
         return bool(getattr(self._kernel, "from_cache", False))
 
     def score(self, X: Any, *, precision: Precision = "double", n_threads: int | None = 1) -> FloatArray:
@@ -140,13 +219,14 @@ class PreparedModel:
         Parameters
         ----------
         X : matrix of documents x features
-        precision : {"double", "single"}
+            An array, a data frame, a sparse matrix or nested lists.
+        precision : {"double", "single"}, default "double"
             "double": leaf values times weights, summed in float64 from left to right, starting with the base, as
             LightGBM does. "single" is faster: they are rounded to float32, and the sums of each 16
             trees in float32, from left to right, are added up in float64. Models whose values float32 cannot hold are
             summed in double all the same.
-        n_threads : int, optional
-            1 unless given; None for every CPU.
+        n_threads : int or None, default 1
+            None uses every CPU.
 
         Returns
         -------
@@ -159,18 +239,53 @@ class PreparedModel:
         return self.score_blocks(*row_blocks(X, self.n_features, self.feature_names), precision, threads)
 
     def leaves(self, X: Any, *, n_threads: int | None = 1) -> AnyArray:
-        """Number of the leaf, inside its tree, that every row of `X` reaches in every tree: documents x trees."""
+        """Number of the leaf that every row of `X` reaches in every tree.
+
+        Parameters
+        ----------
+        X : matrix of documents x features
+            As for `score`.
+        n_threads : int or None, default 1
+            None uses every CPU.
+
+        Returns
+        -------
+        array of documents x trees
+            Leaves count from 0 inside each tree; of the smallest unsigned type that holds them.
+        """
         threads = resolve_threads(n_threads)
         return self.leaves_of_blocks(*row_blocks(X, self.n_features, self.feature_names), threads)
 
     def score_plain(self, X: AnyArray, precision: Precision, threads: int) -> FloatArray:
-        """`score` for rows that are `is_plain`."""
+        """Scores of a matrix that needs no conversion: what `score` does once everything is checked.
+
+        Parameters
+        ----------
+        X : float array
+            A matrix for which `rankwood.matrix.is_plain` is true.
+        precision : {"double", "single"}
+            As for `score`.
+        threads : int
+            At least 1.
+        """
         scores = np.empty(len(X), SCORE)
         self._kernel.score(X, scores, self._sums_in_single(precision), threads)
         return scores
 
     def score_blocks(self, n_rows: int, blocks: Blocks, precision: Precision, threads: int) -> FloatArray:
-        """`score` for rows that `row_blocks` gave."""
+        """Scores of rows that come in blocks: what `score` does for data frames and sparse matrices.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows of all blocks.
+        blocks : iterable of (slice, array)
+            Where the rows of a block stand, and their values: what `rankwood.matrix.row_blocks` gives.
+        precision : {"double", "single"}
+            As for `score`.
+        threads : int
+            At least 1.
+        """
         single = self._sums_in_single(precision)
         scores = np.empty(n_rows, dtype=SCORE)
         for rows, block in blocks:
@@ -178,7 +293,17 @@ class PreparedModel:
         return scores
 
     def leaves_of_blocks(self, n_rows: int, blocks: Blocks, threads: int) -> AnyArray:
-        """`leaves` for rows that `row_blocks` gave."""
+        """Leaves of rows that come in blocks: what `leaves` does once everything is checked.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows of all blocks.
+        blocks : iterable of (slice, array)
+            As for `score_blocks`.
+        threads : int
+            At least 1.
+        """
         leaves = np.empty((n_rows, self.n_trees), dtype=np.min_scalar_type(self.max_leaves - 1))
         for rows, block in blocks:
             self._kernel.leaves(block, leaves[rows], threads)
@@ -196,14 +321,14 @@ class PreparedModel:
         return f"PreparedModel({self.engine!r}, {self.n_trees} trees, {self.n_bytes:,} bytes)"
 
 
-# Engine `reference`: plain traversal. It judges the others.
+# Engine `reference`: plain traversal. The others are compared with it.
 
 
 _TRAVERSALS: Kept[_native.ReferenceTraversal] = Kept()  # of trees, by number of features
 
 
 class ReferenceKernel:
-    """The packed trees, which models that differ in weights share, with one model's weights and base."""
+    """Packed trees, shared by models that differ in weights alone, with one model's weights and base."""
 
     def __init__(self, model: Ensemble) -> None:
         packed, n_features = _TRAVERSALS.of(model.trees), model.n_features
@@ -238,7 +363,8 @@ TRAVERSE = Engine(
 )
 
 
-# Engine `bitslice`: blocks of documents go through a tree together, a byte per document and feature.
+# Engine `bitslice`: blocks of documents go through a tree together, a byte per document and feature. The picture is in
+# native/score/bitslice.hpp.
 
 
 def _bitslice_kernel(model: Ensemble) -> Kernel:
@@ -251,3 +377,140 @@ BITSLICE = Engine(
     Limits(max_leaves=8192),
     _bitslice_kernel,
 )
+
+
+# Engine `ifelse`: the model as nested if-else in C, compiled by the system's compiler into a cached library. This is
+# how Asadi and Lin (ECIR 2013, section 3) run their ensembles: the whole model is machine code.
+
+
+MAX_COMPILED_NODES = 1_000_000  # a compiler takes about five minutes for so many on one CPU
+
+
+def ifelse_kernel(model: Ensemble, optimise: str | None = None) -> IfElseKernel:
+    """The model written as C and compiled, or the library that an earlier run compiled; `optimise` is like "-O2"."""
+    from rankwood.scoring.c_library import OPTIMISE, IfElseKernel  # here, as few models are compiled
+    from rankwood.scoring.c_source import CSource
+
+    def write_source(name: str, info: str) -> dict[str, str]:
+        return CSource(model, name, info).units()
+
+    return IfElseKernel(model, write_source, optimise or OPTIMISE, n_jobs=resolve_threads(None))
+
+
+def _no_compiler() -> str | None:
+    """A sentence on why models cannot be compiled here, and which engines need no compiler; None when they can."""
+    from rankwood.scoring.c_library import Compiler, find_compiler
+
+    compiler = find_compiler()
+    if isinstance(compiler, Compiler):
+        return None
+    others = [repr(engine.name) for engine in ENGINES.values() if not engine.limits.needs_compiler]
+    return f"{compiler}; {', '.join(others)} {'needs' if len(others) == 1 else 'need'} none"
+
+
+IFELSE = Engine(
+    "ifelse",
+    "nested if-else in C, compiled once and cached",
+    Limits(needs_compiler=True, max_nodes=MAX_COMPILED_NODES),
+    ifelse_kernel,
+    _no_compiler,
+)
+
+
+# Which of them there are, which can score a model, and which one `engine="auto"` takes.
+
+
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (REFERENCE, BITSLICE, TRAVERSE, IFELSE)}
+
+
+def get_engine(name: str) -> Engine:
+    """The engine of a name.
+
+    Parameters
+    ----------
+    name : str
+        "reference", "bitslice", "traverse" or "ifelse".
+
+    Returns
+    -------
+    Engine
+        Its `prepare` makes a model ready to score.
+
+    Raises
+    ------
+    RankwoodError
+        There is no such engine.
+
+    Examples
+    --------
+    >>> get_engine("reference").limits.max_leaves is None
+    True
+    """
+    if name == "auto":
+        raise RankwoodError(f"'auto' is a choice of model.score, not an engine: name one of {', '.join(ENGINES)}")
+    if name not in ENGINES:
+        raise RankwoodError(f"there is no engine {name!r}; choose one of: auto, {', '.join(ENGINES)}")
+    return ENGINES[name]
+
+
+def available_engines(model: Ensemble) -> list[str]:
+    """Names of the engines that can score a model on this machine.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The model that is to be scored.
+
+    Returns
+    -------
+    list of str
+        "reference" is always among them.
+
+    Examples
+    --------
+    >>> from rankwood import Ensemble
+    >>> "reference" in available_engines(Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]))
+    True
+    """
+    return [name for name, engine in ENGINES.items() if engine.obstacle(model) is None]
+
+
+# The smallest batch for which bitslice was faster than traverse, by leaves per tree (mean) up to the number given, on
+# each instruction set (AVX-512: not measured, taken from AVX2). For larger trees traverse is faster whatever the batch.
+# Measured with `rankwood bench` on LightGBM models of 60 to 1,000 trees and 136 features.
+BITSLICE_FROM: dict[str, tuple[tuple[int, int], ...]] = {
+    "avx512": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
+    "avx2": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
+    "baseline": ((8, 8), (16, 10), (32, 14), (64, 36)),
+}
+
+
+_SMALLEST: Kept[float] = Kept()  # of trees: the smallest batch for which bitslice is taken
+_PREPARED: Kept[PreparedModel] = Kept()  # of models, by name of the engine
+
+
+def choose_engine(model: Ensemble, n_rows: int) -> str:
+    """Name of the engine that `engine="auto"` takes for a batch of `n_rows` documents."""
+    kept = _SMALLEST.of(model.trees)
+    smallest = kept.get("batch")
+    if smallest is None:
+        smallest = kept["batch"] = _smallest_bitslice_batch(model)
+    return "bitslice" if n_rows >= smallest else "traverse"
+
+
+def prepared(model: Ensemble, engine: str, n_rows: int) -> PreparedModel:
+    """The model, ready to score `n_rows` rows with an engine or with "auto"; prepared once for as long as it lives."""
+    name = choose_engine(model, n_rows) if engine == "auto" else engine
+    kept = _PREPARED.of(model)
+    found = kept.get(name)
+    if found is None:
+        found = kept[name] = get_engine(name).prepare(model)
+    return found
+
+
+def _smallest_bitslice_batch(model: Ensemble) -> float:
+    if BITSLICE.obstacle(model) is None:
+        for leaves, n_rows in BITSLICE_FROM[active_isa()]:
+            if model.n_leaves <= leaves * model.n_trees:
+                return n_rows
+    return math.inf

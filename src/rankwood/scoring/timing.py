@@ -19,8 +19,7 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.matrix import as_feature_matrix
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.agreement import Disagreement, Judge
-from rankwood.scoring.auto import ENGINES, choose_engine, get_engine
-from rankwood.scoring.engines import Engine, Precision, PreparedModel
+from rankwood.scoring.engines import ENGINES, Engine, Precision, PreparedModel, choose_engine, get_engine
 from rankwood.system import largest_cache, resolve_threads
 
 # The stopwatch. All commands and studies that state a time of scoring take it here.

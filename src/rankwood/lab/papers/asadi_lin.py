@@ -22,8 +22,7 @@ from rankwood.lab.runs import Config, Result, run_key
 from rankwood.lab.study import FoldData, Report, Runs, Study, Table, p_text
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.visits import usage
-from rankwood.scoring.auto import get_engine
-from rankwood.scoring.engines import Precision
+from rankwood.scoring.engines import Precision, get_engine
 from rankwood.scoring.timing import bench
 
 # What Asadi & Lin (2013) report.

@@ -37,7 +37,7 @@ from rankwood.lab.report.page import render_page
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import model_bytes
-from rankwood.scoring.auto import get_engine
+from rankwood.scoring.engines import get_engine
 from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 from rankwood.system import environment
 
