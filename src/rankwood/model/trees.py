@@ -296,6 +296,70 @@ class Trees:
         largest = np.maximum.reduceat(values, self.leaf_offsets[:-1])
         return bool(largest.sum() < LARGEST_SINGLE and values.max() > SMALLEST_SINGLE)
 
+    def links(self) -> tuple[IndexArray, IndexArray]:
+        """Left and right child of each inner node, numbered over all trees: c >= 0 is inner node c, c < 0 leaf ~c."""
+        tree, leaves = self.tree_of_node, self.leaf_offsets
+        first = self.node_offsets[tree], leaves[tree]
+        return tuple(np.where(c >= 0, c + first[0], c - first[1]) for c in (self.left, self.right))  # type: ignore[return-value]
+
+    def rewired(self, instead: IndexArray, new_leaves: FloatArray | None = None) -> Trees:
+        """The trees with some inner nodes taken out, each replaced by another node or by a leaf.
+
+        Nodes of a tree come level by level, leaves as they are met; notes of training that no longer hold are dropped.
+
+        Parameters
+        ----------
+        instead : array of int
+            For each inner node what stands in its place, numbered as in `links`: itself, to keep it, something below
+            it, or a new leaf.
+        new_leaves : array of float, optional
+            Values of leaves that are added, numbered after those there are.
+
+        Examples
+        --------
+        >>> trees = Trees.from_trees([Tree.from_nested((0, 0.5, (1, 2.0, 1.0, 2.0), 3.0))])
+        >>> trees.rewired(np.array([0, ~3]), np.array([1.5])).leaf_value
+        array([1.5, 3. ])
+        """
+        values = self.leaf_value if new_leaves is None else np.concatenate([self.leaf_value, new_leaves])
+        children = np.stack(self.links())
+        roots = np.where(self.sizes > 0, self.node_offsets[:-1], ~self.leaf_offsets[:-1])
+        level, trees = _followed(roots, instead), np.arange(self.n_trees)
+        nodes, node_trees, leaves, leaf_trees = [], [], [], []
+        while len(level):
+            inner = level >= 0
+            nodes.append(level[inner])
+            node_trees.append(trees[inner])
+            leaves.append(~level[~inner])
+            leaf_trees.append(trees[~inner])
+            level, trees = _followed(children[:, level[inner]].T.ravel(), instead), np.repeat(trees[inner], 2)
+        node_order = np.argsort(np.concatenate([*node_trees, np.zeros(0, int)]), kind="stable")
+        leaf_order = np.argsort(np.concatenate([*leaf_trees, np.zeros(0, int)]), kind="stable")
+        kept = np.concatenate([*nodes, np.zeros(0, int)])[node_order]
+        leaf = np.concatenate([*leaves, np.zeros(0, int)])[leaf_order]
+        sizes = np.bincount(np.concatenate([*node_trees, np.zeros(0, int)]), minlength=self.n_trees)
+        offsets = offsets_of(sizes)
+        number = np.zeros(self.n_nodes, dtype=OFFSET)  # of what is kept, inside its tree
+        number[kept] = np.arange(len(kept)) - np.repeat(offsets[:-1], sizes)
+        leaf_number = np.zeros(len(values), dtype=OFFSET)
+        leaf_number[leaf] = np.arange(len(leaf)) - np.repeat(offsets[:-1] + np.arange(self.n_trees), sizes + 1)
+        below = _followed(children[:, kept].ravel(), instead).reshape(2, -1)
+        inner = below >= 0
+        links = np.empty(below.shape, dtype=NODE)
+        links[inner], links[~inner] = number[below[inner]], ~leaf_number[~below[~inner]]
+        left, right = links
+        return Trees(
+            feature=self.feature[kept],
+            threshold=self.threshold[kept],
+            left=left,
+            right=right,
+            missing_left=self.missing_left[kept],
+            leaf_value=values[leaf],
+            node_offsets=offsets,
+            split_gain=None if self.split_gain is None else self.split_gain[kept],
+            node_count=None if self.node_count is None else self.node_count[kept],
+        )
+
     def _picked(self, nodes: Any, leaves: Any, node_offsets: OffsetArray, trees: Any) -> Trees:
         columns = {name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()}
         depths = None if self.known_depths is None else self.known_depths[trees]
@@ -389,6 +453,16 @@ class Tree:
         columns: list[Any] = list(zip(*nodes, strict=True)) if nodes else [()] * 5
         feature, threshold, left, right, missing_left = columns
         return cls(feature, threshold, left, right, leaf_value=np.array(leaves), missing_left=missing_left)
+
+
+def _followed(links: IndexArray, instead: IndexArray) -> IndexArray:
+    """What stands in the place of nodes and leaves, after all replacements."""
+    while True:
+        inner = links >= 0
+        there = np.where(inner, instead[np.where(inner, links, 0)] if len(instead) else links, links)
+        if np.array_equal(there, links):
+            return links
+        links = there
 
 
 def offsets_of(sizes: Any) -> OffsetArray:
