@@ -57,7 +57,7 @@ def models(draw):
 
 def score_nested(node, row):
     while isinstance(node, tuple):
-        node = node[2] if row[node[0]] <= node[1] else node[3]
+        node = node[2] if float(row[node[0]]) <= node[1] else node[3]
     return node
 
 
