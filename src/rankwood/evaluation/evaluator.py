@@ -289,7 +289,7 @@ def compare(
 
 
 def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0) -> Comparison:
-    """The comparison of two evaluations that were made on the same data, under one convention and with the same weights."""
+    """The comparison of two evaluations on the same data, under the same convention and with the same query weights."""
     if first.convention != second.convention:
         raise RankwoodError(f"cannot compare {first.convention.name} values with {second.convention.name} values")
     weights = first.query_weights
