@@ -1,4 +1,4 @@
-"""Tests on per-query values: is one ranker better than another, or as good?
+"""Tests, on per-query values, of whether one ranker is better than another, or as good.
 
 Every function takes two arrays with one value per query, `a` and `b`, in the same order of queries. The difference is
 always `b - a`, and `alternative="greater"` asks whether `b` is greater. A query whose value is NaN in either array is

@@ -249,7 +249,7 @@ def find_test_rows(model: Ensemble, thresholds: dict[int, FloatArray]) -> KnownR
 
 
 def _rows_near(columns: list[FloatArray], dtype: Any) -> AnyArray:
-    """Rows near thresholds: each of the first four is in one place with all features, the others in any place with each."""
+    """Rows near thresholds: in each of the first four all features are in one place, in the others in any place."""
     rows = np.empty((N_ROWS, len(columns)), dtype=dtype)
     for column, values in enumerate(columns):
         with np.errstate(all="ignore"):  # beyond the type's range is infinity

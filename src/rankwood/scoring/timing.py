@@ -581,7 +581,7 @@ class _Contestant:
 
 
 def _time_preparation(engine: Engine, model: Ensemble) -> tuple[PreparedModel, float, bool]:
-    """The prepared model, the seconds it took (the median, if it is quick), and whether it came from a cache at first."""
+    """The prepared model, the seconds it took (the median, if it is quick), and whether it was compiled before."""
     times: list[float] = []
     from_cache = False
     while True:
