@@ -4,6 +4,25 @@
 // All nodes of a tree are decided, whether a document meets them or not: no branch, no gather, nothing to mispredict.
 // bitslice_trees.hpp says how the decisions become the index of a leaf, leaf_values.inl how the values are added.
 // The work goes tree by tree; nothing is kept from one tree to the next but the sums.
+//
+// One tree of seven nodes and eight leaves for four documents of a block, where there are look-ups (AVX2, AVX-512):
+//
+//            A                        document      d0   d1   d2   d3  ...  a byte each, 8 vectors of 32 or 64
+//         /     \       codes of B's column         12   90    7   31       number of thresholds below the value
+//       B         E     goes left at B, cut > code   1    0    1    1       bit 0
+//      / \       / \    goes left at C               1    1    0    1       bit 1
+//     C   D     F   G   goes left at D               0    1    0    1       bit 2
+//    / \ / \   / \ / \  decisions, bits 2 1 0       011  110  001  111
+//    0 1 2 3   4 5 6 7
+//                       table of cluster BCD         0    2    1    0       its 16 bytes: leaf by decisions
+//    clusters:          table of cluster EFG         4    5    7    6       the same for the other subtree
+//      BCD, EFG         goes left at A               1    0    1    0       the upper cluster's table: which
+//    upper cluster:     index of the leaf            0    5    1    6       result below holds
+//      A
+//                       plane 0, byte 0 of values   x0   x5   x1   x6       each plane is a table of bytes by leaf:
+//                       plane 1, byte 1             y0   y5   y1   y6       4 planes for float, 8 for double
+//                       ...
+//                       interleaved: the values     v0   v5   v1   v6       added to the sums of the documents
 #pragma once
 
 #include <algorithm>

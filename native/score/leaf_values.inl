@@ -127,8 +127,8 @@ template <int Padded, class Value>
 void add_planes(const std::uint8_t*, std::size_t, const std::uint8_t*, Value*) {}
 #endif
 
-// Where the sums of a vector's documents stand: interleaving n planes sends document d of 16 to place
-// (d / k) * (16 * k / ... ) as computed here, for sums of `Size` bytes.
+// Order in which the sums of a vector's documents stand, for sums of `Size` bytes: interleaving leaves 16 / Size
+// documents of a run of 16 side by side. First come those of every run, then the next ones of every run.
 template <std::size_t Size>
 struct DocumentOrder {
   std::uint8_t order[kWidth] = {};

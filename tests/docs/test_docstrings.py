@@ -72,7 +72,8 @@ def parameters_of(thing: Any) -> list[str]:
 def named_in(thing: Any, kind: str) -> list[str]:
     """Names in the sections of a kind."""
     found = griffe.parse_numpy(griffe.Docstring(docstring_of(thing)), warnings=False)
-    return [one.name.lstrip("*") for section in found if section.kind.value == kind for one in section.value]
+    entries = [one.name for section in found if section.kind.value == kind for one in section.value]
+    return [name.lstrip("*") for entry in entries for name in entry.split(", ")]
 
 
 def told_of(thing: Any) -> set[str]:

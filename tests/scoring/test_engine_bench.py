@@ -13,7 +13,7 @@ from rankwood import DataError, ModelError, RankwoodError
 from rankwood import system as machine
 from rankwood.scoring import engines as registry
 from rankwood.scoring import timing as bench_module
-from rankwood.scoring.agreement import Judge
+from rankwood.scoring.agreement import ReferenceResults
 from rankwood.scoring.engines import ENGINES, Engine, Limits
 from rankwood.scoring.timing import Evictor, bench
 from strategies.ensembles import big_ensemble
@@ -233,9 +233,9 @@ def test_of_large_data_a_part_is_compared(enlist, model, X, monkeypatch):
     monkeypatch.setattr("rankwood.scoring.agreement._SCORED", 100 * model.n_trees)
     monkeypatch.setattr("rankwood.scoring.agreement._LEAVES", 10 * model.n_trees)
     enlist(wrong_leaf=(4, 0))
-    judge = Judge(model, X, "single", 1)
-    assert judge.n_docs == 100
-    found = judge.check(rw.get_engine("spy").prepare(model), [250])
+    reference = ReferenceResults(model, X, "single", 1)
+    assert reference.n_docs == 100
+    found = reference.check(rw.get_engine("spy").prepare(model), [250])
     assert (found.row, found.batch) == (100, 10)  # number 4 of 10 is number 40 of 100, and that is 100 of 250
 
 

@@ -601,7 +601,7 @@ def _drop_values(rng: Generator, features: FeatureMatrix, share: float) -> None:
 
 
 def _draw_distractors(seed: int, block: int, n_docs: int, n_features: int) -> FeatureMatrix:
-    """Features without relation to relevance, documents x features; each has its own stream, so more change no others."""
+    """Features that have nothing to do with relevance, documents x features; adding one changes no other."""
     streams = [_stream(seed, _DISTRACTORS, block, number) for number in range(n_features - len(FEATURE_NAMES))]
     return np.stack([np.round(np.exp(rng.standard_normal(n_docs, dtype=np.float32)), 3) for rng in streams], axis=1)
 

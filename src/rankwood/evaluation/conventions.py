@@ -26,22 +26,41 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Convention:
-    """How measures are computed where their notation leaves it open. Build one, or take a preset by name.
+    """Rules for what the notation of a measure leaves open; presets give the numbers of other tools.
 
-    gain            of a label in nDCG and DCG: 'exp' (2^label - 1) or 'linear'; negative labels gain 0
-    discount        of a rank: 'log2', 1/log2(1 + rank), or 'letor', 1 at ranks 1 and 2, then 1/log2(rank)
-    empty           nDCG, AP and R of a query without relevant documents: 0, 1, or 'skip' (left out of the mean).
-                    Other measures of such a query are 0, or left out too.
-    ties            among equal scores: 'order' keeps the order of documents, 'average' takes the mean over all orders,
-                    'docno' puts the larger document id first, as trec_eval does (ids are texts; without
-                    them rows are named d0, d1, ..., as in the files that write_run writes)
-    short_lists     nDCG@k and DCG@k of a query with fewer than k documents: 'pad' with irrelevant ones, or 'zero'
-    relevant        least label of a relevant document (AP, RR, P, R, RBP)
-    max_grade       ERR: the largest label there can be
-    ap_divisor      AP@k divides by 'R', the number of relevant documents, or by 'min(R,k)'
-    p_divisor       P@k divides by 'k', or by 'min(k,n)' for a query with n documents
-    float32_scores  scores are rounded to 32 bits before they are compared
+    `Convention.get` returns a preset by name: rankwood, lightgbm, xgboost, quickrank, ranklib, letor, yahoo, trec,
+    sklearn.
 
+    Parameters
+    ----------
+    name : str
+        Stands in tables and reports.
+    gain : {"exp", "linear"}, default "exp"
+        Gain of a label in nDCG and DCG: 2^label - 1, or the label; negative labels gain 0.
+    discount : {"log2", "letor"}, default "log2"
+        Discount of a rank: 1/log2(1 + rank), or 1 at ranks 1 and 2, then 1/log2(rank).
+    empty : {0, 1, "skip"}, default 0
+        nDCG, AP and R of a query without relevant documents; "skip" leaves it out of the mean. Other measures of such a
+        query are 0, or left out too.
+    ties : {"order", "average", "docno"}, default "order"
+        Among equal scores: "order" keeps the order of documents, "average" takes the mean over all orders, "docno" puts
+        the larger document id first, as trec_eval does (ids are texts; without them rows are named d0, d1, ..., as in
+        the files that `write_run` writes).
+    short_lists : {"pad", "zero"}, default "pad"
+        nDCG@k and DCG@k of a query with fewer than k documents: irrelevant ones are added, or it counts 0.
+    relevant : float, default 1.0
+        Least label of a relevant document (AP, RR, P, R, RBP).
+    max_grade : float, default 4.0
+        The largest label there can be (ERR).
+    ap_divisor : {"R", "min(R,k)"}, default "R"
+        What AP@k divides by, where R is the number of relevant documents.
+    p_divisor : {"k", "min(k,n)"}, default "k"
+        What P@k divides by, where n is the number of documents of the query.
+    float32_scores : bool, default False
+        Whether scores are rounded to 32 bits before they are compared.
+
+    Examples
+    --------
     >>> Convention.get("lightgbm").empty
     1
     >>> from dataclasses import replace
@@ -73,7 +92,18 @@ class Convention:
 
     @classmethod
     def get(cls, name: str | Convention) -> Convention:
-        """The preset of that name; a Convention is returned as it is."""
+        """The preset of a name.
+
+        Parameters
+        ----------
+        name : str or Convention
+            A Convention is returned as it is.
+
+        Raises
+        ------
+        MeasureError
+            There is no such preset.
+        """
         if isinstance(name, Convention):
             return name
         key = str(name).lower()
@@ -84,8 +114,10 @@ class Convention:
         return CONVENTIONS[key]
 
     def describe(self) -> str:
-        """One line for the foot of a table.
+        """The rules in one line, for the foot of a table.
 
+        Examples
+        --------
         >>> Convention.get("rankwood").describe()
         'rankwood: gain 2^label-1, discount 1/log2(1+rank), no relevant document counts 0, ties in document order'
         """

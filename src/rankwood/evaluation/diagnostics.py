@@ -1,4 +1,4 @@
-"""What a model needs and what makes a forest good: importance, correlation, strength, size."""
+"""Importance of features, and likeness, strength and number of the trees of a model."""
 
 from __future__ import annotations
 
@@ -23,8 +23,25 @@ from rankwood.model.ensemble import Ensemble
 def impurity_importance(model: Any) -> FloatArray:
     """Share of every feature in the total gain of all splits: what its splits lowered the impurity by in training.
 
-    Cheap, but of training data only, and kind to features with many values. Imported models may not know their gains.
+    Cheap, but it tells of training data only and favours features with many values.
 
+    Parameters
+    ----------
+    model : Ensemble or fitted learner
+        It must know the gains of its splits; imported models may not.
+
+    Returns
+    -------
+    array of float64
+        One share per feature; they add up to 1.
+
+    Raises
+    ------
+    ModelError
+        The model does not know its gains.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> ranker = rw.MART(n_trees=3, n_leaves=3).fit(rw.make_ranking(n_queries=30, docs_per_query=20, n_features=5))
     >>> shares = impurity_importance(ranker)
@@ -40,6 +57,8 @@ def impurity_importance(model: Any) -> FloatArray:
 def feature_shares(model: Ensemble, weights: FloatArray | None = None) -> FloatArray:
     """Share of every feature in all splits, or in the sum of the splits' weights.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> feature_shares(rw.Ensemble.from_trees([(1, 0.5, 1.0, 2.0)], n_features=3))
     array([0., 1., 0.])
@@ -51,16 +70,27 @@ def feature_shares(model: Ensemble, weights: FloatArray | None = None) -> FloatA
 
 @dataclass(frozen=True)
 class PermutationImportance:
-    """What the measure falls by when a feature's values are shuffled, one row per repetition; see the means.
+    """Falls of a measure when the values of a feature are shuffled: what `permutation_importance` returns.
 
-    `features` are in the order of the model.
+    Attributes
+    ----------
+    measure, convention : str
+        What was measured.
+    within : {"query", "data"}
+        Among which documents values were shuffled.
+    baseline : float
+        The measure with the data as it is.
+    drops : array of float64
+        What it falls by, repetitions x features, in the order of the model's features.
+    feature_names : tuple of str or None
+        Names of the model's features.
     """
 
     measure: str
     convention: str
     within: str
     baseline: float
-    drops: FloatArray  # repetitions x features
+    drops: FloatArray
     feature_names: tuple[str, ...] | None
 
     @property
@@ -71,7 +101,7 @@ class PermutationImportance:
 
     @property
     def std(self) -> FloatArray:
-        """Its standard deviation over repetitions."""
+        """Standard deviation of the fall over repetitions, one value per feature."""
         spread: FloatArray = self.drops.std(axis=0, ddof=1) if len(self.drops) > 1 else np.zeros(self.drops.shape[1])
         return spread
 
@@ -91,14 +121,38 @@ def permutation_importance(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> PermutationImportance:
-    """How much `measure` falls on `data` when the values of one feature are shuffled.
-
-    within    "query": among the documents of each query, which asks what the feature does for the order inside queries;
-              one that is the same for all documents of a query loses nothing. "data": among all documents
+    """Importance of every feature: how much a measure falls when the values of the feature are shuffled.
 
     Features that no tree looks at are not tried. Every feature and repetition has a random stream of its own, so the
-    result depends on the seed alone. Scoring uses `n_threads`.
+    result depends on the seed alone.
 
+    Parameters
+    ----------
+    model : Ensemble or fitted learner
+    data : Dataset
+        Documents with labels.
+    measure : str or Measure, default "nDCG@10"
+        What falls.
+    within : {"query", "data"}, default "query"
+        Among which documents values are shuffled. "query": among those of each query, which asks what the feature does
+        for the order inside queries; a feature that is the same for all documents of a query loses nothing. "data":
+        among all.
+    n_repeats : int, default 5
+        How often each feature is shuffled.
+    convention : str or Convention, default "rankwood"
+        How the measure is computed where tools disagree.
+    seed : int, default 0
+        Of the shuffling.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    PermutationImportance
+        Its `mean` has one value per feature, its `ranking()` their numbers, the most important first.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 0.0, 1.0)], n_features=2)
     >>> data = rw.Dataset([[0.0, 1.0], [1.0, 2.0]] * 30, [0, 1] * 30, group=[2] * 30)
@@ -150,9 +204,16 @@ _BLOCK_BYTES = 32 << 20  # of leaf numbers held at a time
 
 @dataclass(frozen=True)
 class Correlation:
-    """Mean correlation between the outputs of two trees, over all pairs of the `n_trees` trees that are not constant.
+    """Mean correlation between the outputs of two trees, over all pairs of trees that are not constant.
 
-    NaN when fewer than two trees tell documents apart; `n_constant` trees do not, and are left out.
+    Attributes
+    ----------
+    mean : float
+        NaN when fewer than two trees tell documents apart.
+    n_trees : int
+        Trees that do.
+    n_constant : int
+        Trees that do not, which are left out.
     """
 
     mean: float
@@ -163,12 +224,28 @@ class Correlation:
 def tree_correlation(
     model: Any, data: Dataset, *, within_queries: bool = False, n_threads: int | None = None
 ) -> Correlation:
-    """How alike the trees of a model are: Pearson's correlation over documents, mean over all pairs of trees.
+    """Likeness of the trees of a model: mean Pearson correlation of the outputs of two trees, over all pairs of trees.
 
-    `within_queries` compares outputs less their mean in the query, which is what ranking depends on.
-    The mean over pairs follows from the sum of the standardised outputs, so one pass over the trees is enough:
-    no matrix of documents x trees or of pairs is held.
+    Parameters
+    ----------
+    model : Ensemble or fitted learner
+    data : Dataset
+        Documents whose outputs are compared.
+    within_queries : bool, default False
+        Whether outputs are taken less their mean in the query, which is what ranking depends on.
+    n_threads : int, optional
+        Every CPU is used unless given.
 
+    Returns
+    -------
+    Correlation
+        Its `mean` is the mean over pairs.
+
+    Notes ----- The mean over pairs follows from the sum of the standardised outputs, so one pass over the trees is
+    enough: no matrix of documents x trees or of pairs is held.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, 0.5, 0.0, 9.0), (0, 0.5, 1.0, 0.0)])
     >>> data = rw.Dataset([[0.0], [1.0], [1.0]], [0, 1, 1], group=[3])
@@ -200,11 +277,30 @@ def tree_strength(
     convention: str | Convention = "rankwood",
     n_threads: int | None = None,
 ) -> dict[str, FloatArray]:
-    """Each measure of every tree alone; their mean is the mean strength.
+    """Measures of every tree alone; their mean is the mean strength of the trees (Breiman 2001).
 
     A tree alone gives many documents of a query the same score. So ties count as the mean over all orders, whatever the
     convention says of them: else the order of documents in the file would be part of the strength.
 
+    Parameters
+    ----------
+    model : Ensemble or fitted learner
+    data : Dataset
+        Documents with labels.
+    measures : str, Measure or sequence of these, default "nDCG@10"
+        What is computed.
+    convention : str or Convention, default "rankwood"
+        How measures are computed where tools disagree, ties aside.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    dict of str to array
+        For every measure, one value per tree.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 0.0, 1.0), (0, 0.5, 1.0, 0.0), 7.0])
     >>> data = rw.Dataset([[0.0], [1.0]], [0, 1], group=[2])
@@ -220,7 +316,15 @@ def tree_strength(
 
 @dataclass(frozen=True)
 class Curve:
-    """Measures after the first `sizes[i]` trees."""
+    """Measures over the number of trees.
+
+    Attributes
+    ----------
+    sizes : array of int64
+        Numbers of trees.
+    values : dict of str to array
+        By name of the measure, its values after the first `sizes[i]` trees.
+    """
 
     sizes: IndexArray
     values: dict[str, FloatArray]
@@ -236,13 +340,33 @@ def measure_curve(
     convention: str | Convention = "rankwood",
     n_threads: int | None = None,
 ) -> Curve:
-    """Measures over the number of trees, on data that was held out; or out of the bag, on the training data.
+    """Measures over the number of trees, on held-out data or, with `in_bag`, out of the bag on the training data.
 
-    sizes     numbers of trees to measure at; about 50 between 1 and all unless given
-    in_bag    out of the bag: the rows that tree t has seen, for t = 0, 1, ... A document is scored by the mean of the
-              trees that have not seen it, and only queries all of whose documents have such a score count; a value is
-              NaN as long as there are none
+    Parameters
+    ----------
+    model : Ensemble or fitted learner
+    data : Dataset
+        Documents with labels.
+    measures : str, Measure or sequence of these, default "nDCG@10"
+        What is computed.
+    sizes : sequence of int, optional
+        Numbers of trees to measure at; about 50 between 1 and all unless given.
+    in_bag : callable, optional
+        For measures out of the bag: given the number of a tree, returns the rows of `data` that it has seen. A document
+        is scored by the mean of the trees that have not seen it, and only queries all of whose documents have such a
+        score count; a value is NaN as long as there are none.
+    convention : str or Convention, default "rankwood"
+        How measures are computed where tools disagree.
+    n_threads : int, optional
+        Every CPU is used unless given.
 
+    Returns
+    -------
+    Curve
+        `sizes`, and `values` by name of the measure.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 0.0), (0, 0.5, 0.0, 9.0)])
     >>> data = rw.Dataset([[0.0], [1.0]], [0, 1], group=[2])
@@ -277,7 +401,7 @@ def measure_curve(
 
 
 def tree_outputs(model: Any, data: Dataset, *, n_threads: int | None = None) -> Iterator[tuple[int, FloatArray]]:
-    """Weight times value of every tree for every row, tree by tree: what it adds to the score.
+    """Number and outputs of every tree, one after another: weight times leaf value, for every row.
 
     Leaves are found for a block of trees at a time, so a large forest needs little memory.
     """
@@ -295,7 +419,7 @@ def tree_outputs(model: Any, data: Dataset, *, n_threads: int | None = None) -> 
 
 
 def as_ensemble(model: Any) -> Ensemble:
-    """The model itself, or that of a fitted ranker."""
+    """The model itself, or that of a fitted ranker; a ModelError for anything else."""
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, Ensemble):
         raise ModelError(

@@ -31,11 +31,21 @@ DEFAULT_MEASURES = ("nDCG@10",)
 
 @dataclass(frozen=True)
 class Evaluation(Mapping[str, float]):
-    """Means of measures over queries, as a mapping from the measure's name, and the per-query values behind them.
+    """Means of measures over queries, as a mapping from the measure's name, and the values of every query behind them.
 
-    per_query      values of every query, not weighted; NaN where a query is left out
-    query_weights  weights of the queries in the means, None: all alike
+    Attributes
+    ----------
+    convention : Convention
+        How measures were computed where tools disagree.
+    means : dict of str to float
+        Mean of every measure.
+    per_query : dict of str to array
+        Values of every query, not weighted; NaN where a query is left out.
+    query_weights : array of float or None
+        Weights of the queries in the means; None when all weigh the same.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], group=[2, 1], query_weights=[3, 1])
     >>> result = rw.evaluate([0.2, 0.1, 0.3], data, ["RR", "P@1"])
@@ -69,14 +79,14 @@ class Evaluator:
     ----------
     data : Dataset
         Labels and queries; query weights count in means.
-    measures : str, Measure or a sequence of these
+    measures : str, Measure or sequence of these, default "nDCG@10"
         What is computed, each measure once.
-    convention : str or Convention
+    convention : str or Convention, default "rankwood"
         How, where tools disagree.
-    by_query : bool
+    by_query : bool, default False
         Whether scores will stand query by query, as training and pruning keep them, instead of in input order.
     n_threads : int, optional
-        Threads of every call; None: every CPU. Results do not depend on it.
+        Threads of every call; every CPU is used unless given. Results do not depend on it.
 
     Examples
     --------
@@ -119,7 +129,7 @@ class Evaluator:
         return np.ascontiguousarray(values[self.data.order])
 
     def values(self, scores: Any) -> FloatArray:
-        """Measures of every query, an array of measures x queries; NaN where a query is left out."""
+        """Values of the measures for every query, measures x queries; NaN where a query is left out."""
         return per_query(
             self.measures,
             self.labels,
@@ -137,11 +147,11 @@ class Evaluator:
         return means
 
     def mean(self, values: FloatArray) -> Any:
-        """Mean over queries of per-query values of this data set."""
+        """Mean of per-query values over the queries of this data set."""
         return mean(values, self.data.query_weights)
 
     def evaluate(self, model: Any) -> Evaluation:
-        """How well a model, or scores in input order, ranks the data set."""
+        """The evaluation of a model, or of scores in input order."""
         scores = scores_of(model, self.data, n_threads=self.n_threads)
         values = dict(zip(self.names, self.values(self.in_order(scores)), strict=True))
         means = {name: self.mean(row) for name, row in values.items()}
@@ -156,12 +166,29 @@ def evaluate(
     convention: str | Convention = "rankwood",
     n_threads: int | None = None,
 ) -> Evaluation:
-    """Measure how well `model` ranks the documents of every query of `data`.
+    """Measures of how well a model ranks the documents of every query.
 
-    `model` is an Ensemble, a fitted learner, or simply one score per row. Features are found by name when the model
-    and the data both have names, else by position. The mean is over all queries, weighted by
-    the data's query weights if there are any.
+    Parameters
+    ----------
+    model : Ensemble, fitted learner or array of scores
+        Features are found by name when the model and the data both have names, else by position. Scores are one per
+        row.
+    data : Dataset
+        Documents with labels. The mean is over all queries, weighted by query weights if there are any.
+    measures : str, Measure or sequence of these, default "nDCG@10"
+        What is computed, such as "nDCG@10" or ["AP", "RR"].
+    convention : str or Convention, default "rankwood"
+        How measures are computed where tools disagree: the name of a preset, like "lightgbm".
+    n_threads : int, optional
+        Every CPU is used unless given. Results do not depend on it.
 
+    Returns
+    -------
+    Evaluation
+        Means by name of the measure, and the values of every query.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
     >>> rw.evaluate([3.0, 2.0, 1.0], data, "nDCG@10")
@@ -172,8 +199,25 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same queries. `difference` is that of `other` over `model`: above 0, `other` is better.
+    """Two models, compared on the same queries.
 
+    Attributes
+    ----------
+    measure, convention : str
+        What was compared.
+    n_queries : int
+        Queries with a value in both.
+    mean, other_mean : float
+        Means of the two models.
+    difference : float
+        Mean of `other` less that of `model`: above 0, `other` is better.
+    interval : tuple of float
+        Its 95 % bootstrap interval.
+    p_randomisation, p_wilcoxon, p_t : float
+        Two-sided p-values of the randomisation test, of Wilcoxon's test and of Student's paired t-test.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
     >>> result = rw.compare([2, 1, 2, 1], [1, 2, 2, 1], data, "RR")
@@ -193,6 +237,7 @@ class Comparison:
     p_t: float
 
     def as_dict(self) -> dict[str, Any]:
+        """All of it as a dictionary that JSON can hold."""
         return {**self.__dict__, "interval": list(self.interval)}
 
 
@@ -206,11 +251,33 @@ def compare(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Comparison:
-    """Is `other` better or worse than `model` on `data`? Paired tests on per-query values, with a 95 % interval.
+    """Paired tests of whether one model ranks better or worse than another, and a 95 % interval of the difference.
 
-    With query weights the means are weighted, and the tests look at differences times weight, scaled so that their
-    mean is the difference of the weighted means.
+    With query weights the means are weighted, and the tests look at differences times weight, scaled so that their mean
+    is the difference of the weighted means.
 
+    Parameters
+    ----------
+    model, other : Ensemble, fitted learner or array of scores
+        The two models, as `evaluate` takes them.
+    data : Dataset
+        Documents with labels.
+    measure : str or Measure, default "nDCG@10"
+        What is compared.
+    convention : str or Convention, default "rankwood"
+        How it is computed where tools disagree.
+    seed : int, default 0
+        Of the randomisation test and of the bootstrap interval.
+    n_threads : int, optional
+        Every CPU is used unless given. Results do not depend on it.
+
+    Returns
+    -------
+    Comparison
+        The difference is that of `other` over `model`.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=30, docs_per_query=20, n_features=5)
     >>> rw.compare(data.X[:, 0], data.X[:, 0], data).difference
@@ -222,7 +289,7 @@ def compare(
 
 
 def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0) -> Comparison:
-    """Compare two evaluations made on the same data under the same convention, with the same weights of queries."""
+    """The comparison of two evaluations on the same data, under the same convention and with the same query weights."""
     if first.convention != second.convention:
         raise RankwoodError(f"cannot compare {first.convention.name} values with {second.convention.name} values")
     weights = first.query_weights
@@ -248,8 +315,10 @@ def compare_values(first: Evaluation, second: Evaluation, measure: str, *, seed:
 def mean_interval(
     evaluation: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
 ) -> BootstrapInterval:
-    """95 % interval of the mean of a measure, queries drawn with replacement.
+    """The 95 % interval of the mean of a measure, queries drawn with replacement.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
     >>> interval = mean_interval(rw.evaluate([1, 2, 2, 1], data, "RR"), "RR")
@@ -271,7 +340,7 @@ def difference_interval(
 def randomisation_p(
     first: Evaluation, second: Evaluation, measure: str, *, seed: int = 0, n_threads: int | None = None
 ) -> float:
-    """p-value of the randomisation test alone, as in `compare_values`: for many pairs of models."""
+    """The p-value of the randomisation test alone, as in `compare_values`: for many pairs of models."""
     a, b = (weighted_values(one.per_query[measure], first.query_weights) for one in (first, second))
     return randomisation_test(a, b, seed=seed, n_threads=n_threads).p_value
 
@@ -281,7 +350,7 @@ def _same(weights: FloatArray | None, others: FloatArray | None) -> bool:
 
 
 def weighted_values(values: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Values times weight, scaled so that their plain mean is the weighted mean of the values."""
+    """Values times weights, scaled so that their plain mean is the weighted mean of the values."""
     if weights is None:
         return values
     counted = ~np.isnan(values)
@@ -292,8 +361,10 @@ def weighted_values(values: FloatArray, weights: FloatArray | None) -> FloatArra
 
 
 def aligned_features(model: Ensemble, data: Dataset) -> FeatureMatrix:
-    """The features of `data` in the order of `model`: by name when both have names, else by position.
+    """The features of a data set in the order of a model: by name when both have names, else by position.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([0.0], feature_names=["bm25", "clicks"])
     >>> data = rw.Dataset([[7.0, 0.5]], group=[1], feature_names=["clicks", "bm25"])
@@ -320,6 +391,6 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
 
 
 def unique_measures(measures: str | Measure | Sequence[str | Measure]) -> list[Measure]:
-    """Measures by name, each once, in the order given."""
+    """Measures, each once, in the order given."""
     given = [measures] if isinstance(measures, (str, Measure)) else measures
     return list(dict.fromkeys(parse_measure(measure) for measure in given))

@@ -68,15 +68,31 @@ _NOTATION = re.compile(
 
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """A measure: its name, its cutoff (None: the whole list) and what its notation spells out (None: left open).
+    """A ranking measure: its name, its cutoff, and parameters that its notation spells out.
 
-    dcg        nDCG, DCG: 'exp-log2' (gain 2^label - 1), 'log2' (linear gain), 'exp-letor' (LETOR's discount)
-    gains      nDCG, DCG: gain of the labels 0, 1, 2, ...
-    max_grade  ERR: the largest label there can be
-    rel        AP, RR, P, R, RBP: least label of a relevant document
-    p          RBP: the user's persistence
-    empty      value of a query without relevant documents: 0, 1, or 'skip' to leave it out of the mean
+    Parameters that are None are left to the convention.
 
+    Parameters
+    ----------
+    name : str
+        "nDCG", "DCG", "ERR", "AP", "RR", "P", "R" or "RBP", or another name of these, such as "map".
+    cutoff : int, optional
+        Number of ranks that count; the whole list unless given.
+    dcg : {"exp-log2", "log2", "exp-letor"}, optional
+        Of nDCG and DCG: gain 2^label - 1, linear gain, or gain 2^label - 1 with LETOR's discount.
+    gains : sequence of float, optional
+        Of nDCG and DCG: gain of the labels 0, 1, 2, ...
+    max_grade : float, optional
+        Of ERR: the largest label there can be.
+    rel : float, optional
+        Of AP, RR, P, R and RBP: least label of a relevant document.
+    p : float, optional
+        Of RBP: the user's persistence; 0.8 unless given.
+    empty : {0, 1, "skip"}, optional
+        Value of a query without relevant documents; "skip" leaves it out of the mean.
+
+    Examples
+    --------
     >>> measure = Measure.parse("ndcg@10")
     >>> measure, measure == Measure("nDCG", 10)
     (<Measure nDCG@10>, True)
@@ -118,12 +134,24 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str | Measure) -> Measure:
-        """Read `nDCG@10`, `nDCG(dcg='exp-log2')@10`, `AP(rel=2)`, ...; a Measure is returned as it is.
+        """The measure that a text like `nDCG@10`, `nDCG(dcg='exp-log2')@10` or `AP(rel=2)` names.
 
         Upper and lower case are the same, and the names of LightGBM, XGBoost and trec_eval are understood: `map`,
         `mrr`, `precision@5`, `ndcg_at_10`, `ndcg_cut_10`, and `ndcg@10-`, where a query without relevant documents
         counts 0.
 
+        Parameters
+        ----------
+        text : str or Measure
+            A Measure is returned as it is.
+
+        Raises
+        ------
+        MeasureError
+            There is no such measure or parameter.
+
+        Examples
+        --------
         >>> Measure.parse("map@5-")
         <Measure AP(empty=0)@5>
         """
@@ -146,6 +174,7 @@ class Measure:
 
     @property
     def higher_is_better(self) -> bool:
+        """Whether larger values are better: always True."""
         return True
 
     def __str__(self) -> str:
@@ -161,8 +190,15 @@ _FIELDS = tuple(field.name for field in fields(Measure) if field.name not in ("n
 
 
 def parse_measure(text: str | Measure) -> Measure:
-    """Read a measure: `Measure.parse`.
+    """The measure that a text like `nDCG@10` names: the same as `Measure.parse`.
 
+    Parameters
+    ----------
+    text : str or Measure
+        A Measure is returned as it is.
+
+    Examples
+    --------
     >>> parse_measure("precision@5")
     <Measure P@5>
     """
@@ -204,7 +240,7 @@ def _written(value: Any) -> str:
 
 
 def _number(name: str, parameter: str, value: Any) -> float:
-    """A finite number; whole ones as int, so that they print without a decimal point."""
+    """The value as a finite number; whole ones are int, so that they print without a decimal point."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise MeasureError(f"{name}: {parameter} must be a number, got {value!r}")
     number = float(value)

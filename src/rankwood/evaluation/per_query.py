@@ -1,4 +1,4 @@
-"""Measures of every query, and their mean."""
+"""Values of measures for every query, and their mean."""
 
 from __future__ import annotations
 
@@ -27,17 +27,31 @@ def per_query(
     doc_ids: Any = None,
     n_threads: int | None = None,
 ) -> FloatArray:
-    """Compute measures of every query: an array of measures x queries; NaN where a query is left out.
-
-    y          label of every row
-    scores     score of every row, float32 or float64; larger is better, infinities are fine, NaN is not
-    offsets    query q has the rows offsets[q] to offsets[q + 1] ...
-    order      ... or, when this is given, order[offsets[q]:offsets[q + 1]]; documents count in that order
-    doc_ids    id of every row, for conventions that break ties by it (without ids rows are named as
-               `write_run` names them: d0, d1, d2, ...)
+    """Values of measures for every query, measures x queries; NaN where a query is left out.
 
     Every query is ranked once, for all measures. Results are the same whatever `n_threads`.
 
+    Parameters
+    ----------
+    measures : str, Measure or sequence of these
+        What is computed.
+    y : array-like of float
+        Label of every row.
+    scores : array-like of float
+        Score of every row, float32 or float64; larger is better, infinities are fine, NaN is not.
+    offsets : array-like of int
+        Query q has the rows offsets[q] to offsets[q + 1], or those of `order` there.
+    order : array-like of int, optional
+        Rows query by query; documents count in that order.
+    convention : str or Convention, default "rankwood"
+        How measures are computed where tools disagree.
+    doc_ids : array-like of str, optional
+        Id of every row, for conventions that break ties by it; rows without ids are named as `write_run` names them.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Examples
+    --------
     >>> per_query(["nDCG@2", "RR"], y=[0, 1, 0, 0], scores=[0.3, 0.1, 0.5, 0.4], offsets=[0, 2, 4]).round(4)
     array([[0.6309, 0.    ],
            [0.5   , 0.    ]])
@@ -66,8 +80,20 @@ def per_query(
 def mean(values: Any, weights: Any = None) -> Any:
     """Mean over queries, the last axis of `values`; queries that are left out (NaN) do not count.
 
-    `weights` are the queries' weights. The mean of no query is NaN.
+    Parameters
+    ----------
+    values : array-like of float
+        One row of values per measure, or a single row.
+    weights : array-like of float, optional
+        Weights of the queries.
 
+    Returns
+    -------
+    float or array of float64
+        One per row; NaN when no query counts.
+
+    Examples
+    --------
     >>> mean([1.0, float("nan"), 0.0])
     0.5
     """
@@ -137,7 +163,7 @@ def _whole_numbers(values: Any, name: str) -> AnyArray:
 
 
 def tie_breaking(convention: Convention, doc_ids: Any, n_rows: int) -> tuple[_native.Ties, AnyArray | None]:
-    """How to break ties, and the document ids as a matrix of code points, which sort as their UTF-8 bytes do."""
+    """The rule for ties, and the document ids as a matrix of code points, which sort as their UTF-8 bytes do."""
     if convention.ties == "average":
         return _native.Ties.AVERAGE, None
     if convention.ties == "order":

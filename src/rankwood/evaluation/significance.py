@@ -1,4 +1,10 @@
-"""Is one ranker better than another, or as good? Tests on per-query values."""
+"""Tests, on per-query values, of whether one ranker is better than another, or as good.
+
+Every function takes two arrays with one value per query, `a` and `b`, in the same order of queries. The difference is
+always `b - a`, and `alternative="greater"` asks whether `b` is greater. A query whose value is NaN in either array is
+left out. Differences that are equal but for rounding count as ties, as 0.3 - 0.2 and 0.1 do: the tolerance is 2**-44 of
+the largest value. When all differences are zero a test of difference answers p = 1.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +19,29 @@ from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.system import resolve_threads
 
-# Two arrays of per-query values as pairs: what every test of significance starts from.
-
-
 _TIE_BITS = 44  # differences are multiples of 2**-44 of the largest value: well above rounding errors
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Differences b - a, also in fixed point: `fixed * 2**exponent`, rounded."""
+    """Differences b - a of paired values: what every test starts from.
+
+    Parameters
+    ----------
+    differences : array of float64
+        One per query that has both values.
+    fixed : array of int64
+        The same in fixed point: `fixed * 2**exponent`, rounded.
+    exponent : int
+        Of the fixed point.
+    largest : float
+        Largest of the values compared, to which rounding errors are relative.
+    """
 
     differences: FloatArray
     fixed: IndexArray
     exponent: int
-    largest: float  # of the values compared: what rounding errors are relative to
+    largest: float
 
     @classmethod
     def of(cls, a: Any, b: Any) -> Pairs:
@@ -77,14 +92,6 @@ def _values(values: Any, name: str) -> FloatArray:
     return array
 
 
-# Is one ranker better than another, or as good? Tests on per-query values.
-#
-# Every function takes two arrays with one value per query, `a` and `b`, in the same order of queries. The difference
-# is always `b - a`, and `alternative="greater"` asks whether `b` is greater. A query whose value is NaN in either
-# array is left out. Differences that are equal but for rounding count as ties, as 0.3 - 0.2 and 0.1 do: the tolerance
-# is 2**-44 of the largest value. When all differences are zero a test of difference answers p = 1.
-
-
 Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
 
 _MAX_WILCOXON_EXACT = 50  # beyond it the normal approximation; 2**50 sign patterns still count exactly in float64
@@ -92,7 +99,19 @@ _MAX_WILCOXON_EXACT = 50  # beyond it the normal approximation; 2**50 sign patte
 
 @dataclass(frozen=True)
 class PairedResult:
-    """What every test returns. `mean_difference` is the mean of b - a over the `n_queries` pairs without NaN."""
+    """Result of a paired test.
+
+    Attributes
+    ----------
+    statistic, p_value : float
+        Of the test.
+    mean_difference : float
+        Mean of b - a.
+    n_queries : int
+        Queries that have both values.
+    alternative : str
+        What was asked.
+    """
 
     statistic: float
     p_value: float
@@ -103,7 +122,7 @@ class PairedResult:
 
 @dataclass(frozen=True)
 class RandomisationResult(PairedResult):
-    """`n_permutations` were drawn, or when `exact`, are all there are."""
+    """Result of a randomisation test: `n_permutations` were drawn or, when `exact`, are all there are."""
 
     n_permutations: int
     exact: bool
@@ -111,7 +130,7 @@ class RandomisationResult(PairedResult):
 
 @dataclass(frozen=True)
 class WilcoxonResult(PairedResult):
-    """`n_nonzero` differences were ranked; `exact` or by the normal approximation."""
+    """Result of Wilcoxon's test: `n_nonzero` differences were ranked; p is `exact` or a normal approximation."""
 
     n_nonzero: int
     exact: bool
@@ -119,12 +138,14 @@ class WilcoxonResult(PairedResult):
 
 @dataclass(frozen=True)
 class TTestResult(PairedResult):
+    """Result of a t-test, with the standard error of the mean difference."""
+
     standard_error: float
 
 
 @dataclass(frozen=True)
 class NonInferiorityResult(PairedResult):
-    """A small p-value says that b is worse than a by less than `margin`, if at all."""
+    """Result of a test of non-inferiority: a small p-value says that b is worse by less than `margin`, if at all."""
 
     margin: float
     method: str
@@ -132,7 +153,11 @@ class NonInferiorityResult(PairedResult):
 
 @dataclass(frozen=True)
 class EquivalenceResult(PairedResult):
-    """`p_value` is the larger one of `p_lower` (b not worse) and `p_upper` (b not better by `margin` or more)."""
+    """Result of a test of equivalence.
+
+    `p_value` is the larger one of `p_lower` (b is not worse by `margin` or more) and `p_upper` (b is not better by
+    `margin` or more).
+    """
 
     margin: float
     method: str
@@ -142,7 +167,7 @@ class EquivalenceResult(PairedResult):
 
 @dataclass(frozen=True)
 class BootstrapInterval:
-    """Confidence interval of the mean of b - a."""
+    """Confidence interval, from `low` to `high`, of the mean of b - a."""
 
     low: float
     high: float
@@ -162,12 +187,30 @@ def randomisation_test(
     alternative: Alternative = "two-sided",
     n_threads: int | None = None,
 ) -> RandomisationResult:
-    """Fisher's paired randomisation test: how often do random signs give a mean difference as large?
+    """Fisher's paired randomisation test: how often random signs give a mean difference as large as the observed one.
 
-    With m differences that are not zero and 2**m <= `n_permutations`, all sign patterns are enumerated and p is
-    exact; else p = (count + 1) / (n_permutations + 1). Ties with the observed mean count as at least as large.
-    The result depends on the seed, but neither on the order of the queries nor on the number of threads.
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    n_permutations : int, default 10000
+        How many sign patterns are drawn. With m differences that are not zero and 2**m <= `n_permutations`, all
+        patterns are enumerated instead.
+    seed : int, default 0
+        Of the patterns.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater" asks whether `b` is greater.
+    n_threads : int, optional
+        Every CPU is used unless given.
 
+    Returns
+    -------
+    RandomisationResult
+        Of all patterns p is exact; else p = (count + 1) / (n_permutations + 1). Ties with the observed mean count as at
+        least as large. It depends on the seed, but neither on the order of the queries nor on the number of threads.
+
+    Examples
+    --------
     >>> randomisation_test([0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 0.4, 0.6]).p_value
     0.125
     """
@@ -178,12 +221,26 @@ def randomisation_test(
 
 
 def wilcoxon_test(a: Any, b: Any, *, alternative: Alternative = "two-sided") -> WilcoxonResult:
-    """Wilcoxon's signed-rank test.
+    """Wilcoxon's signed-rank test of paired values.
 
-    Zero differences are left out and tied ones share their mean rank. The statistic is, as in scipy, the sum of the
-    ranks of positive differences, for "two-sided" the smaller one of that and its counterpart. Up to 50 differences
-    p is exact, ties or not; above, it comes from the normal approximation without continuity correction.
+    Zero differences are left out and tied ones share their mean rank.
 
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater" asks whether `b` is greater.
+
+    Returns
+    -------
+    WilcoxonResult
+        The statistic is, as in scipy, the sum of the ranks of positive differences, for "two-sided" the smaller one of
+        that and its counterpart. Up to 50 differences p is exact, ties or not; above, it comes from the normal
+        approximation without continuity correction.
+
+    Examples
+    --------
     >>> wilcoxon_test([1, 2, 3, 4, 5], [2, 4, 6, 8, 10]).p_value
     0.0625
     """
@@ -212,8 +269,22 @@ def wilcoxon_test(a: Any, b: Any, *, alternative: Alternative = "two-sided") -> 
 
 
 def paired_t_test(a: Any, b: Any, *, alternative: Alternative = "two-sided") -> TTestResult:
-    """Student's paired t-test. Equal non-zero differences give an infinite statistic.
+    """Student's t-test of paired values.
 
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater" asks whether `b` is greater.
+
+    Returns
+    -------
+    TTestResult
+        Equal non-zero differences give an infinite statistic.
+
+    Examples
+    --------
     >>> round(paired_t_test([1, 2, 3, 4], [2, 4, 4, 6]).p_value, 4)
     0.0138
     """
@@ -235,9 +306,28 @@ def bootstrap_interval(
 ) -> BootstrapInterval:
     """Bootstrap confidence interval of the mean difference, queries drawn with replacement (Efron).
 
-    `method="bca"` corrects for bias and skewness (bias-corrected and accelerated). As for the randomisation test, the
-    result depends on the seed but not on the order of the queries or the number of threads.
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    confidence : float, default 0.95
+        Between 0 and 1.
+    n_resamples : int, default 10000
+        How often queries are drawn.
+    seed : int, default 0
+        Of the draws.
+    method : {"percentile", "bca"}, default "percentile"
+        "bca" corrects for bias and skewness (bias-corrected and accelerated).
+    n_threads : int, optional
+        Every CPU is used unless given.
 
+    Returns
+    -------
+    BootstrapInterval
+        It depends on the seed, but neither on the order of the queries nor on the number of threads.
+
+    Examples
+    --------
     >>> interval = bootstrap_interval([0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 0.4, 0.6])
     >>> round(interval.low, 3), round(interval.high, 3)
     (0.1, 0.2)
@@ -267,11 +357,33 @@ def non_inferiority_test(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> NonInferiorityResult:
-    """Is `b` as good as `a`, up to `margin`? One-sided test of "mean(b - a) <= -margin".
+    """One-sided test of whether `b` is as good as `a`, up to a margin.
 
-    A small p-value supports "b is worse by less than the margin, if it is worse at all". When all differences are
-    equal there is nothing to estimate: p of the t-test is 0 or 1.
+    The null hypothesis is "mean(b - a) <= -margin": a small p-value supports "b is worse by less than the margin, if it
+    is worse at all".
 
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    margin : float
+        The least loss that matters, above 0.
+    method : {"t", "randomisation"}, default "t"
+        Student's t-test or the randomisation test.
+    n_permutations : int, default 10000
+        Of the randomisation test.
+    seed : int, default 0
+        Of the randomisation test.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    NonInferiorityResult
+        When all differences are equal there is nothing to estimate: p of the t-test is 0 or 1.
+
+    Examples
+    --------
     >>> non_inferiority_test([0.5, 0.4, 0.6, 0.5], [0.5, 0.41, 0.59, 0.51], margin=0.05).p_value < 0.01
     True
     """
@@ -290,10 +402,32 @@ def equivalence_test(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> EquivalenceResult:
-    """Do `a` and `b` differ by less than `margin` either way? Two one-sided tests (TOST, Schuirmann 1987).
+    """Test of whether `a` and `b` differ by less than a margin: two one-sided tests (TOST, Schuirmann 1987).
 
-    A small p-value supports "-margin < mean(b - a) < margin". The statistic is that of the test with the larger p.
+    A small p-value supports "-margin < mean(b - a) < margin".
 
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    margin : float
+        The least difference that matters, above 0.
+    method : {"t", "randomisation"}, default "t"
+        Student's t-test or the randomisation test.
+    n_permutations : int, default 10000
+        Of the randomisation test.
+    seed : int, default 0
+        Of the randomisation test.
+    n_threads : int, optional
+        Every CPU is used unless given.
+
+    Returns
+    -------
+    EquivalenceResult
+        The statistic is that of the test with the larger p.
+
+    Examples
+    --------
     >>> equivalence_test([0.5, 0.4, 0.6, 0.5], [0.5, 0.41, 0.59, 0.51], margin=0.05).p_value < 0.01
     True
     """
@@ -309,10 +443,22 @@ def equivalence_test(
 
 
 def holm(p_values: Any) -> FloatArray:
-    """Adjust the p-values of many comparisons (Holm 1979): reject where the adjusted one is at most alpha.
+    """Adjusted p-values of many comparisons (Holm 1979): reject where the adjusted one is at most alpha.
 
     The chance of one false rejection or more stays below alpha, however the comparisons depend on each other.
 
+    Parameters
+    ----------
+    p_values : array-like of float
+        Between 0 and 1.
+
+    Returns
+    -------
+    array of float64
+        In the order given.
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -331,7 +477,7 @@ def holm(p_values: Any) -> FloatArray:
 def _randomise(
     pairs: Pairs, n_permutations: int, seed: int, alternative: Alternative, n_threads: int | None
 ) -> tuple[float, int, bool]:
-    """p-value, number of permutations, and whether they were all there are."""
+    """The p-value, the number of permutations, and whether they were all there are."""
     _check_count(n_permutations, "n_permutations")
     seed, n_threads = _check_seed(seed), resolve_threads(n_threads)
     magnitudes = np.sort(np.abs(pairs.fixed[pairs.fixed != 0]))
@@ -375,7 +521,7 @@ def _shifted_test(
 
 
 def _signed_rank_counts(doubled_ranks: IndexArray) -> FloatArray:
-    """How many of the 2**n sign patterns give each (doubled) sum of positive ranks: one convolution per rank."""
+    """Number of the 2**n sign patterns that give each (doubled) sum of positive ranks: one convolution per rank."""
     counts = np.zeros(int(doubled_ranks.sum()) + 1)
     counts[0] = 1.0
     for rank in doubled_ranks:

@@ -1,1 +1,1 @@
-"""The model: trees as arrays, the ensemble, its file, its shape, and what data visits of it."""
+"""The model: trees as arrays, the ensemble, its file, its shape, and which nodes documents visit."""

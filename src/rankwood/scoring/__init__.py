@@ -1,1 +1,1 @@
-"""Scoring: engines, the stopwatch, verification."""
+"""Scoring: engines, whether they agree with each other, and the stopwatch."""

@@ -1,4 +1,4 @@
-"""Rows at every threshold of a model, and whether engines agree with the reference on them."""
+"""Rows on every threshold of a model, and whether engines agree with the reference on given rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
 
 
-# Rows that try a model's every threshold: where two scorers that differ at all are most likely to show it.
-
-
 MAX_ROWS = 40_000
 PLACES = 4  # of a value at a node that a row is led to: on its threshold, one step above, one below, missing
 WHOLE_ROWS = 256  # at least, where there is room
@@ -26,10 +23,16 @@ ZEROS = 0.6  # share of zeros in them
 
 @dataclass(frozen=True, eq=False)
 class AdversarialRows:
-    """The same kind of rows twice, with steps of float32 and with steps of float64.
+    """Rows on thresholds, once with steps of float32 and once with steps of float64.
 
-    Every threshold of each feature is among them, and every node is met on its threshold; where there are too many of
-    either, chance picks some, and `every_threshold` or `every_node` is False.
+    Parameters
+    ----------
+    single, double : array of float32, array of float64
+        Rows x features.
+    every_threshold : bool
+        Whether every threshold of each feature is among them; False when there were too many and chance picked some.
+    every_node : bool
+        Whether every node is met on its threshold; False when there were too many.
     """
 
     single: AnyArray
@@ -41,12 +44,23 @@ class AdversarialRows:
 def adversarial_rows(
     models: Ensemble | Sequence[Ensemble], *, max_rows: int = MAX_ROWS, seed: int = 0
 ) -> AdversarialRows:
-    """Rows on the thresholds of some models: every threshold of each feature, one step to either side, the whole
-    numbers around it, NaN, infinities, zeros of both signs, in random company; rows of whole numbers alone, mostly
-    zero, as counts are; and for each node rows that are led to it and meet its threshold there.
+    """Rows on the thresholds of models: where two scorers that differ at all are most likely to show it.
 
-    At most `max_rows` of each type; as wide as the widest model. The same models and seed give the same rows.
+    They have every threshold of each feature, one step to either side, the whole numbers around it, NaN, infinities and
+    zeros of both signs, in random company; rows of whole numbers alone, mostly zero, as counts are; and for each node
+    rows that are led to it and meet its threshold there.
 
+    Parameters
+    ----------
+    models : Ensemble or sequence of Ensemble
+        Rows are as wide as the widest of them.
+    max_rows : int, default 40000
+        Most rows of each type.
+    seed : int, default 0
+        The same models and seed give the same rows.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> rows = adversarial_rows(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]))
     >>> bool(np.isin([0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0)], rows.double).all()), rows.every_node
@@ -60,9 +74,12 @@ def adversarial_rows(
 
 
 def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
-    """Each threshold rounded to the type, its two neighbours, the whole numbers around it, and zeros of both signs;
-    finite, none twice.
+    """Values around thresholds, finite and each once.
 
+    Each threshold rounded to the type, its two neighbours, the whole numbers around it, and zeros of both signs.
+
+    Examples
+    --------
     >>> values_near(np.array([1.0, np.inf]), np.float32)[:3].tolist()
     [1.0, 1.0000001192092896, 0.9999999403953552]
     """
@@ -76,6 +93,7 @@ def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
 
 
 def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Generator) -> tuple[AnyArray, bool, bool]:
+    """Rows of one type, and whether every threshold and every node is among them."""
     n_features = max((model.n_features for model in models), default=0)
     thresholds = np.concatenate([np.zeros(0), *(model.threshold for model in models)])
     features = np.concatenate([np.zeros(0, np.int64), *(model.feature for model in models)])
@@ -103,7 +121,7 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
 
 
 def _whole_rows(columns: list[AnyArray], n_rows: int, dtype: Any, rng: np.random.Generator) -> AnyArray:
-    """Zeros for the most part, and the whole numbers around each feature's thresholds."""
+    """Rows of zeros for the most part, and of the whole numbers around each feature's thresholds."""
     rows = np.zeros((n_rows, len(columns)), dtype=dtype)
     for feature, values in enumerate(columns):
         whole = values[(values == np.rint(values)) & (values != 0)]
@@ -113,8 +131,10 @@ def _whole_rows(columns: list[AnyArray], n_rows: int, dtype: Any, rng: np.random
 
 
 def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> AnyArray:
-    """NaN and the infinities: of one feature alone, and of several at once. Other rows are finite, since some scorers
-    take no others."""
+    """Rows with NaN and infinities, in one feature alone and in several at once.
+
+    All other rows are finite, since some scorers take no others.
+    """
     dtype, n_features = company.dtype.type, company.shape[1]
     specials = np.array([np.nan, np.inf, -np.inf], dtype=dtype)
     n_alone = min(3 * n_features, room)
@@ -129,8 +149,10 @@ def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> Any
 def _led_rows(
     model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator, *, whole: bool = False
 ) -> AnyArray:
-    """For each node rows that the splits above let through to it, as far as they do so for any row: around the
-    threshold there, or with the `whole` number next to it."""
+    """Rows for each node that the splits above it let through, where any row can get there.
+
+    They are on the threshold of the node, next to it and missing, or with `whole` the whole number next to it.
+    """
     dtype, n_places = company.dtype.type, 1 if whole else PLACES
     above, goes_left = _parents(model)
     rows = company[rng.integers(0, len(company), n_places * len(nodes))]
@@ -152,7 +174,7 @@ def _led_rows(
 
 
 def _parents(model: Ensemble) -> tuple[IndexArray, AnyArray]:
-    """Of each node of the model: the node above it (-1: it is a root), and whether it lies to its left."""
+    """The node above each node of the model (-1 for a root), and whether the node lies to its left."""
     above = np.full(model.n_nodes, -1, dtype=np.int64)
     goes_left = np.zeros(model.n_nodes, dtype=bool)
     first = np.repeat(model.node_offsets[:-1], np.diff(model.node_offsets))
@@ -164,7 +186,7 @@ def _parents(model: Ensemble) -> tuple[IndexArray, AnyArray]:
 
 
 class _Asked(NamedTuple):
-    """What the splits above a node ask of a feature: more than `low` (None: any) and at most `high`, or missing."""
+    """Values of a feature that reach a node: more than `low` (None: any) and at most `high`, or missing."""
 
     low: float | None = None
     high: float = np.inf
@@ -195,7 +217,7 @@ def _let_through(asked: _Asked, dtype: Any, upper: bool) -> Any:
 
 
 def _inside(low: float, high: float, dtype: Any, upper: bool) -> Any:
-    """The largest or the smallest number of the type that is more than `low` and at most `high`; or None."""
+    """The largest (`upper`) or smallest number of the type that is more than `low` and at most `high`, or None."""
     with np.errstate(over="ignore", under="ignore"):
         largest, smallest = dtype(high), dtype(low)
         if float(largest) > high:
@@ -218,12 +240,24 @@ _CALLS = 50  # per size of batch
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The first thing in which an engine differs from the reference. `batch`: documents of the call."""
+    """The first difference between an engine and the reference.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the engine.
+    batch : int
+        Documents of the call.
+    row, tree : int
+        Where they differ; `tree` is None when the score differs.
+    expected, got : float
+        What the reference has, and the engine: leaves or scores.
+    """
 
     engine: str
     batch: int
     row: int
-    tree: int | None  # None: the score differs
+    tree: int | None
     expected: float
     got: float
 
@@ -240,8 +274,17 @@ class Disagreement:
         return {**self.__dict__, "message": str(self)}
 
 
-class Judge:
-    """What the reference makes of some data, to compare engines with."""
+class ReferenceResults:
+    """Scores and leaves of the reference engine on some data, to compare other engines with.
+
+    Parameters
+    ----------
+    model : Ensemble
+    X : array
+        Documents; of large data, some at even distances are taken.
+    precision, n_threads
+        As for `Ensemble.score`.
+    """
 
     def __init__(self, model: Ensemble, X: AnyArray, precision: Precision, n_threads: int) -> None:
         self._precision, self._n_threads = precision, n_threads
@@ -254,11 +297,11 @@ class Judge:
 
     @property
     def n_docs(self) -> int:
-        """Documents whose scores are compared."""
+        """Number of documents whose scores are compared."""
         return len(self._rows)
 
     def check(self, engine: PreparedModel, batches: Sequence[int]) -> Disagreement | None:
-        """The first difference in leaves or in scores, in calls of each size of batch; None when there is none."""
+        """The first difference of an engine in leaves or in scores, in calls of each size of batch, or None."""
         leaves = engine.leaves(self._X[self._few], n_threads=self._n_threads)
         for place, tree in zip(*np.nonzero(leaves != self._leaves), strict=True):
             row = int(self._rows[self._few[place]])

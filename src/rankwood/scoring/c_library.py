@@ -1,4 +1,4 @@
-"""A model as a shared library: compiled by the system's compiler, cached, tested before it is used."""
+"""A model as a shared library: compiled by the system's C compiler, kept in a cache, tested before it is used."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PATIENCE = 5.0  # seconds that a compiler has to end when told to
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that is there. It may have arguments: CC="ccache gcc"."""
+    """A C compiler that is there; its command may have arguments, as in CC="ccache gcc"."""
 
     command: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Compiler:
         return " ".join((Path(self.command[0]).name, *self.command[1:]))
 
     def identity(self) -> str:
-        """Where it is and what it says about its version."""
+        """Where the compiler is, and what it says about its version."""
         try:
             shown = subprocess.run([*self.command, "--version"], capture_output=True, env=_environment(), check=False)
         except OSError as error:
@@ -126,9 +126,11 @@ def find_compiler() -> Compiler | str:
 
 
 def first_error(log: str) -> str:
-    """The first line of a compiler's output that tells of an error, else its first line.
+    r"""The first line of a compiler's output that tells of an error, else its first line.
 
-    >>> first_error("m.c: In function 'f':\\nm.c:3:1: error: expected ';'\\n")
+    Examples
+    --------
+    >>> first_error("m.c: In function 'f':\nm.c:3:1: error: expected ';'\n")
     "m.c:3:1: error: expected ';'"
     """
     lines = [line.strip() for line in log.splitlines() if line.strip()]
@@ -191,8 +193,10 @@ DAY = 86400.0
 
 
 def cache_folder() -> Path:
-    """Where rankwood may keep files that it can make again: RANKWOOD_CACHE, or `rankwood` in XDG_CACHE_HOME or in the
-    system's place for caches."""
+    """The folder for files that rankwood can make again.
+
+    It is RANKWOOD_CACHE, or `rankwood` in XDG_CACHE_HOME or in the system's place for caches.
+    """
     named = os.environ.get("RANKWOOD_CACHE")
     if named:
         return Path(named).absolute()
@@ -209,13 +213,13 @@ def cache_folder() -> Path:
 
 
 class LibraryCache:
-    """Libraries in one folder of the cache."""
+    """Compiled libraries in one folder of the cache."""
 
     def __init__(self, name: str) -> None:
         self.folder = cache_folder() / name
 
     def find(self, key: str) -> list[Path]:
-        """Libraries called by that key: one or none, mostly. What they really are, `load` looks at."""
+        """Libraries whose names have the key: one or none, mostly; `load` checks what they really are."""
         try:
             with self._opened():
                 return sorted(self.folder.glob(f"{key}-*.so"))
@@ -223,7 +227,7 @@ class LibraryCache:
             return []
 
     def load(self, path: Path) -> ctypes.CDLL | str:
-        """A library of this folder, when it is as it was written and nobody else may have written it; else why not."""
+        """A library of this folder, or why it is not loaded: it is damaged, or others may have written it."""
         try:
             with self._opened() as folder:
                 # The system's loader takes libraries of one name for one; this name says what the content is.
@@ -235,7 +239,7 @@ class LibraryCache:
             return str(error.strerror)
 
     def add(self, key: str, library: Path) -> Path:
-        """Keep a library. Processes that do so at the same time do not disturb each other."""
+        """Keep a library; processes that do so at the same time do not disturb each other."""
         content = library.read_bytes()
         path = self.folder / _name_of(key, content)
         with atomic_write(path, permissions=0o600) as file:
@@ -244,7 +248,7 @@ class LibraryCache:
         return path
 
     def remove(self, path: Path) -> None:
-        """Forget a library, where that is possible."""
+        """Remove a library, where that is possible."""
         with contextlib.suppress(OSError):
             path.unlink()
 
@@ -270,8 +274,8 @@ class LibraryCache:
     def _opened(self) -> Iterator[Path]:
         """The folder, which only the user (or root) may write, by a name that is lost when it is closed.
 
-        The name is that of the open folder where there is such a thing: so what is found by it is in the very folder
-        that was looked at, also when another is put in its place meanwhile.
+        The name is that of the open folder, where there is such a thing. So what is found by it is in the very folder
+        that was checked, also when another is put in its place meanwhile.
         """
         if not hasattr(os, "getuid"):
             yield self.folder
@@ -310,7 +314,7 @@ def load_library(path: Path) -> ctypes.CDLL | str:
 
 
 def _why_not(path: Path) -> str | None:
-    """Why a library of the cache must not be loaded, if so; otherwise it is noted that it is in use."""
+    """The reason why a library of the cache must not be loaded, or None, and then it is noted that it is in use."""
     with open(path, "rb", opener=_open_itself) as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
@@ -330,7 +334,7 @@ def _open_itself(path: str, flags: int) -> int:
 
 
 def _others_may_write(facts: os.stat_result) -> bool:
-    """Whether somebody besides the user and root can write; the rights of a list of access show in the group's."""
+    """Whether somebody besides the user and root can write; rights of an access list show in those of the group."""
     return facts.st_uid not in (os.getuid(), 0) or bool(facts.st_mode & 0o022)
 
 
@@ -338,7 +342,7 @@ def _name_of(key: str, content: bytes) -> str:
     return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}.so"
 
 
-# A model as a shared library: compiled by the system's compiler, kept in the cache, tested before it is used.
+# A model as such a library.
 
 
 NAME = "rankwood_model"
@@ -390,7 +394,7 @@ class IfElseKernel:
 def _compiled(
     model: Ensemble, write_source: SourceWriter, optimise: str, n_jobs: int
 ) -> tuple[Path, ctypes.CDLL, bool]:
-    """The library of a model, and whether it came from the cache: when it is there and passes its self-test."""
+    """Path and library of a model, and whether it came from the cache: when it is there and passes its self-test."""
     compiler = find_compiler()
     if isinstance(compiler, str):
         raise ModelError(compiler)
@@ -434,12 +438,18 @@ def cpu_identity() -> str:
 
 
 def checked_library(path: Path, name: str, compiler: Compiler) -> ctypes.CDLL:
-    """Load a library that was just compiled and test it."""
+    """A library that was just compiled, loaded and tested."""
     return tested_library(load_library(path), name, compiler)
 
 
 def tested_library(library: ctypes.CDLL | str, name: str, compiler: Compiler) -> ctypes.CDLL:
-    """The library when it passes its self-test; an error when it does not, or tells why it was not loaded."""
+    """The library when it passes its self-test.
+
+    Raises
+    ------
+    ModelError
+        It fails the test, or `library` is the reason why it could not be loaded.
+    """
     if isinstance(library, str):
         raise ModelError(f"what the C compiler {compiler} made cannot be loaded: {library}")
     failed = self_test_of(library, name)
@@ -451,7 +461,7 @@ def tested_library(library: ctypes.CDLL | str, name: str, compiler: Compiler) ->
 
 
 def self_test_of(library: ctypes.CDLL, name: str) -> int:
-    """What the library's self-test says: 0 when all is well."""
+    """Result of the library's self-test: 0 when all is well, below 0 when there was too little memory."""
     return int(library[f"{name}_self_test"]())
 
 

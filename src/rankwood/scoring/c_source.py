@@ -28,9 +28,13 @@ PER_LINE = 8  # entries of a table
 
 
 def c_number(value: float, suffix: str = "") -> str:
-    """A constant of type double, or of type float with suffix "f". Short dyadic numbers are written in decimal, all
-    others in hexadecimal: a decimal constant may be rounded as the compiler likes, a hexadecimal one is exact.
+    """A number as a C constant of type double, or of type float with suffix "f".
 
+    Short dyadic numbers are written in decimal, all others in hexadecimal: a decimal constant may be rounded as the
+    compiler likes, a hexadecimal one is exact.
+
+    Examples
+    --------
     >>> c_number(2.5), c_number(0.1), c_number(0.1875, "f"), c_number(-np.inf)
     ('2.5', '0x1.999999999999ap-4', '0.1875f', '-INFINITY')
     """
@@ -45,10 +49,12 @@ def c_number(value: float, suffix: str = "") -> str:
 
 
 def c_table(entries: Iterable[str]) -> str:
-    """Entries of an initialiser, a few per line. There is at least one: C knows no empty array.
+    r"""Entries of a C initialiser, a few per line; at least one, as C knows no empty array.
 
+    Examples
+    --------
     >>> c_table(map(str, range(10)))
-    '{\\n  0, 1, 2, 3, 4, 5, 6, 7,\\n  8, 9\\n}'
+    '{\n  0, 1, 2, 3, 4, 5, 6, 7,\n  8, 9\n}'
     """
     texts = list(entries) or ["0"]
     lines = (", ".join(texts[first : first + PER_LINE]) for first in range(0, len(texts), PER_LINE))
@@ -56,8 +62,10 @@ def c_table(entries: Iterable[str]) -> str:
 
 
 def c_comment(text: str) -> str:
-    """Text that cannot end a comment, nor make a careful compiler warn.
+    """The text without what would end a C comment or make a careful compiler warn.
 
+    Examples
+    --------
     >>> c_comment("a*/b")
     'a* /b'
     """
@@ -66,8 +74,12 @@ def c_comment(text: str) -> str:
 
 
 def round_down(thresholds: FloatArray) -> NDArray[np.float32]:
-    """The largest float32 that is not above each threshold: a float32 is `<=` the one just when it is `<=` the other.
+    """The largest float32 that is not above each threshold.
 
+    For a float32 x, `x <= threshold` just when `x <= round_down(threshold)`.
+
+    Examples
+    --------
     >>> round_down(np.array([0.5, 1e300, 16777217.0])).tolist()
     [0.5, 3.4028234663852886e+38, 16777216.0]
     """
@@ -95,8 +107,10 @@ class Splits:
 
 
 def tree_functions(number: int, splits: Splits) -> list[str]:
-    """Lines of C: the function `tree_<number>`, before it those for subtrees that are too deep or too large for it.
+    """Lines of the C function `tree_<number>`, after functions for subtrees that are too deep or too large for it.
 
+    Examples
+    --------
     >>> print(*tree_functions(7, Splits(["x[0] <= 1.0f", "x[2] <= 3.0f"], [-1, -2], [1, -3])), sep=chr(10))
     static int32_t tree_7(const real *x) {
       if (x[0] <= 1.0f) return 0;
@@ -131,7 +145,7 @@ def _parents_first(splits: Splits) -> list[int]:
 
 
 def _find_cuts(splits: Splits, order: list[int]) -> set[int]:
-    """Nodes where a function of their own starts, the root among them; found from the leaves up."""
+    """Nodes at which a function of their own starts, the root among them; found from the leaves up."""
     cut = {0}
     n_nodes, nesting = [0] * len(order), [0] * len(order)  # of what a function that starts there would hold
     for node in reversed(order):
@@ -149,7 +163,7 @@ def _find_cuts(splits: Splits, order: list[int]) -> set[int]:
 
 
 def _statements(splits: Splits, root: int, result: Callable[[int], str | None]) -> list[str]:
-    """The body of a function. Written with a stack of its own: a tree may be deeper than Python's."""
+    """Lines of the body of a function; written with an explicit stack, as a tree may be deeper than Python's."""
     lines: list[str] = []
     pending: list[tuple[int | None, int]] = [(root, 1)]  # a node and how deep it nests; None ends a block
     while pending:
@@ -185,18 +199,32 @@ ON, BELOW, ABOVE, MISSING = range(4)  # where a value stands to a threshold
 
 @dataclass(frozen=True, eq=False)
 class KnownRows:
-    """Rows as floats and as doubles, with what the reference says about them."""
+    """Rows as floats and as doubles, with what the reference scores for them.
 
-    features: IndexArray  # the columns below; all others of the model are 0
+    Parameters
+    ----------
+    features : array of int64
+        The columns of `floats` and `doubles`; all other features of the model are 0.
+    floats, doubles : array
+        Rows x these features.
+    scores : array of float64
+        Of each row: its floats in double and single precision, its doubles in both.
+    leaves : array of uint32
+        Of each row: the leaves of its floats and those of its doubles, each mixed into one number.
+    """
+
+    features: IndexArray
     floats: AnyArray
     doubles: FloatArray
-    scores: FloatArray  # of each row: its floats in double and single precision, its doubles in both
-    leaves: AnyArray  # of each row: the leaves of its floats and those of its doubles, mixed
+    scores: FloatArray
+    leaves: AnyArray
 
 
 def find_test_rows(model: Ensemble, thresholds: dict[int, FloatArray]) -> KnownRows:
-    """Rows on the model's thresholds and one step to either side.
+    """Rows on the model's thresholds and one step to either side, with their scores.
 
+    Examples
+    --------
     >>> from rankwood import Ensemble
     >>> rows = find_test_rows(Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]), {0: np.array([0.5])})
     >>> rows.scores[:4, 0]  # on the threshold, below, above, missing
@@ -221,7 +249,7 @@ def find_test_rows(model: Ensemble, thresholds: dict[int, FloatArray]) -> KnownR
 
 
 def _rows_near(columns: list[FloatArray], dtype: Any) -> AnyArray:
-    """The first four rows stand in one place with all their features, the others in some place with each."""
+    """Rows near thresholds: in each of the first four all features are in one place, in the others in any place."""
     rows = np.empty((N_ROWS, len(columns)), dtype=dtype)
     for column, values in enumerate(columns):
         with np.errstate(all="ignore"):  # beyond the type's range is infinity
@@ -235,7 +263,7 @@ def _rows_near(columns: list[FloatArray], dtype: Any) -> AnyArray:
 
 
 def _chance(column: int, row: int) -> int:
-    """A number that looks like chance, the same everywhere: of the multiplicative kind, mixed once more."""
+    """A number that looks random and is the same everywhere: a multiplicative hash, mixed once more."""
     mixed = (column * N_ROWS + row + 1) * 0x9E3779B97F4A7C15 % 2**64
     return ((mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9 % 2**64) >> 32
 
@@ -254,7 +282,7 @@ def _reference_answer(model: Ensemble, row: AnyArray, features: IndexArray) -> t
     return scores, mixed
 
 
-# C99 source of a model: nested if-else, a header, and rows with known scores to test it with.
+# The whole source.
 #
 # Trees compare floats when that suffices. A float is `<=` a threshold just when it is `<=` the threshold rounded down
 # to float; a double is first replaced by a float that compares with all thresholds of its feature alike. Where two of
@@ -300,6 +328,8 @@ static real convert(other x, size_t u) {
 def c_name(text: str) -> str:
     """A C identifier made of a file's name.
 
+    Examples
+    --------
     >>> c_name("my-model.v2"), c_name("2nd"), c_name("_")
     ('my_model_v2', 'model_2nd', 'model')
     """
@@ -309,8 +339,18 @@ def c_name(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CSource:
-    """Source of a model whose exported functions start with `name`.
+    """C source of a model.
 
+    Parameters
+    ----------
+    model : Ensemble
+    name : str
+        Starts the names of all exported functions.
+    info : str, default ""
+        How it is compiled: a text that the compiled library carries.
+
+    Examples
+    --------
     >>> from rankwood import Ensemble
     >>> source = CSource(Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]), "click")
     >>> print(*source.trees(), sep=chr(10))
@@ -324,7 +364,7 @@ class CSource:
 
     model: Ensemble
     name: str
-    info: str = ""  # how it is compiled
+    info: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", self.name):
@@ -339,7 +379,7 @@ class CSource:
         return self._fill("\n".join(self.trees()), file, header)
 
     def units(self) -> dict[str, str]:
-        """The source as several files, by name, that can be compiled side by side and linked; the header is one."""
+        """The source as several files by name, to be compiled side by side and linked; the header is one of them."""
         if self.model.n_nodes <= UNIT_NODES:
             return {"model.h": self.header(), "model.c": self.whole("model.c", "model.h")}
         hidden = '__attribute__((visibility("hidden"))) '
@@ -374,7 +414,7 @@ class CSource:
 
     @cached_property
     def _thresholds(self) -> dict[int, FloatArray]:
-        """Of each used feature, in rising order, each once."""
+        """Thresholds of each feature that is used, ascending, each once."""
         model = self.model
         order = np.argsort(model.feature, kind="stable")
         features, starts = np.unique(model.feature[order], return_index=True)

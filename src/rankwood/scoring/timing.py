@@ -18,7 +18,7 @@ from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.matrix import as_feature_matrix
 from rankwood.model.ensemble import Ensemble
-from rankwood.scoring.agreement import Disagreement, Judge
+from rankwood.scoring.agreement import Disagreement, ReferenceResults
 from rankwood.scoring.engines import ENGINES, Engine, Precision, PreparedModel, choose_engine, get_engine
 from rankwood.system import largest_cache, resolve_threads
 
@@ -48,25 +48,36 @@ _MOST_ROWS = 1 << 18  # in them, or one batch
 
 @dataclass(frozen=True)
 class Budget:
-    """How many calls a model takes: at least `calls` and `seconds`, but when they are slow, no more than make up
-    `most_seconds`; six in any case."""
+    """The number of calls that a model is timed with.
+
+    Parameters
+    ----------
+    calls : int, default 20
+        At least so many calls.
+    seconds : float, default 0.1
+        At least so long.
+    most_seconds : float, default 0.8
+        When calls are slow, no more of them than make up this time; but at least six.
+    """
 
     calls: int = 20
     seconds: float = 0.1
     most_seconds: float = 0.8
 
     def is_spent(self, n_calls: int, nanoseconds: int) -> bool:
+        """Whether a model has calls enough."""
         if n_calls < min(self.calls, FEWEST_CALLS):
             return False
         return (n_calls >= self.calls and nanoseconds >= 1e9 * self.seconds) or self.is_exceeded(n_calls, nanoseconds)
 
     def is_exceeded(self, n_calls: int, nanoseconds: int) -> bool:
+        """Whether a model must not be called any more."""
         return n_calls >= FEWEST_CALLS and nanoseconds >= 1e9 * self.most_seconds
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Microseconds per document of one model in one engine, and what was measured.
+    """Microseconds per document of one model in one engine, and the conditions they were measured under.
 
     Attributes
     ----------
@@ -82,7 +93,7 @@ class Timing:
         Timed calls, and documents in each.
     engine : str
         The engine that did the work; with "auto" the one that was taken.
-    precision : "double" or "single"
+    precision : {"double", "single"}
     n_threads : int
     """
 
@@ -99,7 +110,7 @@ class Timing:
 
     @property
     def busy(self) -> bool:
-        """Whether wall-clock and CPU time disagree by much."""
+        """Whether other work kept the calls from a CPU for more than a fifth of their time."""
         return self.waited > BUSY
 
     @property
@@ -125,9 +136,9 @@ def time_models(
     ----------
     models : sequence of (model, rows)
         Rows are those that the model is to score. A prepared model is timed in the engine that made it ready.
-    engine : str
+    engine : str, default "auto"
         Engine for the models that are not prepared; "auto" is what `Ensemble.score` takes by itself.
-    batch : int
+    batch : int, default 4096
         Documents per call; all rows when there are fewer.
     precision, n_threads
         As for `Ensemble.score`.
@@ -177,7 +188,7 @@ def warn_if_busy(timings: Iterable[Timing]) -> None:
 
 
 class _Runner:
-    """Calls of one model, on ever other documents."""
+    """The calls of one model, each on other documents than the one before."""
 
     def __init__(
         self,
@@ -202,7 +213,7 @@ class _Runner:
         self._calls_per_turn = 1 if before is not None else self._warm_up()
 
     def _warm_up(self) -> int:
-        """Make a few calls; how many of them make up a turn."""
+        """Make a few calls, and return how many of them make up a turn."""
         times = []
         for rows in itertools.islice(self._rows, 3):
             start = time.perf_counter_ns()
@@ -252,22 +263,25 @@ class _Runner:
 
 
 def _row_sets(X: AnyArray, size: int) -> list[AnyArray]:
-    """Whole batches, spread over the rows: neither the cache nor the branch predictor shall know them by heart."""
+    """Whole batches, spread over the rows, so that neither the cache nor the branch predictor knows them by heart."""
     n_sets, most = len(X) // size, min(_MOST_ROW_SETS, max(1, _MOST_ROWS // size))
     numbers = range(n_sets) if n_sets <= most else range(0, n_sets, -(-n_sets // most))
     return [np.ascontiguousarray(X[number * size : (number + 1) * size]) for number in numbers]
 
 
 def _waited(wall: AnyArray, cpu: AnyArray, n_threads: int) -> float:
-    """Share of the wall-clock time without a CPU. How many CPUs several threads can use, the best turns show."""
+    """Share of the wall-clock time without a CPU; the best turns show how many CPUs several threads can use."""
     n_cpus = 1.0 if n_threads == 1 else max(1.0, float(np.quantile(cpu / wall, 0.9)))
     return max(0.0, 1.0 - float(cpu.sum()) / (n_cpus * float(wall.sum())))
 
 
 def interval_ranks(n: int, share: float = QUARTILE) -> tuple[int, int]:
-    """Ranks of the two of `n` values between which a quantile of what they were drawn from lies, with a probability of
-    95 %: how many values lie below it is binomial. Where so few tell no lower bound, the rank is 1.
+    """Ranks of the two of `n` values between which a quantile of their distribution lies with a probability of 95 %.
 
+    The number of values below the quantile is binomial. Where so few values tell no lower bound, the rank is 1.
+
+    Examples
+    --------
     >>> interval_ranks(6), interval_ranks(20), interval_ranks(100)
     ((1, 5), (2, 10), (17, 35))
     """
@@ -280,7 +294,7 @@ def interval_ranks(n: int, share: float = QUARTILE) -> tuple[int, int]:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """As timeit does it: a collection would land in some call by chance."""
+    """Switch the garbage collector off for a while, as timeit does: a collection would land in some call by chance."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -295,7 +309,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One engine at one size of batch. `cold` is None when cold calls were not timed."""
+    """Times of one engine at one size of batch; `cold` is None when cold calls were not timed."""
 
     warm: Timing
     cold: Timing | None
@@ -306,7 +320,7 @@ class Cell:
 
     @property
     def chosen(self) -> str:
-        """The engine that did the work: another than was asked for under "auto" only."""
+        """The engine that did the work; not the one that was asked for only when that was "auto"."""
         return self.warm.engine
 
     def as_dict(self) -> dict[str, Any]:
@@ -318,17 +332,31 @@ class Cell:
 
 @dataclass(frozen=True)
 class EngineTimes:
-    """One engine: seconds to prepare the model afresh, memory that takes, and times by size of batch."""
+    """Times of one engine.
+
+    Attributes
+    ----------
+    engine : str
+        Its name.
+    prepare_s : float
+        Seconds to prepare the model afresh.
+    from_cache : bool
+        Whether it took what an earlier run had compiled.
+    n_bytes : int
+        Memory that the prepared model takes.
+    cells : tuple of Cell
+        Times by size of batch.
+    """
 
     engine: str
     prepare_s: float
-    from_cache: bool  # it took what an earlier run had compiled
+    from_cache: bool
     n_bytes: int
     cells: tuple[Cell, ...]
 
     @property
     def us_per_doc(self) -> float | None:
-        """At the largest batch, warm."""
+        """Warm microseconds per document at the largest batch."""
         return self.cells[-1].warm.us_per_doc if self.cells else None
 
     def as_dict(self) -> dict[str, Any]:
@@ -344,17 +372,37 @@ class EngineTimes:
 
 @dataclass(frozen=True)
 class Bench:
-    """What `bench` found. Engines that disagree with the reference are not timed, and then nothing is."""
+    """Times of engines for a model: what `bench` returns.
+
+    An engine that disagrees with the reference is not timed, and then nothing is.
+
+    Attributes
+    ----------
+    engines : tuple of EngineTimes
+        One per engine.
+    unavailable : dict of str to str
+        Engines that cannot score the model, and why.
+    disagreements : tuple of Disagreement
+        Differences from the reference.
+    skipped : tuple of int
+        Sizes of batches that the data is too small for.
+    precision, n_threads
+        As for `Ensemble.score`.
+    n_docs, n_compared : int
+        Documents, and those whose scores were compared with the reference.
+    evicted_bytes : int
+        Size of the buffer that pushes everything else out of the caches.
+    """
 
     engines: tuple[EngineTimes, ...]
-    unavailable: dict[str, str]  # engines that cannot score the model, and why
+    unavailable: dict[str, str]
     disagreements: tuple[Disagreement, ...]
-    skipped: tuple[int, ...]  # sizes of batches that the data is too small for
+    skipped: tuple[int, ...]
     precision: Precision
     n_threads: int
     n_docs: int
-    n_compared: int  # documents whose scores were compared with the reference
-    evicted_bytes: int  # buffer that pushes everything else out of the caches
+    n_compared: int
+    evicted_bytes: int
 
     @property
     def agree(self) -> bool:
@@ -362,7 +410,7 @@ class Bench:
 
     @property
     def timings(self) -> list[Timing]:
-        """Of all cells, warm ones: cold calls wait for memory, which counts as CPU time."""
+        """Warm times of all cells: cold calls wait for memory, which counts as CPU time."""
         return [cell.warm for times in self.engines for cell in times.cells]
 
     @property
@@ -417,14 +465,28 @@ def bench(
     cold: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
-    """Time engines on the rows of `X`, taken as float32, after checking that they agree with the reference on them.
+    """Times of engines on the rows of `X`, after checking that they agree with the reference on them.
 
-    engines    names, "auto" among them if wanted; every engine that can score the model unless given
-    batches    documents per call, None for all of them; sizes that `X` has too few rows for are left out
-    repeats    calls per figure; else at least 20 and 0.2 s of them, fewer than 20 when they take more than 2 s
-    cold       whether cold calls are timed too, which takes longer than warm ones
-    progress   called with the number of cells (engine and size of batch) timed, and of all
+    Parameters
+    ----------
+    model : Ensemble
+    X : matrix of documents x features
+        Taken as float32.
+    engines : sequence of str, optional
+        Names, "auto" among them if wanted; every engine that can score the model unless given.
+    batches : sequence of int or None
+        Documents per call, None for all of them; sizes that `X` has too few rows for are left out.
+    precision, n_threads
+        As for `Ensemble.score`.
+    repeats : int, optional
+        Calls per figure; unless given at least 20 and 0.2 s of them, fewer than 20 when they take more than 2 s.
+    cold : bool, default True
+        Whether cold calls are timed too, which takes longer than warm ones.
+    progress : callable, optional
+        Called with the number of cells (engine and size of batch) timed, and of all.
 
+    Examples
+    --------
     >>> import numpy as np, rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
     >>> found = bench(model, np.zeros((8, 1)), ["reference"], [1, None], repeats=6)
@@ -440,8 +502,8 @@ def bench(
     unavailable = {} if engines is not None else _obstacles(model)
     names = list(dict.fromkeys(engines if engines is not None else ENGINES))
     contestants = [_Contestant.make(name, model, sizes) for name in names if name not in unavailable]
-    judge = Judge(model, rows, precision, threads)
-    checks = (judge.check(prepared, sizes) for one in contestants for prepared in one.prepared)
+    reference = ReferenceResults(model, rows, precision, threads)
+    checks = (reference.check(prepared, sizes) for one in contestants for prepared in one.prepared)
     disagreements = tuple(dict.fromkeys(found for found in checks if found is not None))
     evict = Evictor()
     budget = BENCH_BUDGET if repeats is None else Budget(repeats, 0.0, np.inf)
@@ -465,7 +527,7 @@ def bench(
         precision=precision,
         n_threads=threads,
         n_docs=len(rows),
-        n_compared=judge.n_docs,
+        n_compared=reference.n_docs,
         evicted_bytes=evict.n_bytes,
     )
     warn_if_busy(found.timings)
@@ -485,13 +547,14 @@ def _sizes(batches: Sequence[int | None], n_docs: int) -> tuple[list[int], tuple
 
 
 def _obstacles(model: Ensemble) -> dict[str, str]:
+    """Engines that cannot score the model, and why."""
     reasons = {name: engine.obstacle(model) for name, engine in ENGINES.items()}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 @dataclass(frozen=True)
 class _Contestant:
-    """An engine, ready to score. "auto" may take several: their preparations add up."""
+    """An engine, ready to score; "auto" may take several engines, whose preparations add up."""
 
     name: str
     prepared: tuple[PreparedModel, ...]
@@ -518,7 +581,7 @@ class _Contestant:
 
 
 def _time_preparation(engine: Engine, model: Ensemble) -> tuple[PreparedModel, float, bool]:
-    """The prepared model, seconds that took (the median, if it is quick), and whether the first came from a cache."""
+    """The prepared model, the seconds it took (the median, if it is quick), and whether it was compiled before."""
     times: list[float] = []
     from_cache = False
     while True:
@@ -534,7 +597,7 @@ def _time_preparation(engine: Engine, model: Ensemble) -> tuple[PreparedModel, f
 
 
 class Evictor:
-    """Pushes everything else out of the caches by writing through a buffer larger than them."""
+    """A call pushes everything else out of the caches, by writing through a buffer larger than them."""
 
     def __init__(self) -> None:
         cache = largest_cache()
