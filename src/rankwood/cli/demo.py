@@ -126,7 +126,9 @@ def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int |
 
 def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: int, threads: int | None) -> Ensemble:
     """The smallest of several pruned models that validation data shows to be as good."""
+    from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import cleaver
+    from rankwood.pruning.pruner import PruningSettings
 
     start = time.monotonic()
     with progress("pruning", unit="searches") as advance:
@@ -135,11 +137,8 @@ def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: in
             train,
             valid,
             rates=RATES,
-            accept="non-inferior",
-            margin=size.margin,
-            max_queries=PRUNING_QUERIES,
-            measure_speed=False,
-            seed=seed,
+            accept=Acceptance("non-inferior", margin=size.margin),
+            settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=seed),
             n_threads=threads,
             progress=advance,
         )

@@ -28,7 +28,7 @@ from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
-    from rankwood.pruning.cleaver import CleaverResult
+    from rankwood.pruning.result import CleaverResult
 
 
 class AcceptRule(str, Enum):
@@ -113,6 +113,7 @@ def prune(
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
     from rankwood.pruning.line_search import LineSearch
+    from rankwood.pruning.pruner import PruningSettings
     from rankwood.pruning.strategies import Chooser
 
     check_output(output, model, train, valid, test)
@@ -121,7 +122,9 @@ def prune(
     if judge and judge_share is not None:
         raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
     shares = checked_rates(RATES if rates is None else _shares(rates))
-    Acceptance(accept.value, margin, alpha)  # what is wrong is said before files are read
+    rule = Acceptance(accept.value, margin, alpha)  # what is wrong is said before files are read
+    search = LineSearch(iterations=iterations, patience=patience)
+    settings = PruningSettings(victims=victims.value, search=search, max_queries=max_queries, seed=seed)
     Chooser(strategy, 0)
     variants: list[Any] = ["line-search", *["gradient"] * gradient, *["refit"] * refit, *["distil"] * distil]
     loaded = load_models([model])
@@ -138,10 +141,8 @@ def prune(
         with progress("pruning", unit="searches", quiet=as_json) as advance:
             result = cleaver(
                 ensemble, searched, judged, test=held_out, judge=judging,
-                measure=measure, convention=convention, strategy=strategy,
-                victims=victims.value, rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
-                search=LineSearch(iterations=iterations, patience=patience),
-                max_queries=max_queries, seed=seed, n_threads=threads, progress=advance,
+                measure=measure, convention=convention, strategy=strategy, rates=shares, accept=rule,
+                variants=variants, settings=settings, n_threads=threads, progress=advance,
             )  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
