@@ -253,11 +253,13 @@ class _Ticks:
         self._progress, self._total, self._done = progress, total, 0
 
     def next(self, n: int = 1) -> None:
+        """Count n more searches as done."""
         self._done += n
         if self._progress is not None:
             self._progress(self._done, self._total)
 
     def of_search(self, iteration: int, iterations: int) -> None:
+        """Count a fraction of the search that is under way."""
         if self._progress is not None:
             self._progress(self._done + iteration / (iterations + 1), self._total)
 
