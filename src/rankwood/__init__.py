@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rankwood.evaluation.evaluator import compare as compare
     from rankwood.evaluation.evaluator import evaluate as evaluate
     from rankwood.evaluation.measures import Measure as Measure
+    from rankwood.evaluation.measures import MeasureFunction as MeasureFunction
     from rankwood.evaluation.measures import parse_measure as parse_measure
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
     from rankwood.evaluation.significance import equivalence_test as equivalence_test
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from rankwood.lab.search import SearchSpace as SearchSpace
     from rankwood.lab.tune import TuneResult as TuneResult
     from rankwood.lab.tune import tune as tune
+    from rankwood.model.additive import AdditiveModel as AdditiveModel
     from rankwood.model.ensemble import Ensemble as Ensemble
     from rankwood.model.trees import Tree as Tree
     from rankwood.model.visits import Usage as Usage
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
+    "AdditiveModel": "rankwood.model.additive",
     "Ensemble": "rankwood.model.ensemble",
     "Tree": "rankwood.model.trees",
     "Engine": "rankwood.scoring.engines",
@@ -154,6 +157,7 @@ _HOME_OF = {
     "impurity_importance": "rankwood.evaluation.diagnostics",
     "permutation_importance": "rankwood.evaluation.diagnostics",
     "Measure": "rankwood.evaluation.measures",
+    "MeasureFunction": "rankwood.evaluation.measures",
     "parse_measure": "rankwood.evaluation.measures",
     "make_ranking": "rankwood.data.synthetic",
     "bootstrap_interval": "rankwood.evaluation.significance",

@@ -13,8 +13,8 @@ from rankwood.data.trec import docnos
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.evaluation.per_query import mean, per_query
+from rankwood.evaluation.measures import AnyMeasure, Measure, MeasureFunction, parse_measure
+from rankwood.evaluation.per_query import as_sequence, mean, per_query
 from rankwood.evaluation.significance import (
     BootstrapInterval,
     bootstrap_interval,
@@ -100,7 +100,7 @@ class Evaluator:
     def __init__(
         self,
         data: Dataset,
-        measures: str | Measure | Sequence[str | Measure] = DEFAULT_MEASURES,
+        measures: AnyMeasure | Sequence[AnyMeasure] = DEFAULT_MEASURES,
         convention: str | Convention = "rankwood",
         *,
         by_query: bool = False,
@@ -161,7 +161,7 @@ class Evaluator:
 def evaluate(
     model: Any,
     data: Dataset,
-    measures: str | Measure | Sequence[str | Measure] = DEFAULT_MEASURES,
+    measures: AnyMeasure | Sequence[AnyMeasure] = DEFAULT_MEASURES,
     *,
     convention: str | Convention = "rankwood",
     n_threads: int | None = None,
@@ -245,7 +245,7 @@ def compare(
     model: Any,
     other: Any,
     data: Dataset,
-    measure: str | Measure = "nDCG@10",
+    measure: AnyMeasure = "nDCG@10",
     *,
     convention: str | Convention = "rankwood",
     seed: int = 0,
@@ -390,7 +390,6 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
     return np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
-def unique_measures(measures: str | Measure | Sequence[str | Measure]) -> list[Measure]:
+def unique_measures(measures: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure | MeasureFunction]:
     """Measures, each once, in the order given."""
-    given = [measures] if isinstance(measures, (str, Measure)) else measures
-    return list(dict.fromkeys(parse_measure(measure) for measure in given))
+    return list(dict.fromkeys(parse_measure(measure) for measure in as_sequence(measures)))

@@ -10,10 +10,13 @@ import ast
 import difflib
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias, overload
 
+import numpy as np
+
+from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import MeasureError
 
 Empty = Literal[0, 1, "skip"]
@@ -189,20 +192,79 @@ class Measure:
 _FIELDS = tuple(field.name for field in fields(Measure) if field.name not in ("name", "cutoff"))
 
 
-def parse_measure(text: str | Measure) -> Measure:
-    """The measure that a text like `nDCG@10` names: the same as `Measure.parse`.
+@dataclass(frozen=True)
+class MeasureFunction:
+    """A measure of the user's own: a function of labels, scores and queries.
 
     Parameters
     ----------
-    text : str or Measure
-        A Measure is returned as it is.
+    function : callable
+        Called with the labels, the scores and the offsets of queries, all query by query: query q has the documents
+        `offsets[q]` to `offsets[q + 1]`. It returns one value per query, the higher the better (a loss is negated),
+        and NaN for a query that does not count.
+    name : str
+        How the measure is named in tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mse = MeasureFunction(lambda y, s, at: -np.add.reduceat((y - s) ** 2, at[:-1]) / np.diff(at), "-MSE")
+    >>> str(mse), mse.values(np.array([1.0, 0.0]), np.array([0.5, 0.5]), np.array([0, 2])).tolist()
+    ('-MSE', [-0.25])
+    """
+
+    function: Callable[..., Any]
+    name: str
+    cutoff: int | None = field(default=None, init=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def values(self, labels: FloatArray, scores: FloatArray, offsets: OffsetArray) -> FloatArray:
+        """The values of all queries; documents stand query by query.
+
+        Raises
+        ------
+        MeasureError
+            The function returned something else than one number per query, or an infinity.
+        """
+        found = np.asarray(self.function(labels, scores, offsets), dtype=np.float64)
+        n_queries = len(offsets) - 1
+        if found.shape != (n_queries,):
+            raise MeasureError(
+                f"the measure {self.name} must return one value per query ({n_queries}), got "
+                f"{'a single number' if found.ndim == 0 else f'an array of shape {found.shape}'}"
+            )
+        if np.isinf(found).any():
+            raise MeasureError(f"the measure {self.name} must return finite numbers, or NaN for what does not count")
+        return found
+
+
+AnyMeasure: TypeAlias = str | Measure | MeasureFunction | Callable[..., Any]
+
+
+@overload
+def parse_measure(measure: str | Measure) -> Measure: ...
+@overload
+def parse_measure(measure: AnyMeasure) -> Measure | MeasureFunction: ...
+def parse_measure(measure: AnyMeasure) -> Measure | MeasureFunction:
+    """The measure that a text like `nDCG@10` names, or a function as a measure.
+
+    Parameters
+    ----------
+    measure : str, Measure, MeasureFunction or callable
+        A measure is returned as it is; a function is named after itself (see `MeasureFunction`).
 
     Examples
     --------
     >>> parse_measure("precision@5")
     <Measure P@5>
     """
-    return Measure.parse(text)
+    if isinstance(measure, MeasureFunction):
+        return measure
+    if callable(measure):
+        return MeasureFunction(measure, getattr(measure, "__name__", type(measure).__name__))
+    return Measure.parse(measure)
 
 
 def _unknown(text: str, name: str | None = None) -> str:

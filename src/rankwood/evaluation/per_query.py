@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from rankwood import _native
-from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FloatArray
+from rankwood.dtypes import LABEL, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray
 from rankwood.errors import DataError, MeasureError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.measures import DCG_FORMS, NORMALISED, Measure
+from rankwood.evaluation.measures import DCG_FORMS, NORMALISED, AnyMeasure, Measure, MeasureFunction, parse_measure
 from rankwood.system import resolve_threads
 
 
 def per_query(
-    measures: str | Measure | Sequence[str | Measure],
+    measures: AnyMeasure | Sequence[AnyMeasure],
     y: Any,
     scores: Any,
     offsets: Any,
@@ -56,7 +56,8 @@ def per_query(
     array([[0.6309, 0.    ],
            [0.5   , 0.    ]])
     """
-    parsed = [Measure.parse(m) for m in ([measures] if isinstance(measures, (str, Measure)) else measures)]
+    every = [parse_measure(m) for m in as_sequence(measures)]
+    parsed = [measure for measure in every if isinstance(measure, Measure)]
     chosen = Convention.get(convention)
     labels = _numbers(y, "y", LABEL)
     scores = _scores(scores, chosen)
@@ -74,7 +75,17 @@ def per_query(
         raise DataError(str(error)) from None
     if failure is not None:
         raise _error(failure, parsed, specs, labels, scores)
-    return out
+    if len(parsed) == len(every):
+        return out
+    rows, known = slice(None) if order is None else order, iter(out)
+    by_query = labels[rows], np.asarray(scores[rows], SCORE), offsets
+    return np.array([one.values(*by_query) if isinstance(one, MeasureFunction) else next(known) for one in every])
+
+
+def as_sequence(measures: AnyMeasure | Sequence[AnyMeasure]) -> Sequence[AnyMeasure]:
+    """One measure, or several, as a sequence."""
+    alone = isinstance(measures, (str, Measure, MeasureFunction)) or callable(measures)
+    return [measures] if alone else measures  # type: ignore[list-item,return-value]
 
 
 def mean(values: Any, weights: Any = None) -> Any:

@@ -37,8 +37,9 @@ from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison, Evaluator, aligned_features, compare, weighted_values
-from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_measure
 from rankwood.evaluation.significance import holm
+from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
 from rankwood.pruning.outputs import sample_queries
@@ -49,6 +50,7 @@ from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 
 FEWEST_TO_SPLIT = 40  # validation queries; with fewer, halves are too small to choose or to judge by
 TIMED = Budget(calls=20, seconds=0.03, most_seconds=0.4)  # per model, as there are many
+OF_ANY_MODEL = ("line-search", "gradient")  # variants that change weights only
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 
 
@@ -59,7 +61,7 @@ def cleaver(
     *,
     test: Dataset | None = None,
     judge: Dataset | float | Literal["auto"] | None = "auto",
-    measure: str | Measure = "nDCG@10",
+    measure: AnyMeasure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
     rates: Sequence[float] = RATES,
@@ -76,8 +78,9 @@ def cleaver(
 
     Parameters
     ----------
-    model : Ensemble or fitted ranker
-        The model to prune.
+    model : Ensemble, fitted ranker or AdditiveModel
+        The model to prune. With an `AdditiveModel` the data sets hold the predictions of its members, only weights
+        are searched, and nothing is timed.
     train : Dataset
         Data that weights are searched on.
     valid : Dataset
@@ -90,8 +93,9 @@ def cleaver(
         share of the validation queries, or other data. A model must then be as good there *and* on all of the
         validation data. "auto" sets half of the validation queries aside when there are at least 40. None: validation
         data judges what it chose, as in the paper.
-    measure : str or Measure, default "nDCG@10"
-        Measure that must not get worse.
+    measure : str, Measure or callable, default "nDCG@10"
+        Measure that must not get worse; also a function of labels, scores and offsets of queries, see
+        `MeasureFunction`.
     convention : str or Convention, default "rankwood"
         Convention of the measure.
     strategy : str or callable, default "quality-loss"
@@ -138,12 +142,17 @@ def cleaver(
     model = getattr(model, "ensemble_", model)
     how, rule = PruningSettings.of(settings), Acceptance.of(accept)
     names = checked_variants(variants)  # type: ignore[arg-type]
+    if isinstance(model, AdditiveModel):
+        names, how = tuple(name for name in names if name in OF_ANY_MODEL), replace(how, measure_speed=False)
+        if not names:
+            raise RankwoodError(f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}")
     bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads)
     chooses, judges = _set_aside(_checked(valid, "valid"), judge, how.seed)
     searched, chooses = (
         sample_queries(data, how.max_queries, seed=how.seed) for data in (_checked(train, "train"), chooses)
     )
-    _check_tells_apart(valid)
+    if not isinstance(parse_measure(measure), MeasureFunction):
+        _check_tells_apart(valid)
     shares = checked_rates(rates)
     counts = _numbers_of_victims(shares, getattr(model, "n_trees", 0))
     chooser = Chooser(strategy, max(counts), seed=how.seed)
@@ -269,7 +278,8 @@ class _Ticks:
 
 def _table(pruner: Pruner, found: Sequence[tuple[float, Pruned]]) -> list[Row]:
     """A row for the full model, then one for every pruned model; `valid` is that of the queries that chose."""
-    model, weights = pruner.model, pruner.original
+    model: Any = pruner.model
+    weights = pruner.original
     train, valid = pruner.train.quality(weights), pruner.valid.quality(weights)
     rows = [Row(rate=0.0, variant="input", n_trees=model.n_trees, train=train, valid=valid, ensemble=model)]
     for rate, pruned in found:

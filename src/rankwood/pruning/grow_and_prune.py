@@ -14,7 +14,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.evaluation.measures import Measure
+from rankwood.evaluation.measures import AnyMeasure
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.outputs import sample_queries
 from rankwood.pruning.pruner import Pruner, PruningSettings
@@ -47,7 +47,7 @@ def grow_and_prune(
     *,
     grow: int = 100,
     keep: int = 50,
-    measure: str | Measure = "nDCG@10",
+    measure: AnyMeasure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
     settings: PruningSettings | None = None,
@@ -70,7 +70,7 @@ def grow_and_prune(
         Trees that a stage grows.
     keep : int, default 50
         Trees that a stage adds to the model.
-    measure : str or Measure, default "nDCG@10"
+    measure : str, Measure or callable, default "nDCG@10"
         Measure to raise.
     convention : str or Convention, default "rankwood"
         Convention of the measure.

@@ -10,6 +10,7 @@ import numpy as np
 from rankwood import _native
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
+from rankwood.evaluation.measures import MeasureFunction
 from rankwood.evaluation.per_query import resolve
 from rankwood.pruning.outputs import Part, Queries, TreeOutputs
 from rankwood.training.losses import LambdaLoss, label_gains
@@ -115,6 +116,9 @@ def surrogate_gains(queries: Queries) -> FloatArray:
     >>> [surrogate_gains(queries).tolist() for queries in bound]
     [[0.0, 1.0, 7.0], [0.0, 0.0, 1.0]]
     """
+    if isinstance(queries.measure, MeasureFunction):  # which knows of no grades: the labels as they are
+        gains: FloatArray = queries.labels - queries.labels.min(initial=0.0)
+        return gains
     spec, labels = resolve(queries.measure, queries.evaluator.convention), queries.labels
     if queries.measure.name not in GRADED:
         return (labels >= spec.relevant).astype(np.float64)

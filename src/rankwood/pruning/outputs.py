@@ -14,8 +14,10 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import LEAF_VALUE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
+from rankwood.evaluation.measures import MeasureFunction
 from rankwood.evaluation.per_query import resolve, tie_breaking
 from rankwood.matrix import column_order
+from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import available_memory, resolve_threads
 
@@ -59,7 +61,12 @@ class TreeOutputs:
 
     @classmethod
     def of(
-        cls, model: Ensemble, data: Dataset, *, max_memory: int | None = None, n_threads: int | None = None
+        cls,
+        model: Ensemble | AdditiveModel,
+        data: Dataset,
+        *,
+        max_memory: int | None = None,
+        n_threads: int | None = None,
     ) -> TreeOutputs:
         """Find the leaf of every document of `data` in every tree.
 
@@ -83,6 +90,8 @@ class TreeOutputs:
             raise DataError("there is nothing to prune by: the data has no documents")
         check_fits(model, [data], max_memory)
         threads = resolve_threads(n_threads)
+        if isinstance(model, AdditiveModel):
+            return cls._of_predictions(model, data, threads)
         codes: AnyArray = np.empty((model.n_trees, data.n_docs), dtype=code_type(model))
         columns = column_order(data.feature_names, model.feature_names)
         step = max(1024, BLOCK // max(model.n_trees, 1))
@@ -94,6 +103,18 @@ class TreeOutputs:
         signs = np.where(model.tree_weights < 0.0, -1.0, 1.0)
         values = model.leaf_value * np.repeat(signs, np.diff(model.leaf_offsets))
         return cls(codes, np.ascontiguousarray(values, LEAF_VALUE), model.leaf_offsets, model.base, threads)
+
+    @classmethod
+    def _of_predictions(cls, model: AdditiveModel, data: Dataset, threads: int) -> TreeOutputs:
+        """Every member as a tree with a leaf for each different prediction."""
+        rows = model.predictions(data.X if data.order is None else data.X[data.order])
+        found = [np.unique(column, return_inverse=True) for column in rows.T]
+        widest = max(len(values) for values, _ in found)
+        codes = np.stack([inverse for _, inverse in found]).astype(np.min_scalar_type(widest - 1))
+        signs = np.where(model.weights < 0.0, -1.0, 1.0)
+        values = np.concatenate([sign * of_member for sign, (of_member, _) in zip(signs, found, strict=True)])
+        offsets = np.concatenate([[0], np.cumsum([len(of_member) for of_member, _ in found])])
+        return cls(codes, values.astype(LEAF_VALUE), offsets.astype(OFFSET), model.base, threads)
 
     def __post_init__(self) -> None:
         try:
@@ -178,12 +199,12 @@ class TreeOutputs:
         return scores
 
 
-def unsigned_weights(model: Ensemble) -> FloatArray:
+def unsigned_weights(model: Ensemble | AdditiveModel) -> FloatArray:
     """Weights of the model's trees without their signs, which `TreeOutputs` has in the leaf values."""
     return np.abs(model.tree_weights)
 
 
-def signed_weights(model: Ensemble, weights: FloatArray) -> FloatArray:
+def signed_weights(model: Ensemble | AdditiveModel, weights: FloatArray) -> FloatArray:
     """The given weights with the signs of the model's: the inverse of `unsigned_weights`."""
     return np.where(model.tree_weights < 0.0, -weights, weights)
 
@@ -193,7 +214,7 @@ def code_type(model: Ensemble) -> np.dtype[Any]:
     return np.min_scalar_type(max(int(np.diff(model.leaf_offsets).max(initial=1)) - 1, 0))
 
 
-def needed_bytes(model: Ensemble, n_docs: int) -> int:
+def needed_bytes(model: Ensemble | AdditiveModel, n_docs: int) -> int:
     """Bytes that pruning `model` takes with `n_docs` documents, those of training and validation together.
 
     Examples
@@ -203,10 +224,12 @@ def needed_bytes(model: Ensemble, n_docs: int) -> int:
     >>> f"{needed_bytes(model, 1_000_000) / 1e9:.2f} GB"
     '1.06 GB'
     """
+    if isinstance(model, AdditiveModel):  # at worst all predictions differ
+        return n_docs * (model.n_members * 12 + BYTES_PER_DOCUMENT)
     return n_docs * (model.n_trees * code_type(model).itemsize + BYTES_PER_DOCUMENT)
 
 
-def check_fits(model: Ensemble, parts: Sequence[Dataset], max_memory: int | None = None) -> None:
+def check_fits(model: Ensemble | AdditiveModel, parts: Sequence[Dataset], max_memory: int | None = None) -> None:
     """Refuse data that is too large for the memory, and say how many queries of each data set would fit."""
     room = available_memory() if max_memory is None else max_memory
     n_docs = sum(part.n_docs for part in parts)
@@ -284,6 +307,10 @@ class Queries:
         self.total = float(weights[counted].sum())
         if not self.total > 0.0:
             raise DataError(f"{self.measure} counts no query of the data: there is nothing to go by")
+        self._lines: _native.LineMeasure | FunctionLines
+        if isinstance(self.measure, MeasureFunction):
+            self._lines = FunctionLines(self.measure, self.labels, self.offsets, self.query_weights)
+            return
         convention = self.evaluator.convention
         ties, ids = tie_breaking(convention, self.evaluator.doc_ids, len(self.labels))
         self._lines = _native.LineMeasure(
@@ -382,6 +409,51 @@ class Queries:
         return found, self._lines.standing() / self.total
 
 
+class FunctionLines:
+    """What `_native.LineMeasure` does, for a measure that is a function: it is called for every weight tried."""
+
+    def __init__(
+        self, measure: MeasureFunction, labels: FloatArray, offsets: OffsetArray, query_weights: FloatArray | None
+    ) -> None:
+        self._measure, self._labels, self._offsets, self._weights = measure, labels, offsets, query_weights
+
+    def set_scores(self, scores: FloatArray, rests: FloatArray | None, n_threads: int) -> None:
+        """Scores of all documents, and what was rounded away when they were added up."""
+        self._scores, self._rests = scores, np.zeros(1) if rests is None else rests
+
+    def standing(self) -> float:
+        """Sum of the measure over queries, of the scores that were set."""
+        return self._sum(self._scores)
+
+    def sums(
+        self,
+        codes: AnyArray,
+        values: FloatArray,
+        leaf_offsets: OffsetArray,
+        trees: IndexArray,
+        tried: FloatArray,
+        weights: FloatArray | None,
+        n_threads: int,
+        out: FloatArray,
+    ) -> None:
+        """Sums of the measure over queries as one tree at a time is given other weights, or moved by deltas."""
+        for row, tree, of_tree in zip(out, trees, tried, strict=True):
+            output = values[leaf_offsets[tree] :][codes[tree]]
+            others = self._scores if weights is None else self._without(weights[tree] * output)
+            row[:] = [self._sum(others + weight * output) for weight in of_tree]
+
+    def _without(self, part: FloatArray) -> FloatArray:
+        """The scores less a part of them, from the exact sums: rounded once."""
+        difference = self._scores - part
+        low = difference - self._scores
+        lost = (self._scores - (difference - low)) - (part + low)
+        return difference + (lost + self._rests)
+
+    def _sum(self, scores: FloatArray) -> float:
+        values = self._measure.values(self._labels, scores, self._offsets)
+        return float(np.nansum(values if self._weights is None else values * self._weights))
+
+
 @dataclass(frozen=True)
 class Part:
     """Training or validation data as pruning sees it: outputs of all trees, and the queries that they rank.
@@ -398,7 +470,7 @@ class Part:
     queries: Queries
 
     @classmethod
-    def of(cls, model: Ensemble, evaluator: Evaluator, *, max_memory: int | None = None) -> Part:
+    def of(cls, model: Ensemble | AdditiveModel, evaluator: Evaluator, *, max_memory: int | None = None) -> Part:
         """Outputs of `model` on the data of `evaluator`, which has one measure and `by_query=True`."""
         outputs = TreeOutputs.of(model, evaluator.data, max_memory=max_memory, n_threads=evaluator.n_threads)
         return cls(outputs, Queries(evaluator))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
+from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.leaves import (
     Distil,
@@ -118,7 +119,7 @@ class Pruner:
 
     Parameters
     ----------
-    model : Ensemble
+    model : Ensemble or AdditiveModel
         The full model.
     train, valid : Part
         Data that weights are searched on, and data that the best iteration is chosen by.
@@ -128,7 +129,7 @@ class Pruner:
         How to search and fit.
     """
 
-    model: Ensemble
+    model: Ensemble | AdditiveModel
     train: Part
     valid: Part
     chooser: Chooser
@@ -137,7 +138,12 @@ class Pruner:
 
     @classmethod
     def of(
-        cls, model: Ensemble, train: Evaluator, valid: Evaluator, chooser: Chooser, settings: PruningSettings
+        cls,
+        model: Ensemble | AdditiveModel,
+        train: Evaluator,
+        valid: Evaluator,
+        chooser: Chooser,
+        settings: PruningSettings,
     ) -> Pruner:
         """Find the leaf of every document of both data sets in every tree of `model`.
 
@@ -204,7 +210,7 @@ class Pruner:
 
     def _stay(self, k: int) -> IndexArray:
         if k == 0:
-            return np.arange(self.model.n_trees)
+            return np.arange(self.train.outputs.n_trees)
         part = self.train if self.settings.victims == "train" else self.valid
         return self.chooser.stay(part.outputs, self.choosing_weights(), part.queries, k)
 
@@ -230,8 +236,10 @@ class Pruner:
         train, valid = (part.with_values(new).quality(weights) for part in (self.train, self.valid))
         return Pruned("distil", weights, new, train, valid)
 
-    def ensemble(self, pruned: Pruned) -> Ensemble:
+    def ensemble(self, pruned: Pruned) -> Any:
         """The pruned model, of the trees that are left; its scores have the bits that pruning measured."""
+        if isinstance(self.model, AdditiveModel):
+            return self.model.reweigh(signed_weights(self.model, pruned.weights))
         signs = np.repeat(np.where(self.model.tree_weights < 0.0, -1.0, 1.0), np.diff(self.model.leaf_offsets))
         changed = pruned.values is not self.train.outputs.values
         whole = self.model.replace(leaf_value=pruned.values * signs) if changed else self.model
@@ -271,8 +279,10 @@ def gradient_weights(
     return current.weights
 
 
-def check_model(model: Ensemble, search: LineSearch) -> None:
+def check_model(model: Any, search: LineSearch) -> None:
     """Refuse a model that cannot be pruned: one without trees, or of values so large that a search could overflow."""
+    if isinstance(model, AdditiveModel):
+        return
     if not isinstance(model, Ensemble):
         raise ModelError(
             f"pruning takes an Ensemble or a fitted ranker, got {type(model).__name__}; models of other libraries come "
