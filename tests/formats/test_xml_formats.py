@@ -158,10 +158,10 @@ def test_what_is_wrong_is_said(parse, content, message):
         (("<feature> 2 ", "<feature> 1e30 "), "features are numbered from 1, got 1e30"),
         (("<feature> 2 ", "<feature> nan "), "feature is nan"),
         (("<threshold> 0.5 ", "<threshold> NaN "), "the threshold is NaN"),
-        (("<threshold> 0.5 ", "<threshold> "), "threshold is '', not a number"),
+        (("<threshold> 0.5 ", "<threshold> "), "threshold must be a number, got ''"),
         (("<output> 1.0 ", "<output> Infinity "), "the value is not a finite number"),
         (('pos="right"', 'pos="left"'), "one left and one right split inside"),
-        (('weight="0.1"', 'weight="x"'), "its weight is 'x', not a number"),
+        (('weight="0.1"', 'weight="x"'), "its weight must be a number, got 'x'"),
     ],
 )
 def test_what_is_wrong_in_a_tree_is_said(change, message):
