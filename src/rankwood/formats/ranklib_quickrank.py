@@ -1,8 +1,8 @@
 """Models in XML: RankLib's and QuickRank's, read and written, and those of Jforests, read.
 
 RankLib and QuickRank write `<split>`, which holds a feature, a threshold and two splits, or an output. Values are
-float32 and go left when they are at most the threshold. RankLib sends a missing value
-where 0 goes, QuickRank right. Features are numbered from 1; the files do not tell how many there are.
+float32 and go left when they are at most the threshold. A value that is missing in their data is 0, so a missing value
+goes where 0 goes. Features are numbered from 1; the files do not tell how many there are.
 
 RankLib has a header of lines that begin with ##, then XML: one ensemble or, for a random forest, one for each bag, and
 the score is their mean. QuickRank's `<ranker>` holds `<info>` and `<ensemble>`.
@@ -173,7 +173,7 @@ class SplitReader:
         return int(split.feature) - 1, split.threshold, split.left, split.right, False
 
     def trees(self) -> Trees:
-        """All trees; missing values go where 0 goes, as in RankLib."""
+        """All trees; missing values go where 0 goes."""
         trees = self.builder.trees(at_most_of_float32)
         # By the threshold as float32 holds it: -1e-50 is 0 there.
         return trees.replace(missing_left=trees.threshold >= 0.0)
@@ -229,7 +229,7 @@ def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
         kind = ranker[0] if ranker else "no kind that is told"
         raise ModelError(f"the ranker ({kind}) has {len(reader.ensembles)} ensembles of trees, not one")
     return ensemble_of(
-        reader.builder.trees(at_most_of_float32),
+        reader.trees(),
         source={"format": "quickrank", "ranker": ranker[0] if ranker else ""},
         n_features=None,
         tree_weights=reader.weights,
