@@ -35,7 +35,7 @@ class _Swept(OSError):
 def atomic_write(
     path: str | os.PathLike[str], mode: str = "wb", *, permissions: int | None = None
 ) -> Iterator[IO[Any]]:
-    """Context manager that opens a file for writing, and puts it in place only when the block ends without an error.
+    r"""Context manager that opens a file for writing, and puts it in place only when the block ends without an error.
 
     Content goes to a temporary file in the same folder, which replaces `path` when the block ends and is removed when
     the block fails. So a full disk or Ctrl-C leaves an older file as it was. A process that is killed leaves its
@@ -60,9 +60,9 @@ def atomic_write(
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "scores.txt"
     >>> with atomic_write(path, "w") as file:
-    ...     _ = file.write("0.5\\n")
+    ...     _ = file.write("0.5\n")
     >>> path.read_text()
-    '0.5\\n'
+    '0.5\n'
     """
     if mode not in ("w", "wb"):
         raise ValueError(f"mode must be 'w' or 'wb', got {mode!r}")

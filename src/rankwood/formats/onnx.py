@@ -40,7 +40,7 @@ FLOAT, DOUBLE = 1, 11  # onnx.TensorProto
 MAX_OPERATORS = 10_000
 MAX_DEPTH = 50  # operators after the trees, one behind the other
 MAX_SUMS = 1_000_000  # terms of all sums together
-ENTRIES_PER_BYTE = 8  # entries of a tensor: the smallest types have one bit
+ENTRIES_PER_BYTE = 8  # entries of a tensor: some types are smaller than a byte
 SAME = ("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
 TREES = ("TreeEnsembleRegressor", "TreeEnsemble")
 # Version 5 gives their numbers in these lists; versions 1 and 3 give names, modes with BRANCH_ before them.

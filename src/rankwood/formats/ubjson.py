@@ -21,11 +21,11 @@ def is_ubjson(start: bytes) -> bool:
 
 
 def parse_ubjson(content: bytes) -> Any:
-    """Value of UBJSON content, in which arrays of one type of number become numpy arrays.
+    r"""Value of UBJSON content, in which arrays of one type of number become numpy arrays.
 
     Examples
     --------
-    >>> parse_ubjson(b"{i\\x01a[$U#i\\x02\\x07\\x08}")
+    >>> parse_ubjson(b"{i\x01a[$U#i\x02\x07\x08}")
     {'a': array([7, 8], dtype=uint8)}
     """
     try:
@@ -138,12 +138,12 @@ MARKERS = {"float32": b"d", "int32": b"l", "int64": b"L", "uint8": b"U"}
 
 
 def to_ubjson(value: Any) -> bytes:
-    """UBJSON content of dictionaries, lists, texts, whole numbers and numpy arrays.
+    r"""UBJSON content of dictionaries, lists, texts, whole numbers and numpy arrays.
 
     Examples
     --------
     >>> to_ubjson({"a": [1]})
-    b'{L\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01a[L\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01]}'
+    b'{L\x00\x00\x00\x00\x00\x00\x00\x01a[L\x00\x00\x00\x00\x00\x00\x00\x01]}'
     """
     if isinstance(value, dict):
         return b"{" + b"".join(_text(key) + to_ubjson(entry) for key, entry in value.items()) + b"}"

@@ -182,7 +182,7 @@ def java_float(value: np.float32) -> str:
 def below_single(thresholds: FloatArray) -> NDArray[np.float32]:
     """Thresholds for `x < t` with x and t in float32.
 
-    From the largest float32 on they are infinite, and then an infinite x goes right instead of left.
+    From the largest float32 on they are infinite, so that infinity itself goes right, even at an infinite threshold.
 
     Examples
     --------
