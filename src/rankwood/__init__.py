@@ -1,6 +1,6 @@
-"""rankwood: tree rankers that are small, fast and provably as good.
+"""Tree rankers that are small, fast and provably as good.
 
-Names are imported on first use, so that `import rankwood` costs little more than numpy.
+Public names are imported on first use, so that `import rankwood` takes little longer than importing numpy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 
 from rankwood._version import __version__
 
-TYPE_CHECKING = False  # typing's own costs as much as all else here
+TYPE_CHECKING = False  # importing typing would take as long as all else here
 if TYPE_CHECKING:
     from typing import Any
 
@@ -173,6 +173,7 @@ __all__ = ["__version__", *_HOME_OF]
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rankwood' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME_OF[name]), name)

@@ -1,4 +1,4 @@
-"""The `rankwood` command as a process of its own."""
+"""Entry point of the `rankwood` command."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from rankwood import startup
 
 
 def run() -> None:
-    """Run the command. Ctrl-C is one line from the first moment on; when a reader such as `head` has enough, it ends
-    quietly."""
+    """Run the command.
+
+    From its start on, Ctrl-C prints one line instead of a traceback. When a reader such as `head` closes the pipe, the
+    command ends quietly.
+    """
     startup.begin()
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)

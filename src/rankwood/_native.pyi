@@ -1,4 +1,4 @@
-"""Types of the C++ kernels (native/bindings)."""
+"""Types of the C++ kernels that `native/bindings` exports."""
 
 import enum
 from collections.abc import Callable
@@ -156,8 +156,7 @@ def count_sign_flips(
 ) -> int: ...
 def bootstrap_sums(values: OffsetArray, seed: int, n_threads: int, sums: OffsetArray) -> None: ...
 
-# Reading and writing SVMlight text (bind_svmlight.cpp)
-
+# bind_svmlight.cpp
 TEXT_PADDING: int
 
 class SvmlightReader:

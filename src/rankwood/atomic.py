@@ -1,8 +1,8 @@
-"""Files that are either written whole or not at all.
+"""Files that are written whole or not at all.
 
-A file is written under another name, and locked while it is (`flock`). The system gives up the lock with the process,
-however that ends: a file that can be locked is nobody's. So what a killed writer left is known, and the next writer of
-the same file removes it.
+Content goes to a temporary file, which is locked (`flock`) while it is written and then renamed. The system releases a
+lock when its process ends, however it ends. So a temporary file that can be locked was left by a writer that was
+killed, and the next writer of the same file removes it.
 """
 
 from __future__ import annotations
@@ -24,58 +24,72 @@ if sys.platform != "win32":
     import fcntl
 
 PART = ".part"
-ATTEMPTS = 100  # to lock a new file before others take it away
+ATTEMPTS = 100  # to lock a new temporary file before another writer removes it
 
 
 class _Swept(OSError):
-    """Another has locked or removed the file."""
+    """Another writer has locked or removed the temporary file."""
 
 
 @contextlib.contextmanager
 def atomic_write(
     path: str | os.PathLike[str], mode: str = "wb", *, permissions: int | None = None
 ) -> Iterator[IO[Any]]:
-    """Open `path` for writing: bytes, or with mode "w" UTF-8 text with line feeds as they are given.
+    r"""Context manager that opens a file for writing, and puts it in place only when the block ends without an error.
 
-    What is written goes to a temporary name in the same folder, which takes the place of `path` when the block ends,
-    and is removed when it fails. So a full disk or Ctrl-C leaves an older file as it was. A process that is killed
-    leaves its temporary file, which goes with the next write of `path` on the same machine.
+    Content goes to a temporary file in the same folder, which replaces `path` when the block ends and is removed when
+    the block fails. So a full disk or Ctrl-C leaves an older file as it was. A process that is killed leaves its
+    temporary file, which the next write of `path` on the same machine removes.
 
-    permissions    of the file; else those of the file that is replaced, or what a new file has
+    Parameters
+    ----------
+    path : str or path
+        The file. A pipe or device, such as /dev/stdout, is written directly.
+    mode : {"wb", "w"}, default "wb"
+        Bytes, or UTF-8 text whose line feeds stay as they are.
+    permissions : int, optional
+        Permissions of the file; unless given, those of the file that is replaced, or what a new file has.
 
+    Yields
+    ------
+    file
+        The open file.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "scores.txt"
     >>> with atomic_write(path, "w") as file:
-    ...     _ = file.write("0.5\\n")
+    ...     _ = file.write("0.5\n")
     >>> path.read_text()
-    '0.5\\n'
+    '0.5\n'
     """
     if mode not in ("w", "wb"):
         raise ValueError(f"mode must be 'w' or 'wb', got {mode!r}")
-    if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe: there is nothing to rename
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe cannot be renamed
         with _open(os.fspath(path), mode) as file:
             yield file
         return
     target = os.path.realpath(path)  # a link keeps pointing to the file
     try:
         handle, temporary = _new_part(target)
-    except OSError as error:  # about what the caller named, not about the temporary name
+    except OSError as error:  # name the path of the caller, not the temporary one
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     lock: int | None = None
     try:
         with _open(handle, mode) as file:
             if sys.platform != "win32":
-                lock = os.dup(handle)  # which keeps the lock until the file has its name
+                lock = os.dup(handle)  # keeps the lock until the file is renamed
             yield file
             file.flush()
-            os.fsync(file.fileno())  # a full disk shows now, not after the rename
+            os.fsync(file.fileno())  # an error of a full disk comes now, not after the rename
         os.chmod(temporary, _permissions(target) if permissions is None else permissions)
         try:
             os.replace(temporary, target)
         except OSError:
             if lock is None:
                 raise
-            os.close(lock)  # there are file systems that do not rename what is open
+            os.close(lock)  # some file systems do not rename an open file
             lock = None
             os.replace(temporary, target)
     except BaseException:
@@ -89,7 +103,7 @@ def atomic_write(
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an OSError if a file cannot be written at `path`; before long work whose result it is to hold."""
+    """Raise an OSError if a file cannot be written at `path`, to be called before long work."""
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if os.path.exists(path) and not os.path.isfile(path):
@@ -100,7 +114,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     os.close(handle)
-    with contextlib.suppress(FileNotFoundError):  # another has cleared up just now
+    with contextlib.suppress(FileNotFoundError):  # another writer has removed it just now
         os.unlink(temporary)
 
 
@@ -111,7 +125,7 @@ def _open(file: int | str, mode: str) -> IO[Any]:
 
 
 def _permissions(target: str) -> int:
-    """Those of the file that is replaced, or what a new file would have (mkstemp's are for its owner alone)."""
+    """Permissions of the file that is replaced, or of a new file; those of mkstemp are for the owner alone."""
     try:
         return os.stat(target).st_mode & 0o7777
     except OSError:
@@ -121,7 +135,7 @@ def _permissions(target: str) -> int:
 
 
 def _new_part(target: str) -> tuple[int, str]:
-    """A new file beside the target, open, and locked unless there are no locks here."""
+    """Handle and path of a new temporary file beside the target, locked unless the file system has no locks."""
     folder, shown = os.path.dirname(target), _shown(target)
     for _ in range(ATTEMPTS):
         handle, part = tempfile.mkstemp(dir=folder, prefix=shown + _owner(target), suffix=PART)
@@ -134,11 +148,11 @@ def _new_part(target: str) -> tuple[int, str]:
                 os.unlink(part)
             if not isinstance(error, _Swept):
                 break
-    return tempfile.mkstemp(dir=folder, prefix=shown, suffix=PART)  # a name that nobody clears up
+    return tempfile.mkstemp(dir=folder, prefix=shown, suffix=PART)  # without the mark, so that no writer removes it
 
 
 def _lock(handle: int, part: str) -> None:
-    """Lock an open file that is called `part`."""
+    """Lock an open temporary file, or raise `_Swept` if it is another's or no longer called `part`."""
     if sys.platform == "win32":
         return
     try:
@@ -151,7 +165,7 @@ def _lock(handle: int, part: str) -> None:
 
 
 def _remove_parts_left(target: str) -> None:
-    """Remove what writers of the target left that were killed, on this machine."""
+    """Remove temporary files that killed writers of the target left on this machine."""
     if sys.platform == "win32":
         return
     name = re.compile(re.escape(_shown(target) + _owner(target)) + r"\w+" + re.escape(PART))
@@ -162,9 +176,10 @@ def _remove_parts_left(target: str) -> None:
 
 
 def _remove_unless_written(part: str) -> None:
+    """Remove a temporary file, unless its writer still holds the lock."""
     handle = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        _lock(handle, part)  # fails while somebody writes it
+        _lock(handle, part)  # raises while its writer has the lock
         if stat.S_ISREG(os.fstat(handle).st_mode):
             os.unlink(part)
     finally:
@@ -172,19 +187,19 @@ def _remove_unless_written(part: str) -> None:
 
 
 def _shown(target: str) -> str:
-    """How names of temporary files begin: as that of the target, but not too long."""
+    """Beginning of the names of temporary files: the target's name, cut to 100 bytes."""
     return f".{os.fsencode(os.path.basename(target))[:100].decode(errors='ignore')}."
 
 
 def _owner(target: str) -> str:
-    """Part of the names of temporary files: the same for all writers of the target on this machine, and no others."""
+    """Mark in the names of temporary files that all writers of the target on this machine share, and no others."""
     name = os.fsencode(os.path.basename(target))
     return hashlib.sha256(_machine().encode() + b"\n" + name).hexdigest()[:12] + "-"
 
 
 @functools.cache
 def _machine() -> str:
-    """The running system: those who share it see each other's locks on any file system, others perhaps not."""
+    """Identity of the running system: only its own processes are sure to see each other's locks."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except OSError:

@@ -1,4 +1,7 @@
-"""Every storage type, named by its role. Changing a precision is one edit here and one in the kernels."""
+"""Storage types, named by their role.
+
+Changing a precision is one edit here and one in the kernels.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FEATURE = np.float32  # X: what trees compare; float64 input is also scored without rounding
+FEATURE = np.float32  # of X in data sets; float64 input is also scored, without rounding
 LABEL = np.float64
 WEIGHT = np.float64  # weights of documents and queries
 SCORE = np.float64

@@ -1,4 +1,7 @@
-"""Errors a user can act on: one clear sentence each. The command line prints it and exits with status 2."""
+"""Errors that a user can act on, with one clear sentence each.
+
+The command line prints the sentence and exits with status 2.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,43 @@ from typing import Any
 
 
 class RankwoodError(ValueError):
-    """Base of every error that rankwood raises on purpose."""
+    """Base class of all errors that rankwood raises on purpose."""
 
 
 class DataError(RankwoodError):
-    """Ranking data that cannot be used: says which file, line, row or argument, and what was expected."""
+    """Error of ranking data that cannot be used; it names the file, line, row or argument and what was expected."""
 
 
 class ModelError(RankwoodError):
-    """A model or model file that cannot be used."""
+    """Error of a model or model file that cannot be used, read or written."""
 
 
 class MeasureError(RankwoodError):
-    """A measure or convention that is not known, or that does not fit the labels."""
+    """Error of a measure or convention that is not known, or that does not fit the labels."""
 
 
 class MissingPackageError(RankwoodError, ImportError):
-    """An optional package is needed; the message names it and how to install it."""
+    """Error of an optional package that is needed but missing; it tells how to install the package.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package.
+    needed_for : str
+        What needs it: the beginning of the message.
+    extra : str
+        Extra of rankwood that brings it.
+    """
 
     def __init__(self, package: str, needed_for: str, extra: str) -> None:
         super().__init__(f"{needed_for} needs the package {package}: pip install 'rankwood[{extra}]'")
 
 
 def one_line(value: Any, limit: int = 80) -> str:
-    """Text of something from a file that may hold anything: on one line, not too long, however large the thing is.
+    """Text of any value from a file, on one line and cut to `limit` characters, however large the value is.
 
+    Examples
+    --------
     >>> one_line("much   too long for a line", 12), one_line([[[[[[1]]]]]])
     ('much too ...', '[[[[...]]]]')
     """
@@ -40,5 +55,5 @@ def one_line(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-_REPR = Repr()  # looks at few entries and levels
+_REPR = Repr()  # shows few entries and levels
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 4, 400, 400, 400

@@ -1,4 +1,4 @@
-"""Any matrix a user may hand over, as one array or as blocks of rows."""
+"""Feature matrices of any kind that users have, as one array or as blocks of rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy as np
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError
 
-# Feature matrices from whatever the caller has: arrays, DataFrames, Arrow tables, sparse matrices.
+# As one array: from arrays, DataFrames, Arrow tables and sparse matrices.
 
 
 def column_names(X: Any) -> list[str] | None:
     """Column names of a DataFrame or table (pandas, polars, pyarrow); None for anything else.
 
+    Examples
+    --------
     >>> column_names(np.zeros((2, 3))) is None
     True
     """
@@ -28,7 +30,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def feature_names_of(X: Any) -> list[str] | None:
-    """Column names, if they are texts: numbers, as pandas gives to columns without names, name nothing."""
+    """Column names of a DataFrame or table if all are texts, else None: pandas numbers columns without names."""
     labels = getattr(X, "column_names", None)
     if labels is None:
         labels = getattr(X, "columns", None)
@@ -36,7 +38,7 @@ def feature_names_of(X: Any) -> list[str] | None:
 
 
 def drop_column(X: Any, name: str) -> tuple[AnyArray, Any]:
-    """Take one column out of a DataFrame or table: its values, and the rest."""
+    """Values of one column of a DataFrame or table, and the table without that column."""
     values = np.asarray(X[name])
     if hasattr(X, "drop_columns"):  # pyarrow
         return values, X.drop_columns([name])
@@ -44,7 +46,7 @@ def drop_column(X: Any, name: str) -> tuple[AnyArray, Any]:
 
 
 def as_array(X: Any) -> AnyArray:
-    """Return `X` as a numpy matrix of numbers, in whatever number type and memory order it comes."""
+    """Matrix `X` as a numpy array of numbers, in the number type and memory order that it has."""
     names = column_names(X)
     if hasattr(X, "tocsr"):  # scipy sparse: what is not stored is 0
         X = X.toarray()
@@ -77,9 +79,9 @@ def as_array(X: Any) -> AnyArray:
 
 
 def as_feature_matrix(X: Any) -> FeatureMatrix:
-    """Return `X` as a float32 matrix in C order, without a copy when it is one already.
+    """Matrix `X` as float32 in C order, without a copy if it is that already.
 
-    A float64 value beyond the range of float32 becomes infinity, which trees still order correctly.
+    A float64 value beyond the range of float32 becomes infinite, which trees still order correctly.
     """
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(as_array(X), dtype=FEATURE)
@@ -101,23 +103,34 @@ def _refuse_text(names: list[str], arrays: list[AnyArray]) -> None:
             raise DataError(f"column {name!r} holds {array.dtype}: features must be numbers; leave it out or encode it")
 
 
-# Feature rows for scoring, from whatever the caller has, without converting or copying it whole.
-
+# As blocks of rows, for scoring: nothing is converted or copied as a whole.
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-BLOCK_BYTES = 16 << 20  # what must be converted is converted in pieces of about this size
+BLOCK_BYTES = 16 << 20  # rows that must be converted are converted in blocks of about this size
 
 
 def row_blocks(
     X: Any, n_features: int, feature_names: Sequence[str] | None = None, *, block_bytes: int = BLOCK_BYTES
 ) -> tuple[int, Iterator[tuple[slice, AnyArray]]]:
-    """The number of rows of `X`, and its rows in blocks: where they stand, and their values as float32 or float64.
+    """Number of rows of `X`, and its rows in blocks: their slice and their values as float32 or float64.
 
-    A float32 or float64 array is one block, itself, in whatever memory order. Everything else is converted block by
-    block, exactly (64-bit integers: to the nearest float64). What a sparse matrix does not store is 0; what a
-    DataFrame or masked array marks as missing is NaN. Columns count by position, except that those of a DataFrame with
-    names (texts, not numbers) are found by name when there are `feature_names`, and must be just these.
+    A float32 or float64 array is one block, without a copy, in any memory order. Everything else is converted block by
+    block, exactly (64-bit integers: to the nearest float64). What a sparse matrix does not store is 0; what a DataFrame
+    or masked array marks as missing is NaN.
 
+    Parameters
+    ----------
+    X : array, DataFrame, table or sparse matrix
+    n_features : int
+        Number of columns that `X` must have.
+    feature_names : sequence of str, optional
+        Names of the model's features. If the columns of `X` have names (texts, not numbers), they must be the same ones
+        and are found by name; else columns count by position.
+    block_bytes : int
+        Size of a block that is converted.
+
+    Examples
+    --------
     >>> n_rows, blocks = row_blocks([[1, 2], [3, 4]], 2)
     >>> n_rows, [block.tolist() for _, block in blocks]
     (2, [[[1.0, 2.0], [3.0, 4.0]]])
@@ -133,9 +146,12 @@ def row_blocks(
 
 
 def is_plain(X: Any, n_features: int) -> bool:
-    """Whether it shows at a glance that `X` needs no `row_blocks`: rows to score as they are, nothing to convert and
-    nothing to complain about. A call for one document must not look at it for longer than it scores it.
+    """Whether `X` can be scored as it is, without `row_blocks`: a float array of the right width, in C order.
 
+    It is a quick check, since a call for one document must not spend more time on checks than on scoring.
+
+    Examples
+    --------
     >>> is_plain(np.zeros((1, 2)), 2), is_plain(np.zeros((2, 2), order="F"), 2), is_plain([[0.0, 0.0]], 2)
     (True, False, False)
     """
@@ -146,7 +162,7 @@ def is_plain(X: Any, n_features: int) -> bool:
 
 
 def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callable[[slice], AnyArray]]:
-    """Rows, columns, and a function that gives some rows as an array of numbers."""
+    """Number of rows, number of columns, and a function from a slice of rows to an array of numbers."""
     if hasattr(X, "queries") and hasattr(X, "X"):
         raise DataError("X is a Dataset: give its features, data.X")
     columns = None if isinstance(X, np.ndarray) else column_names(X)
@@ -165,10 +181,12 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
 
 
 def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None) -> list[int] | None:
-    """Where the columns `names` hold the model's `feature_names`; None when columns count by position.
+    """Position in `names` of each of the model's `feature_names`; None when columns count by position.
 
-    They do when either has no names, and when the names are the same in the same order.
+    Columns count by position when either side has no names, or both have the same names in the same order.
 
+    Examples
+    --------
     >>> column_order(["clicks", "bm25"], ["bm25", "clicks"])
     [1, 0]
     """
@@ -191,11 +209,13 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
 
 
 def _shown(names: Iterable[str]) -> str:
+    """The first three names, for a message."""
     few = list(islice(names, 4))
     return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
 
 
 def _frame_reader(X: Any, order: list[int] | None) -> Callable[[slice], AnyArray]:
+    """Function from a slice of rows of a DataFrame or table to an array, with columns in this order."""
     if order is not None:
         if hasattr(X, "iloc"):
             X = X.iloc[:, order]
@@ -209,6 +229,7 @@ def _frame_reader(X: Any, order: list[int] | None) -> Callable[[slice], AnyArray
 
 
 def _fits_kernels(array: AnyArray) -> bool:
+    """Whether the kernels read the array as it is."""
     return (
         array.dtype in (np.float32, np.float64)  # in this machine's byte order
         and not isinstance(array, np.ma.MaskedArray)

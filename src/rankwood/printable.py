@@ -1,14 +1,16 @@
-"""Text of others, such as names in models, data and paths, made fit to be shown."""
+"""Texts to show: names from models, data and paths without control characters, and sizes in bytes."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""The text with an escape in place of every character that is not printable.
+    r"""Text with an escape in place of every character that is not printable.
 
-    A terminal obeys control characters; line ends would pass for lines of ours; marks that turn the direction of text
-    hide what stands there; and bytes of a path that are no UTF-8 cannot be written at all.
+    A terminal would obey control characters, line ends would look like lines that rankwood prints, marks of direction
+    would hide text, and bytes of a path that are not UTF-8 cannot be printed at all.
 
+    Examples
+    --------
     >>> print(printable("clicks\x1b[2J\nrankwood: done"))
     clicks\x1b[2J\nrankwood: done
     """
@@ -18,8 +20,10 @@ def printable(text: str) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """A size as people write it.
+    """Text of a size in bytes, in decimal units.
 
+    Examples
+    --------
     >>> human_bytes(999), human_bytes(472_129_615), human_bytes(26_499_490_813)
     ('999 B', '472.1 MB', '26.5 GB')
     """

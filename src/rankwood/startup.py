@@ -1,4 +1,4 @@
-"""Ctrl-C while the command starts, where an exception would be a traceback, or lost in an import."""
+"""Ctrl-C while the command starts, when an exception would print a traceback or be lost in an import."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import signal
 
 
 def stop_quietly(number: int, frame: object) -> None:
-    """Say so and end at once: nothing has begun."""
+    """Signal handler that prints one line and ends the process at once, since no work has begun."""
     os.write(2, b"rankwood: interrupted\n")
     os._exit(130)
 
 
 def begin() -> None:
-    """From here on Ctrl-C ends the process with one line; unless it is ignored, as in the background of a script."""
+    """Let Ctrl-C end the process with one line, unless it is ignored, as in the background of a script."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop_quietly)
 
 
 def ready() -> None:
-    """From here on it is a KeyboardInterrupt, which commands have a say in."""
+    """Let Ctrl-C raise KeyboardInterrupt again, which commands can handle."""
     if signal.getsignal(signal.SIGINT) is stop_quietly:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The machine and how much of it a call may use: threads, instruction sets, processor, caches, memory."""
+"""Facts of the machine: threads that a call may use, instruction sets, processor, caches, memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Any
 from rankwood import _native
 from rankwood.errors import RankwoodError
 
-# How many threads a call may use.
+# Threads.
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Return the number of threads to use: `n_threads`, or every CPU this process may run on when it is None.
+    """Number of threads to use: `n_threads`, or one for every CPU that this process may run on when it is None.
 
+    Examples
+    --------
     >>> resolve_threads(3)
     3
     """
-    if type(n_threads) is int and n_threads >= 1:  # nearly always; a call for one document must cost little
+    if type(n_threads) is int and n_threads >= 1:  # the usual case first: a call for one document must cost little
         return n_threads
     if n_threads is None:
         if hasattr(os, "sched_getaffinity"):  # respects taskset and container limits
@@ -33,11 +35,11 @@ def resolve_threads(n_threads: int | None) -> int:
     return int(n_threads)
 
 
-# Which instruction set the kernels use. The environment variable RANKWOOD_ISA forces one.
+# Instruction sets of the kernels; the environment variable RANKWOOD_ISA forces one.
 
 
 def active_isa() -> str:
-    """Name of the instruction set in use: the widest that this CPU has, or what RANKWOOD_ISA names."""
+    """Name of the instruction set in use: the widest that this CPU has, or the one that RANKWOOD_ISA names."""
     try:
         return _native.active_isa()
     except ValueError as error:
@@ -47,14 +49,15 @@ def active_isa() -> str:
 def available_isas() -> list[str]:
     """Instruction sets of this build that this CPU can run, widest first.
 
+    Examples
+    --------
     >>> available_isas()[-1]
     'baseline'
     """
     return _native.available_isas()
 
 
-# What is known of the machine: the name of its processor, the size of its caches, the memory that is free.
-
+# Processor, caches and memory.
 
 _MEMINFO = Path("/proc/meminfo")
 _CPUINFO = Path("/proc/cpuinfo")
@@ -63,8 +66,10 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def cpu_name() -> str:
-    """The processor as it calls itself; as much as Python knows of it elsewhere than on Linux.
+    """Name of the processor; on systems other than Linux, whatever Python knows of it.
 
+    Examples
+    --------
     >>> cpu_name() != ""
     True
     """
@@ -89,7 +94,7 @@ def largest_cache() -> int | None:
 
 
 def available_memory() -> int | None:
-    """Bytes that programs may still take without swapping; None when the system does not tell."""
+    """Bytes of memory that programs can still take without swapping; None when the system does not tell."""
     try:
         found = re.search(r"^MemAvailable:\s*(\d+) kB$", _MEMINFO.read_text(), re.MULTILINE)
         if found:
@@ -102,17 +107,24 @@ def available_memory() -> int | None:
         return None
 
 
-# What a result was made with.
+# All of it, to note beside a result.
 
 
 def environment(n_threads: int | None = None, n_workers: int | None = None) -> dict[str, Any]:
-    """What a result was made with: versions, machine, threads of each process. Results do not depend on it, times do.
+    """Versions, machine and threads with which a result was made; times depend on them, results do not.
 
+    Parameters
+    ----------
+    n_threads : int, optional
+        Threads of each process, as in `resolve_threads`.
+    n_workers : int, optional
+        Number of processes; noted if given.
+
+    Examples
+    --------
     >>> environment(1)["threads"]
     1
     """
-    import platform
-
     import numpy
     import scipy
     import sklearn

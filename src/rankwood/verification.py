@@ -1,4 +1,4 @@
-"""Whether two models score alike: on data, and on rows at every threshold."""
+"""Comparison of two models: whether they score alike, on data and on rows at every threshold."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rankwood.matrix import as_array, column_order, feature_names_of
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.agreement import MAX_ROWS, adversarial_rows
 
-# What a verification found.
+# The result of a verification.
 
 
 @dataclass(frozen=True)
 class WorstRow:
-    """The row on which the scores differ most."""
+    """The row on which the scores of A and B differ most; `source` is a key of `Verification.rows`."""
 
     source: str
     row: int
@@ -33,17 +33,38 @@ class WorstRow:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether two models score alike; true as a condition when they do.
+    """Result of `verify`: where and by how much two models' scores differ; as a condition, true when they agree.
 
-    rows               number of rows by source: data, float32 and float64 (rows at thresholds, by step)
-    max_absolute       largest difference of two scores
-    max_relative       the same, relative to the larger score of the row or, when that is larger, to a typical score
-    n_disagree         rows whose relative difference, but for the rounding, is above the tolerance, by source
-    same_structure     whether their trees have the same shapes, so that routing was compared; None: not both are models
-    n_routing          rows and trees that they send to different leaves, by source
-    routing            the first of these
-    notes              what was left out, and why
-    rounding           what sums in float32 alone change a score by, at most, where one of the models sums so
+    Parameters
+    ----------
+    a, b : str
+        Names of the models.
+    tolerance : float
+        Largest relative difference of scores that was accepted.
+    rows : dict of str to int
+        Number of rows compared by source: "data", and "float32" and "float64" for rows at thresholds and one step of
+        that type to either side.
+    max_absolute : float
+        Largest difference of two scores.
+    max_relative : float
+        Largest relative difference: relative to the larger score of the row, or to the median size of a score where
+        that is larger.
+    worst : WorstRow or None
+        The row with the largest difference.
+    n_disagree : dict of str to int
+        Number of rows by source whose relative difference exceeds the tolerance, not counting what sums in float32
+        explain.
+    same_structure : bool or None
+        Whether the trees of both have the same shapes, so that leaves could be compared. None when not both are models
+        whose trees are known.
+    n_routing : dict of str to int
+        Number of pairs of a row and a tree, by source, that the models send to different leaves.
+    routing : tuple of RoutingDifference
+        The first of these pairs.
+    notes : tuple of str
+        What was left out, and why.
+    rounding : float, default 0
+        Largest change of a score that summing in float32 explains, where one of the models sums so.
     """
 
     a: str
@@ -62,20 +83,21 @@ class Verification:
 
     @property
     def agree(self) -> bool:
+        """Whether no row exceeds the tolerance and none is sent to different leaves."""
         return not any(self.n_disagree.values()) and not any(self.n_routing.values())
 
     def __bool__(self) -> bool:
         return self.agree
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields and `agree`, for JSON: numbers that are not finite are texts."""
         return {"agree": self.agree, **_plain(asdict(self))}
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """What was found, in words."""
+        """The result in words, as `rankwood verify` prints it."""
         n_rows = sum(self.rows.values())
         rows = ", ".join(f"{n:,} {source}" for source, n in self.rows.items())
         lines = [
@@ -104,7 +126,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers that are not finite as text: JSON has no other way."""
+    """Value for JSON, which lacks infinities and NaN: they become texts."""
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -114,20 +136,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# What a sum in float32 makes of a model's leaves, and how far it can lie from the sum in float64.
+# Sums in float32: what they are, and how far they can lie from the sum in float64.
 #
-# Libraries that give scores in float32 have mostly summed in it. Which way is told by the scores themselves: when at
-# least a quarter of them is, bit for bit, the float32 sum of the leaves in some known order, all are held against that
-# sum, and no difference hides in the rounding. Otherwise the order is not known, and what any order can make is let
-# pass.
+# Libraries that give scores in float32 have mostly summed in it. The scores themselves tell in which order: when at
+# least a quarter of them is, bit for bit, the float32 sum of the leaves in some known order, all scores are compared
+# with that sum, and no difference can hide in the rounding. Otherwise the order is unknown, and a difference that some
+# order can make is accepted.
 
-
-UNIT = 2.0**-24  # the most that rounding to float32 changes a number, relative to it
-SMALLEST = 2.0**-150  # the same, absolutely, of numbers too small for that
-ENOUGH = 0.25  # of the scores tell the order: so many are equal by chance only where orders differ by some 1e-7
+UNIT = 2.0**-24  # largest relative change of a number that is rounded to float32
+SMALLEST = 2.0**-150  # largest absolute change of a number that is too small for that
+ENOUGH = 0.25  # share of the scores that tells the order: by chance so many are equal only if orders differ by 1e-7
 BLOCK_VALUES = 1 << 22
 
-# Terms (rows x trees) and base, both in float32, to scores.
+# Orders of summing: from terms (rows x trees) and base, both in float32, to scores.
 WAYS: tuple[Callable[[AnyArray, AnyArray], AnyArray], ...] = (
     lambda terms, base: np.cumsum(np.insert(terms, 0, base, axis=1), axis=1, dtype=np.float32)[:, -1],
     lambda terms, base: np.cumsum(np.insert(terms, 0, 0.0, axis=1), axis=1, dtype=np.float32)[:, -1] + base,
@@ -136,15 +157,22 @@ WAYS: tuple[Callable[[AnyArray, AnyArray], AnyArray], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class SingleSums:
-    """Of each row, float32 sums by `WAYS` and a sum in float64 that is rounded once; and a bound on any such sum's
-    distance from the one in float64."""
+    """Scores of rows as summing in float32 would give them.
+
+    Parameters
+    ----------
+    ways : tuple of array
+        Scores by each of `WAYS`, then by summing in float64 and rounding once.
+    bound : array
+        Largest distance of a float32 sum, in any order, from the sum in float64.
+    """
 
     ways: tuple[FloatArray, ...]
     bound: FloatArray
 
 
 def single_sums(model: Ensemble, X: AnyArray, scores: FloatArray, *, n_threads: int | None = None) -> SingleSums:
-    """What sums in float32 of the leaves that rows reach would be; `scores` are those in float64."""
+    """Scores of the rows as sums in float32 would give them; `scores` are those in float64."""
     ways: list[list[AnyArray]] = [[] for _ in WAYS]
     sizes: list[AnyArray] = []
     base = np.float32(model.base)
@@ -155,7 +183,7 @@ def single_sums(model: Ensemble, X: AnyArray, scores: FloatArray, *, n_threads: 
                 sums.append(way(single, base))
             sizes.append(np.abs(terms).sum(axis=1) + abs(model.base))
         once = scores.astype(np.float32).astype(np.float64)
-        # n terms and a base need n additions. A term may have been rounded twice before: as a value, times a weight.
+        # n terms and a base take n additions. A term may be rounded twice before: as a leaf value and as a product.
         n_roundings = model.n_trees + 2
         relative = n_roundings * UNIT / (1.0 - n_roundings * UNIT) if n_roundings * UNIT < 1.0 else np.inf
         bound = relative * np.concatenate([np.zeros(0), *sizes]) + n_roundings * SMALLEST
@@ -164,7 +192,7 @@ def single_sums(model: Ensemble, X: AnyArray, scores: FloatArray, *, n_threads: 
 
 
 def way_of(sums: list[SingleSums], scores: list[FloatArray]) -> int | None:
-    """The way that made these scores; None when none of them is known to have."""
+    """Index in `SingleSums.ways` of the way that gave these scores; None when no known way did."""
     n_rows = sum(map(len, scores))
     n_equal = [
         sum(int(np.count_nonzero(part.ways[way] == given)) for part, given in zip(sums, scores, strict=True))
@@ -175,24 +203,30 @@ def way_of(sums: list[SingleSums], scores: list[FloatArray]) -> int | None:
 
 
 def _terms(model: Ensemble, X: AnyArray, n_threads: int | None) -> Iterator[AnyArray]:
-    """What each tree adds to the score of each row, in blocks of rows."""
+    """Blocks of rows x trees: what each tree adds to the score of each row."""
     values = np.repeat(model.tree_weights, np.diff(model.leaf_offsets)) * model.leaf_value
     step = max(1, BLOCK_VALUES // max(1, model.n_trees))
     for first in range(0, len(X), step):
         yield values[model.leaf_offsets[:-1] + model.leaves(X[first : first + step], n_threads=n_threads)]
 
 
-# Whatever gives scores, behind one face: models, files, fitted learners, objects of other libraries, functions.
+# Scorers: one interface to models, files, fitted learners, objects of other libraries and functions.
 
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """Something that scores rows.
 
-    name      what to call it
-    score     from a matrix to one score per row, in float32 if that is what it sums in
-    ensemble  the model, when it is one of ours: its thresholds and leaves are known
-    single    whether it rounds values to float32 before it compares them
+    Parameters
+    ----------
+    name : str
+        Name for messages.
+    score : callable
+        From a matrix to one score per row, of type float32 if it sums in float32.
+    ensemble : Ensemble, optional
+        The model itself, when its thresholds and leaves are known.
+    single : bool, default False
+        Whether it rounds values to float32 before it compares them.
     """
 
     name: str
@@ -202,8 +236,7 @@ class Scorer:
 
 
 def as_scorer(model: Any, name: str, *, n_threads: int | None = None) -> Scorer:
-    """A scorer made of an Ensemble, a model file, a fitted learner, a model of LightGBM, XGBoost, CatBoost or
-    scikit-learn, an ONNX model or onnxruntime session, anything else with `predict`, or a function of a matrix."""
+    """Scorer made of anything that `verify` takes as a model."""
     if isinstance(model, (str, os.PathLike)):
         return as_scorer(load_model(model), os.path.basename(model), n_threads=n_threads)
     model = getattr(model, "ensemble_", model)
@@ -227,7 +260,7 @@ Scoring: TypeAlias = tuple[Callable[[AnyArray], Any], bool]
 
 
 def _of_library(model: Any, library: str, shown: str) -> Scoring:
-    """How a model of another library gives raw scores, and whether it rounds values to float32."""
+    """Function that gives raw scores of another library's model, and whether it rounds values to float32."""
     try:
         return LIBRARIES[library](model)
     except MissingPackageError:
@@ -242,7 +275,7 @@ def _lightgbm(model: Any) -> Scoring:
         raise ModelError("it is not fitted")
     divisor = 1
     if "average_output" in booster.model_to_string(num_iteration=1):
-        # A forest's raw score is a sum; ours, and what it predicts, is the mean of the trees up to the best round.
+        # A forest's raw score is a sum, but it predicts the mean of its trees, up to the best round.
         n_rounds = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
         divisor = n_rounds * booster.num_model_per_iteration()
     return lambda X: booster.predict(X, raw_score=True) / divisor, False
@@ -268,13 +301,13 @@ def _xgboost(model: Any) -> Scoring:
 def _catboost(model: Any) -> Scoring:
     from catboost import CatBoost
 
-    # The base class's: the ranker's own takes no type of prediction, since it has but one.
+    # The base class's method: that of a ranker takes no type of prediction.
     return lambda X: CatBoost.predict(model, X, prediction_type="RawFormulaVal"), True
 
 
 def _sklearn(model: Any) -> Scoring:
     module = next(base.__module__ for base in type(model).__mro__ if base.__module__.startswith("sklearn"))
-    # Trees but those on histograms hold float32; what the user has built on scikit-learn's base does as it likes.
+    # All trees of scikit-learn except histogram boosting round to float32; estimators of users are not known to.
     single = "hist" not in module and not module.startswith("sklearn.base")
     if hasattr(model, "decision_function"):
         return model.decision_function, single
@@ -324,7 +357,7 @@ LIBRARIES: dict[str, Callable[[Any], Scoring]] = {
 
 
 def _as_scores(values: Any, n_rows: int, name: str) -> AnyArray:
-    """One score per row. Scores in float32 stay so: that tells how they were summed."""
+    """Scores as an array, one per row; those in float32 stay so, since that tells how they were summed."""
     scores = np.asarray(values)
     if scores.dtype != np.float32:
         scores = scores.astype(np.float64)
@@ -335,15 +368,28 @@ def _as_scores(values: Any, n_rows: int, name: str) -> AnyArray:
     return scores
 
 
-# Where two models of the same shape send a row to different leaves.
+# Routing: where two models with the same shapes of trees send a row to different leaves.
 
-
-SHOWN = 10  # differences that are described
+SHOWN = 10  # differences to describe
 
 
 @dataclass(frozen=True)
 class RoutingDifference:
-    """A row that two models part on: the node, numbered as in the first model, and what each compares with there."""
+    """A node at which models A and B send a row to different sides.
+
+    Parameters
+    ----------
+    source, row : str, int
+        The row, as in `WorstRow`.
+    tree, node : int
+        The node inside its tree, numbered as in A.
+    feature, value : int, float
+        The feature that the node splits on, and the row's value of it.
+    threshold_a, threshold_b : float
+        Thresholds of the node.
+    left_a, left_b : bool
+        Whether each model sends the row left.
+    """
 
     source: str
     row: int
@@ -366,15 +412,22 @@ class RoutingDifference:
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Two models with the same shape of trees, whatever the numbers of their nodes and leaves."""
+    """Two models whose trees have the same shapes, though nodes and leaves may be numbered differently.
+
+    Parameters
+    ----------
+    a, b : Ensemble
+    partner : array of int
+        For each leaf of A, the number inside its tree of the leaf of B at the same place.
+    """
 
     a: Ensemble
     b: Ensemble
-    partner: IndexArray  # of each leaf of A: the number, inside its tree, of the leaf of B in its place
+    partner: IndexArray
 
     @classmethod
     def of(cls, a: Ensemble, b: Ensemble) -> Routes | None:
-        """None when the shapes differ."""
+        """Routes of two models; None when the shapes of their trees differ."""
         if a.n_trees != b.n_trees or not np.array_equal(a.node_offsets, b.node_offsets):
             return None
         shape_a, rank_a = _shape(a)
@@ -389,7 +442,7 @@ class Routes:
     def differences(
         self, X: AnyArray, source: str, *, n_threads: int | None = None
     ) -> tuple[int, list[RoutingDifference]]:
-        """How often a row and a tree part the models, and the first few times."""
+        """Number of pairs of a row and a tree that end in different leaves, and a description of the first few."""
         first, second = (model.leaves(X, n_threads=n_threads) for model in (self.a, self.b))
         starts = self.a.leaf_offsets
         if not np.array_equal(self.partner, np.arange(self.a.n_leaves) - np.repeat(starts[:-1], np.diff(starts))):
@@ -402,6 +455,7 @@ class Routes:
         ]
 
     def _describe(self, values: AnyArray, row: int, tree: int, source: str) -> RoutingDifference:
+        """The node of a tree at which the models send a row to different sides."""
         start = int(self.a.node_offsets[tree])
         here = there = start
         while True:
@@ -422,7 +476,7 @@ def _goes_left(model: Ensemble, node: int, values: Any) -> bool:
 
 
 def _shape(model: Ensemble) -> tuple[bytes, NDArray[np.int64]]:
-    """The nodes of all trees from left to right, True for a leaf; and the rank of each leaf within its tree."""
+    """Nodes of all trees in preorder, 1 for a leaf and 0 for others; and the rank of each leaf in its tree."""
     shape, rank = bytearray(), np.zeros(model.n_leaves, dtype=np.int64)
     left, right = model.left.tolist(), model.right.tolist()
     for tree, (start, stop) in enumerate(
@@ -440,10 +494,9 @@ def _shape(model: Ensemble) -> tuple[bytes, NDArray[np.int64]]:
     return bytes(shape), rank
 
 
-# `verify`: score two models on data and on adversarial rows, and compare scores and leaves.
+# `verify` itself.
 
-
-MAX_VALUES = 2**25  # of a matrix of rows
+MAX_VALUES = 2**25  # in a matrix of rows at thresholds
 TOLERANCE = 1e-6
 
 
@@ -459,19 +512,49 @@ def verify(
     n_threads: int | None = None,
     names: tuple[str, str] = ("A", "B"),
 ) -> Verification:
-    """Compare the scores of two models on `data` (a Dataset or a matrix) and on rows at their thresholds.
+    """Compare the scores of two models on data and on rows at their thresholds.
 
-    A model is an Ensemble, a model file, a fitted learner, a model of LightGBM, XGBoost, CatBoost or scikit-learn, an
-    onnxruntime session, anything with `predict`, or a function of a matrix. One must be an Ensemble or a file, unless
-    there is data. The rows try every threshold of each feature, one step of float32 and of float64 to either side, NaN,
-    infinities and zeros of both signs, and meet every node's threshold where they get to it; at most `max_rows` of each
-    type. Libraries that round to float32 get float32 rows alone, as do all with dtype="float32". Rows that a library
-    refuses are left out, with a note.
+    The rows try every threshold of each feature, one step of float32 and of float64 to either side, NaN, infinities and
+    zeros of both signs; and for every node there are rows that reach it with values at its threshold. Libraries that
+    round to float32 get float32 rows alone. Rows that a library refuses are left out, with a note.
 
-    Models agree when no two scores differ by more than `tolerance`, relative to the larger or, when that is larger, to
-    the median size of a score; and, when their trees have the same shapes, when every row reaches the same leaves. Of
-    scores in float32, what comes of summing in float32 is no difference.
+    Models agree when no two scores differ by more than `tolerance` and, if their trees have the same shapes, every row
+    reaches the same leaves. What summing in float32 changes is no difference.
 
+    Parameters
+    ----------
+    a, b : Ensemble, path, fitted learner or object
+        The models. Also taken: models of LightGBM, XGBoost, CatBoost and scikit-learn, ONNX models and onnxruntime
+        sessions, anything else with `predict`, and functions of a matrix. Without data, one must be an Ensemble, a
+        file or a fitted learner of rankwood, whose thresholds are known.
+    data : Dataset or matrix, optional
+        Rows to compare on, besides those at thresholds.
+    tolerance : float, default 1e-6
+        Largest difference of two scores that is accepted, relative to the larger one or, where that is larger, to the
+        median size of a score.
+    dtype : {"float32"}, optional
+        Compare on float32 values only.
+    max_rows : int, default 40000
+        Largest number of rows at thresholds, of each type.
+    seed : int, default 0
+        Seed for the values of these rows that are left to chance.
+    n_threads : int, optional
+        Number of threads; every CPU unless given.
+    names : tuple of str, default ("A", "B")
+        Names of the models in the result.
+
+    Returns
+    -------
+    Verification
+        The differences that were found; true when the models agree.
+
+    Raises
+    ------
+    ModelError
+        If a model cannot score, or both are of different numbers of features.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> one = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
     >>> print(rw.verify(one, rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])))
@@ -498,18 +581,18 @@ def verify(
 
 
 class _Found:
-    """Scores and routing differences, as they come in."""
+    """Collects scores and routing differences of the two models, source by source."""
 
     def __init__(self, a: Scorer, b: Scorer, routes: Routes | None, n_threads: int | None, notes: list[str]) -> None:
         self.a, self.b, self.routes, self.n_threads, self.notes = a, b, routes, n_threads, notes
-        self.scores: dict[str, tuple[AnyArray, FloatArray, FloatArray]] = {}  # rows and their scores by A and by B
-        self.sums: dict[
-            str, SingleSums
-        ] = {}  # where one of them has scores in float32 and the other's leaves are known
+        self.scores: dict[str, tuple[AnyArray, FloatArray, FloatArray]] = {}  # rows, and scores by A and by B
+        # Where one of them gives scores in float32 and the leaves of the other are known.
+        self.sums: dict[str, SingleSums] = {}
         self.n_routing: dict[str, int] = {}
         self.routing: list[RoutingDifference] = []
 
     def compare(self, source: str, X: AnyArray) -> None:
+        """Score the rows with both models, and keep scores and routing differences."""
         rows, scores_a = _score(self.a, X, np.arange(len(X)), self.notes)
         kept, scores_b = _score(self.b, X, rows, self.notes)
         if len(X) and not len(kept):
@@ -524,6 +607,7 @@ class _Found:
             self.routing += differences[: SHOWN - len(self.routing)]
 
     def result(self, tolerance: float, both_models: bool) -> Verification:
+        """The verification of all that was compared."""
         typical = np.concatenate([np.zeros(0), *(np.abs(scores) for _, scores, _ in self.scores.values())])
         scale = float(np.median(typical)) if len(typical) else 0.0
         worst: WorstRow | None = None
@@ -558,16 +642,17 @@ class _Found:
 
     @property
     def _given(self) -> int:
-        """Which of the two, 0 or 1, may have scores in float32: the one whose leaves are not known."""
+        """Position, 0 or 1, of the model that may give scores in float32: the one whose leaves are not known."""
         return 1 if self.a.ensemble is not None else 0
 
     def _way(self) -> int | None:
         return way_of(list(self.sums.values()), [self.scores[source][1 + self._given] for source in self.sums])
 
     def _unexplained(self, source: str, way: int | None, scale: float) -> tuple[FloatArray, FloatArray]:
-        """Of each row, the relative difference that sums in float32 do not explain, and the absolute one that they do.
+        """Relative difference of each row that sums in float32 do not explain, and the absolute one that they do.
 
-        With the way of summing known, scores are held against that very sum; else against the worst of all."""
+        If the way of summing is known, scores are compared with that very sum; else with the bound for any way.
+        """
         scores = self.scores[source][1:]
         ours, theirs = scores[1 - self._given], scores[self._given]
         sums = self.sums.get(source)
@@ -588,7 +673,7 @@ class _Found:
 
 
 def _differences(a: FloatArray, b: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Absolute and relative; a score that one of them does not give (NaN) differs infinitely from one that it does."""
+    """Absolute and relative differences of scores; NaN differs infinitely from any number, and not from NaN."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         absolute = np.abs(a - b)
         relative = absolute / np.maximum(np.maximum(np.abs(a), np.abs(b)), scale)
@@ -600,7 +685,7 @@ def _differences(a: FloatArray, b: FloatArray, scale: float) -> tuple[FloatArray
 
 
 def _score(scorer: Scorer, X: AnyArray, rows: AnyArray, notes: list[str]) -> tuple[AnyArray, AnyArray]:
-    """Scores, and of which rows: those with infinities, then NaN are left out if the scorer fails on them."""
+    """Rows that the scorer takes, and their scores: if it fails, without infinities, then also without NaN."""
     reason = ""
     for kind, keep in (
         ("", np.ones(len(rows), dtype=bool)),
@@ -626,7 +711,7 @@ def _score(scorer: Scorer, X: AnyArray, rows: AnyArray, notes: list[str]) -> tup
 
 
 def _aligned(first: Scorer, second: Scorer, n_threads: int | None) -> Scorer:
-    """The second model with its features in the order of the first, when both have names."""
+    """Second scorer with its features in the order of the first, when both models name them."""
     a, b = first.ensemble, second.ensemble
     if a is None or b is None or a.feature_names is None or b.feature_names is None:
         return second
@@ -640,7 +725,7 @@ def _aligned(first: Scorer, second: Scorer, n_threads: int | None) -> Scorer:
 def _matrices(
     models: list[Ensemble], data: Any, single: bool, max_rows: int, seed: int, notes: list[str]
 ) -> Iterator[tuple[str, AnyArray]]:
-    """Rows to compare on, by source."""
+    """Matrices of rows to compare on, each with its source."""
     widths = {model.n_features for model in models}
     if len(widths) > 1:
         raise ModelError(
@@ -666,6 +751,7 @@ def _matrices(
 
 
 def _features(data: Any, models: list[Ensemble]) -> AnyArray:
+    """Matrix of the data in float32 or float64, with columns in the order of the models' names."""
     names = next((model.feature_names for model in models if model.feature_names is not None), None)
     if isinstance(data, Dataset):
         X, order = data.X, column_order(data.feature_names, names)

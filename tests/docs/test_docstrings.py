@@ -77,14 +77,31 @@ def named_in(thing: Any, kind: str) -> list[str]:
 
 
 def told_of(thing: Any) -> set[str]:
-    """Parameters that are documented, of a class also those that its bases document.
+    """Parameters that are documented; of a class also those that it shares with another public one, which has them.
 
     What a class of results holds is an attribute to those who read it, though its constructor takes it.
     """
     if not inspect.isclass(thing):
         return set(named_in(thing, "parameters"))
-    family = [base for base in thing.__mro__ if base.__module__.startswith("rankwood.")]
-    return {name for base in family for kind in ("parameters", "attributes") for name in named_in(base, kind)}
+    told = {name for kind in ("parameters", "attributes") for name in named_in(thing, kind)}
+    for base in own_bases(thing):
+        relatives = [one for name in rankwood._HOME_OF if is_kind_of(one := getattr(rankwood, name), base)]
+        told |= {name for one in (base, *relatives) for name in named_in(one, "parameters")} & fields_of(base)
+    return told
+
+
+def own_bases(cls: type) -> list[type]:
+    """Bases that rankwood defines."""
+    return [base for base in cls.__mro__[1:] if base.__module__.startswith("rankwood.")]
+
+
+def fields_of(cls: type) -> set[str]:
+    """Parameters that a class or a base of it introduces."""
+    return {name for base in (cls, *own_bases(cls)) for name in inspect.get_annotations(base)}
+
+
+def is_kind_of(thing: Any, base: type) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, base)
 
 
 @pytest.mark.parametrize(("name", "thing"), [pytest.param(*one, id=one[0]) for one in public()])

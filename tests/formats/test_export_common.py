@@ -67,6 +67,8 @@ def test_wrong_use(tmp_path):
         rw.save_as(MODEL, tmp_path / "m", "solr", missing="no")
     with pytest.raises(rw.ModelError, match="must be an Ensemble or a fitted learner, got int"):
         rw.save_as(3, tmp_path / "m", "solr")
+    with pytest.raises(rw.ModelError, match="LightGBM cannot hold a model without features"):
+        rw.save_as(rw.Ensemble.from_trees([1.0]), tmp_path / "m", "lightgbm")
     with pytest.raises(rw.ModelError, match="ONNX runtimes cannot hold a model without features"):
         rw.save_as(rw.Ensemble.from_trees([1.0]), tmp_path / "m", "onnx")
     with pytest.raises(rw.ModelError, match="one name per feature"):

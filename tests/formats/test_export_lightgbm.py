@@ -60,6 +60,4 @@ def test_refusals_and_warnings():
     assert "within 1e-35 of 0" in exported(model, "lightgbm")[1][0]
     with pytest.raises(rw.ModelError, match="objective must leave scores as they are"):
         exported(model, "lightgbm", objective="binary")
-    with pytest.raises(rw.ModelError, match="without features"):
-        exported(rw.Ensemble.from_trees([1.0]), "lightgbm")
     assert exported(rw.Ensemble.from_trees([], n_features=2, base=3.0), "lightgbm")[1] == []

@@ -170,7 +170,7 @@ REFUSED = {
     ),
     "json nested deeply where a tree should be": (
         b'[{"nodeid": 0, "leaf": ' + b"[" * 900 + b"]" * 900 + b"}]",
-        "tree 0: a leaf is",
+        "tree 0: a leaf must be a number",
     ),
 }  # fmt: skip
 
@@ -370,7 +370,7 @@ def test_whatever_an_importer_raises(tmp_path, monkeypatch, name, error):
         monkeypatch.setattr("rankwood.formats.ranklib_quickrank._column", fail)
     elif name == "xgboost-dump":
         path.write_bytes(dump("f0"))
-        monkeypatch.setattr("rankwood.formats.xgboost.json_float", fail)
+        monkeypatch.setattr("rankwood.formats.xgboost.number", fail)
     else:
         rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
         monkeypatch.setattr("rankwood.model.file._parse_array", fail)

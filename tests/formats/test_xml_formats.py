@@ -48,11 +48,11 @@ def quickrank_text(trees, weights) -> bytes:
     return f"<ranker>\n{info}{ensemble_xml(trees, weights)}</ranker>\n".encode()
 
 
-def descend(node, row, zero_for_missing) -> float:
-    """In float32, as both tools do."""
+def descend(node, row) -> float:
+    """In float32, with 0 for what is missing, as both tools do."""
     while isinstance(node, tuple):
         x = np.float32(row[node[0] - 1])
-        x = np.float32(0.0) if np.isnan(x) and zero_for_missing else x
+        x = np.float32(0.0) if np.isnan(x) else x
         node = node[2] if x <= np.float32(node[1]) else node[3]
     return node
 
@@ -63,12 +63,12 @@ def test_ranklib_and_quickrank_decide_by_their_rules(trees_and_weights, n_bags):
     bag = list(trees), list(weights)
     forest = parse_ranklib(ranklib_text("Random Forests", *[bag] * n_bags))
     quick = parse_quickrank(quickrank_text(*bag))
-    for model, zero in ((forest, True), (quick, False)):
-        assert model.n_trees == len(trees) * (n_bags if zero else 1)
+    for model, n_copies in ((forest, n_bags), (quick, 1)):
+        assert model.n_trees == len(trees) * n_copies
         wide = model.replace(n_features=4)
         rows = adversarial_rows(wide, 40, infinite=True)
         with np.errstate(over="ignore"):
-            expected = [sum(w * descend(t, row, zero) for t, w in trees_and_weights) for row in rows]
+            expected = [sum(w * descend(t, row) for t, w in trees_and_weights) for row in rows]
         np.testing.assert_allclose(wide.score(rows), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -79,7 +79,18 @@ def test_known_answers():
     rows = [[0, 0.5], [-1, 0.6], [0, 0.6], [np.nan, 0.6], [0, np.nan]]
     np.testing.assert_allclose(model.score(rows), [0.1, 0.2, 0.3, 0.3, 0.1])
     assert model.metadata["source"] == {"format": "ranklib", "ranker": "lambdamart", "n_features": "at least"}
-    np.testing.assert_allclose(parse_quickrank(quickrank_text([tree], [0.1])).score(rows), [0.1, 0.2, 0.3, 0.3, 0.3])
+    np.testing.assert_allclose(parse_quickrank(quickrank_text([tree], [0.1])).score(rows), [0.1, 0.2, 0.3, 0.3, 0.1])
+
+
+@pytest.mark.parametrize("name", ["ranklib", "quickrank"])
+def test_what_is_read_is_written_again(name, tmp_path):
+    """Both ways agree on missing values, so that none need be ruled out to write a model in the format it came in."""
+    tree = (2, 0.5, 1.0, (1, -1.0, 2.0, 3.0))
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(quickrank_text([tree], [0.5]) if name == "quickrank" else ranklib_text("MART", ([tree], [0.5])))
+    model = rw.load_model(first)
+    rw.save_as(model, second, name)
+    assert rw.verify(model, rw.load_model(second))
 
 
 JFORESTS = b"""<Ensemble>
@@ -158,10 +169,10 @@ def test_what_is_wrong_is_said(parse, content, message):
         (("<feature> 2 ", "<feature> 1e30 "), "features are numbered from 1, got 1e30"),
         (("<feature> 2 ", "<feature> nan "), "feature is nan"),
         (("<threshold> 0.5 ", "<threshold> NaN "), "the threshold is NaN"),
-        (("<threshold> 0.5 ", "<threshold> "), "threshold is '', not a number"),
+        (("<threshold> 0.5 ", "<threshold> "), "threshold must be a number, got ''"),
         (("<output> 1.0 ", "<output> Infinity "), "the value is not a finite number"),
         (('pos="right"', 'pos="left"'), "one left and one right split inside"),
-        (('weight="0.1"', 'weight="x"'), "its weight is 'x', not a number"),
+        (('weight="0.1"', 'weight="x"'), "its weight must be a number, got 'x'"),
     ],
 )
 def test_what_is_wrong_in_a_tree_is_said(change, message):

@@ -33,24 +33,24 @@ from rankwood.system import active_isa, available_isas
 
 
 class Commands(typer.core.TyperGroup):
-    """The commands; those that Ctrl-C leaves without a word say one."""
+    """Group of all commands; one that does not handle Ctrl-C itself ends with a line that says so."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        with _wrong_use_in_plain_words():
+        with _printable_usage_errors():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         startup.ready()
         try:
-            with _wrong_use_in_plain_words():
+            with _printable_usage_errors():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             fail("interrupted", 130)
 
 
 @contextmanager
-def _wrong_use_in_plain_words() -> Iterator[None]:
-    """Make errors printable that typer prints itself: they repeat arguments, and a shell fills in names of files."""
+def _printable_usage_errors() -> Iterator[None]:
+    """Make messages of typer's own errors printable: they repeat arguments, which may be names of files."""
     try:
         yield
     except Exception as error:
@@ -87,7 +87,7 @@ app.add_typer(datasets.app, name="datasets")
 
 
 def version_text() -> str:
-    """Version, and the instruction sets that the kernels use and could use."""
+    """Text of --version: versions, and the instruction sets that the kernels use and could use."""
     import platform
 
     import numpy as np
@@ -117,11 +117,14 @@ def common(
         ),
     ] = False,
 ) -> None:
-    active_isa()  # a RANKWOOD_ISA that this CPU cannot run is said before any work
+    active_isa()  # raises for a RANKWOOD_ISA that this CPU cannot run, before any work
 
 
 def main() -> None:
-    """Parse, run, report. Status 0: done, 1: a check says no, 2: wrong use or bad input, 130: interrupted."""
+    """Run the command of `sys.argv` and exit with its status.
+
+    The status is 0 when it is done, 1 when a check says no, 2 for wrong use or bad input, and 130 when interrupted.
+    """
     escape_what_cannot_be_encoded()
     try:
         with warnings.catch_warnings():

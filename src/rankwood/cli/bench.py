@@ -1,4 +1,4 @@
-"""`rankwood bench`: how long each engine takes for a model on this machine."""
+"""`rankwood bench`: the time that each engine takes to score with a model on this machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bench(
 
     for name in engine or ():
         if name != "auto":
-            get_engine(name)  # what is wrong with the command is said before any work
+            get_engine(name)  # an unknown engine is refused before any work
     sizes = BATCHES if not batch else [_size(text) for text in batch]
     models = load_models([model])
     dataset = load_data(data, models, zero_based=zero_based, queries="optional", quiet=as_json)
@@ -87,6 +87,7 @@ def bench(
 
 
 def _size(text: str) -> int | None:
+    """Documents per call; None for all."""
     if text == "all":
         return None
     if not text.isdecimal() or int(text) < 1:
@@ -95,6 +96,7 @@ def _size(text: str) -> int | None:
 
 
 def _machine() -> dict[str, Any]:
+    """Facts of the machine and versions, for the JSON and the printed head."""
     import platform
 
     import numpy as np

@@ -1,4 +1,4 @@
-"""`rankwood convert` and `rankwood compile`: a model of any format in another, or as C."""
+"""`rankwood convert` and `rankwood compile`: write a model of any format in another one, or as C."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def convert(
     """
     from rankwood.formats.registry import find_exporter, load_model, source_of
 
-    target = find_exporter(to_format, output).name  # what is wrong is said before files are read
+    target = find_exporter(to_format, output).name  # an unknown format is refused before files are read
     check_output(output, source)
     model = load_model(source, from_format, n_features=features)
     write_model(model, output, target, missing=missing, options=read_options(option or []))
@@ -80,5 +80,6 @@ def compile(
 
 
 def _size(n_bytes: int) -> str:
+    """Text of a size in binary units."""
     unit, name = next((unit, name) for unit, name in UNITS if n_bytes >= unit)
     return f"{n_bytes / unit:.1f} {name}" if unit > 1 else f"{n_bytes} {name}"

@@ -1,14 +1,17 @@
-"""`rankwood evaluate`: measures of one or several models, and whether they differ."""
+"""`rankwood evaluate`: measures of one or several models, and tests of their differences."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwood.cli.console import print_json, print_table
 from rankwood.cli.models import AsJson, DataFiles, Threads, ZeroBased, load_data, load_models
+
+if TYPE_CHECKING:
+    from rankwood.evaluation.evaluator import Evaluation
 
 
 def evaluate(
@@ -29,55 +32,58 @@ def evaluate(
 ) -> None:
     """Evaluate models on data. Two or more models are also compared with the first, query by query."""
     from rankwood.evaluation.conventions import Convention
-    from rankwood.evaluation.evaluator import compare_values
     from rankwood.evaluation.evaluator import evaluate as evaluate_model
     from rankwood.evaluation.measures import parse_measure
-    from rankwood.evaluation.significance import holm
 
     chosen = Convention.get(convention)
     measures = list(dict.fromkeys(parse_measure(text) for text in measure or ["nDCG@10"]))
     loaded = load_models(models)
     dataset = load_data(data, loaded, zero_based=zero_based, n_threads=threads, quiet=as_json)
-    results = [evaluate_model(m, dataset, measures, convention=chosen, n_threads=threads) for m in loaded.values()]
-
-    baseline = next(iter(loaded))
-    comparisons: list[dict[str, Any]] = [
-        {"baseline": baseline, "model": name, **compare_values(results[0], result, one).as_dict()}
-        for name, result in list(zip(loaded, results, strict=True))[1:]
-        for one in result
-    ]
-    for comparison, adjusted in zip(comparisons, holm([c["p_randomisation"] for c in comparisons]), strict=True):
-        comparison["p_holm"] = float(adjusted)
-
+    results = {
+        name: evaluate_model(model, dataset, measures, convention=chosen, n_threads=threads)
+        for name, model in loaded.items()
+    }
+    comparisons = _comparisons(results)
     if as_json:
-        rows = [{"model": name, "measures": result.means} for name, result in zip(loaded, results, strict=True)]
+        rows = [{"model": name, "measures": result.means} for name, result in results.items()]
         print_json({"convention": chosen.name, "models": rows, "comparisons": comparisons})
         return
     print_table(
         f"{dataset.n_queries:,} queries, {dataset.n_docs:,} documents",
         ["model", *map(str, measures)],
-        [[name, *(f"{value:.4f}" for value in result.values())] for name, result in zip(loaded, results, strict=True)],
+        [[name, *(f"{value:.4f}" for value in result.values())] for name, result in results.items()],
         caption=f"convention {chosen.describe()}",
     )
     if comparisons:
-        print_table(
-            f"Difference from {baseline}",
-            [
-                "model",
-                "measure",
-                "difference",
-                "95 % interval",
-                "p (randomisation)",
-                "p (Holm)",
-                "p (Wilcoxon)",
-                "p (t)",
-            ],
-            [_comparison_row(comparison) for comparison in comparisons],
-            caption="Paired tests over queries; Holm corrects the randomisation test for the number of rows.",
-        )
+        _print_comparisons(comparisons)
 
 
-def _comparison_row(c: dict[str, Any]) -> list[str]:
-    low, high = c["interval"]
-    p_values = [f"{c[key]:.4f}" for key in ("p_randomisation", "p_holm", "p_wilcoxon", "p_t")]
-    return [c["model"], c["measure"], f"{c['difference']:+.4f}", f"{low:+.4f} .. {high:+.4f}", *p_values]
+def _comparisons(results: dict[str, Evaluation]) -> list[dict[str, Any]]:
+    """Comparison of every model but the first with the first, by measure."""
+    from rankwood.evaluation.evaluator import compare_values
+    from rankwood.evaluation.significance import holm
+
+    (baseline, first), *others = results.items()
+    comparisons: list[dict[str, Any]] = [
+        {"baseline": baseline, "model": name, **compare_values(first, result, measure).as_dict()}
+        for name, result in others
+        for measure in result
+    ]
+    for comparison, adjusted in zip(comparisons, holm([c["p_randomisation"] for c in comparisons]), strict=True):
+        comparison["p_holm"] = float(adjusted)
+    return comparisons
+
+
+def _print_comparisons(comparisons: list[dict[str, Any]]) -> None:
+    p_values = {"p_randomisation": "randomisation", "p_holm": "Holm", "p_wilcoxon": "Wilcoxon", "p_t": "t"}
+    rows = []
+    for c in comparisons:
+        low, high = c["interval"]
+        change = [f"{c['difference']:+.4f}", f"{low:+.4f} .. {high:+.4f}"]
+        rows.append([c["model"], c["measure"], *change, *(f"{c[key]:.4f}" for key in p_values)])
+    print_table(
+        f"Difference from {comparisons[0]['baseline']}",
+        ["model", "measure", "difference", "95 % interval", *(f"p ({test})" for test in p_values.values())],
+        rows,
+        caption="Paired tests over queries; Holm corrects the randomisation test for the number of rows.",
+    )

@@ -1,4 +1,4 @@
-"""`rankwood inspect`: size and shape of a model, and what data makes of it."""
+"""`rankwood inspect`: size and shape of a model, and which parts of it data uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankwood.model.topology import SUMMARY, Topology
 from rankwood.model.visits import Usage
 
 TOP_FEATURES = 10
-LONGEST_NOTE = 60  # characters of a metadata entry; --json has them whole
+LONGEST_NOTE = 60  # characters shown of a metadata entry; --json has all of them
 
 
 def inspect(
@@ -55,13 +55,13 @@ def inspect(
     shown = {key: getattr(topology, key) for key in SUMMARY} | size
     rows = [[_words(key), _show(value)] for key, value in shown.items()]
     for key, value in ensemble.metadata.items():
-        if key == "learning_curves":  # for `rankwood report`
+        if key == "learning_curves":  # long, and meant for `rankwood report`
             continue
         inner = value.items() if isinstance(value, dict) else [("", value)]
         rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows, caption=growth(ensemble))
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
-    # Of features that splits use: there may be millions of others.
+    # Only of features that splits use: there may be millions of others.
     names = {f: _name(ensemble, f) for f in np.unique(ensemble.feature).tolist()}
     print_table(
         "Features most often split on (numbered as in data files, from 1)",

@@ -49,14 +49,14 @@ def score(
     from rankwood.system import resolve_threads
 
     if engine != "auto":
-        get_engine(engine)  # what is wrong with the command is said before any work
+        get_engine(engine)  # an unknown engine is refused before any work
     if output is not None:
         check_output(output, model, data)
     files = as_paths(data)
     (ensemble,) = load_models([model]).values()
     prepared = None if engine == "auto" else get_engine(engine).prepare(ensemble)
     n_docs = last = 0
-    on_screen = output is None and sys.stdout.isatty()  # where a bar would be in the way
+    on_screen = output is None and sys.stdout.isatty()  # where a progress bar would disturb
     with _writer(output) as file, progress("scoring", unit="bytes", quiet=on_screen) as advance:
         blocks = iter_features(
             files,
@@ -82,6 +82,7 @@ def score(
 
 @contextmanager
 def _writer(output: Path | None) -> Iterator[IO[str]]:
+    """The file to write to, or standard output."""
     from rankwood.atomic import atomic_write
 
     if output is None:

@@ -1,4 +1,4 @@
-"""`rankwood verify`: do two models score alike?"""
+"""`rankwood verify`: tell whether two models score alike."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def verify(
 
     models = load_models([a, b])
     widest = max(model.n_features for model in models.values())
-    models = {name: widen(model, widest) for name, model in models.items()}  # where a format does not tell the width
+    models = {name: widen(model, widest) for name, model in models.items()}  # if their formats leave it open
     dataset = None
     if data:
         dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)

@@ -440,7 +440,7 @@ def known_relevance(features: Values, queries: QueryTraits, query_of: IndexArray
 
 
 def draw_labels(rng: Generator, relevance: Values, noise: float) -> FloatArray:
-    """Labels 0 to 4 from noisy relevance; thresholds move with the noise, so that shares of labels stay the same."""
+    """Labels 0 to 4 from noisy relevance; thresholds move with the noise, so that shares of labels hardly change."""
     noisy = relevance + np.float32(noise) * rng.standard_normal(len(relevance), dtype=np.float32)
     spread = math.sqrt(OFFSET_SCALE**2 + SHARPNESS_SQUARED + noise**2)
     labels: FloatArray = np.searchsorted(np.array(THRESHOLDS) * spread, noisy).astype(np.float64)

@@ -1,1 +1,1 @@
-"""Models of other tools: one file per tool, reading and writing; `registry.py` lists them."""
+"""Models of other tools: one file per tool, for reading and writing; `registry` lists them."""

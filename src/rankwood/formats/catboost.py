@@ -1,7 +1,7 @@
-"""CatBoost's JSON model (`save_model(format="json")`); its binary `.cbm` is read through CatBoost.
+"""CatBoost's models, read: the JSON of `save_model(format="json")`, and the binary `.cbm` with CatBoost's help.
 
-CatBoost rounds a value to float32 and goes right when it is greater than the border. Leaf values are multiplied by a
-scale, and a bias is added. Missing values go below or above all borders, as the feature's treatment says.
+CatBoost rounds a value to float32 and sends it right when it is greater than the border. Leaf values are multiplied by
+a scale, and a bias is added. Missing values go below or above all borders of a feature, as its treatment says.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rankwood.formats.reading import (
     check_one_score,
     ensemble_of,
     entry,
-    json_float,
+    number,
     parse_json,
     with_covers,
 )
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import NEEDED, Trees, offsets_of
+from rankwood.model.trees import MAX_FEATURES, NEEDED, Trees, offsets_of
 
 TO_JSON = """import sys
 from catboost import CatBoost
@@ -49,24 +49,27 @@ model.load_model(sys.argv[1])
 model.save_model(sys.argv[2], format="json")
 """
 READING_SECONDS = 300
-# What CatBoost may take to read a file, and write as JSON: that much, and that much more for each byte of the file.
+# Bytes of memory that CatBoost may take to read a file, and bytes of JSON that it may write: so many, and so many more
+# for each byte of the file.
 MEMORY = 2 << 30, 64
 JSON_SIZE = 64 << 20, 100
-MAX_DEPTH = 16  # of an oblivious tree, as CatBoost has it
-# As it is, a NaN is not greater than any border.
+MAX_DEPTH = 16  # CatBoost's limit for oblivious trees
+# "AsIs": a NaN is compared as it is, and it is not greater than any border.
 MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 
 
 def is_cbm(start: bytes) -> bool:
+    """Whether a file that begins so is a `.cbm`."""
     return start.startswith(b"CBM1")
 
 
 def is_catboost_json(value: Any) -> bool:
+    """Whether a JSON value is a model of CatBoost."""
     return isinstance(value, dict) and "features_info" in value and ("oblivious_trees" in value or "trees" in value)
 
 
 def from_catboost_model(model: Any) -> Ensemble:
-    """From a CatBoost model object such as `CatBoostRanker`."""
+    """Ensemble of a CatBoost model object such as a `CatBoostRanker`."""
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
@@ -75,7 +78,10 @@ def from_catboost_model(model: Any) -> Ensemble:
 
 
 def parse_cbm(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
-    """From the bytes of a `.cbm` file. CatBoost reads it in a process of its own, because a damaged file can end it."""
+    """Ensemble of a `.cbm` file, which CatBoost turns into JSON.
+
+    It does so in a process of its own, because a damaged file can crash it.
+    """
     if find_spec("catboost") is None:
         raise MissingPackageError("catboost", "reading a .cbm model", "formats")
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:
@@ -94,7 +100,7 @@ def parse_cbm(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
-    """From the value that the JSON holds."""
+    """Ensemble of a model in CatBoost's JSON, given as the parsed value."""
     features = _Features(value)
     scale, bias = _scale_and_bias(value)
     oblivious = value.get("oblivious_trees")
@@ -114,7 +120,7 @@ def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 class _Features:
-    """Columns and missing values of the features that borders speak of."""
+    """Columns, names and treatment of missing values of the features; splits know float features by another number."""
 
     def __init__(self, value: Any) -> None:
         info = entry(value, "features_info", kind=dict)
@@ -129,35 +135,36 @@ class _Features:
                 if kind == "float_features":
                     self._add(feature, column)
         self.n_features = 1 + max(names, default=-1)
-        if min(names, default=0) < 0 or self.n_features > 2**24:
+        if min(names, default=0) < 0 or self.n_features > MAX_FEATURES:
             raise ModelError("the file is damaged: a feature has an impossible number")
-        # A number alone makes no list: it may be large and mean nothing.
+        # Names count only if every column has one: a damaged file may give one feature a huge number.
         known = [names[column] for column in sorted(names)] if len(names) == self.n_features else []
         self.names = known if known and all(known) else None
 
     def _add(self, feature: dict[str, Any], column: int) -> None:
-        number = entry(feature, "feature_index", kind=int, where="a feature")
+        index = entry(feature, "feature_index", kind=int, where="a feature")
         treatment = feature.get("nan_value_treatment", "AsIs")
         if not isinstance(treatment, str) or treatment not in MISSING_LEFT:
             raise ModelError(f"feature {column}: treatment of missing values {one_line(treatment)} is not known")
-        self.column[number] = column
-        self.missing_left[number] = MISSING_LEFT[treatment]
+        self.column[index] = column
+        self.missing_left[index] = MISSING_LEFT[treatment]
 
     def split(self, split: Any, where: str) -> tuple[int, float, bool]:
-        """Column, border and whether missing values go left."""
+        """Column, border, and whether missing values go left, of a split."""
         kind = entry(split, "split_type", kind=str, where=where)
         if kind != "FloatFeature":
-            number = split.get("cat_feature_index", split.get("split_index"))
-            what = f"{where} splits by {one_line(kind)} (feature {one_line(number)})"
+            index = split.get("cat_feature_index", split.get("split_index"))
+            what = f"{where} splits by {one_line(kind)} (feature {one_line(index)})"
             raise ModelError(f"{what}: only numeric features can be imported")
-        number = entry(split, "float_feature_index", kind=int, where=where)
-        if number not in self.column:
-            raise ModelError(f"{where}: there is no float feature {number}")
-        border = entry(split, "border", kind=NUMBER, where=where)
-        return self.column[number], json_float(border, f"{where}: a border"), self.missing_left[number]
+        index = entry(split, "float_feature_index", kind=int, where=where)
+        if index not in self.column:
+            raise ModelError(f"{where}: there is no float feature {index}")
+        border = number(entry(split, "border", where=where), f"{where}: a border")
+        return self.column[index], border, self.missing_left[index]
 
 
 def _scale_and_bias(value: Any) -> tuple[float, float]:
+    """Factor of all leaf values, and what is added to their sum."""
     if "scale_and_bias" not in value:  # older files have neither
         return 1.0, 0.0
     scale = entry(value, "scale_and_bias", 0, kind=NUMBER)
@@ -169,12 +176,12 @@ def _scale_and_bias(value: Any) -> tuple[float, float]:
 
 
 def _oblivious_trees(trees: Any, features: _Features) -> Trees:
-    """Every level of an oblivious tree has one split; the answer to split i is bit i of the leaf's number."""
+    """Trees with one split per level: bit i of a leaf's number tells on which side of split i the leaf lies."""
     if not isinstance(trees, list):
         raise ModelError(f"the trees are {one_line(trees)}, not a list")
     parts: dict[str, list[AnyArray]] = {name: [] for name in NEEDED}
-    for number, tree in enumerate(trees):
-        where = f"tree {number}"
+    for position, tree in enumerate(trees):
+        where = f"tree {position}"
         splits = tree.get("splits") if isinstance(tree, dict) else None
         splits = [] if splits is None else entry(tree, "splits", kind=list, where=where)
         depth = len(splits)
@@ -204,10 +211,11 @@ def _oblivious_trees(trees: Any, features: _Features) -> Trees:
 
 
 def _nested_trees(trees: list[Any], features: _Features) -> Trees:
+    """Trees that are not oblivious, whose nodes hold their children."""
     builder = TreeBuilder()
     weights: list[Any] = []  # of leaves
-    for number, tree in enumerate(trees):
-        where = f"tree {number}"
+    for position, tree in enumerate(trees):
+        where = f"tree {position}"
 
         def read(node: Any, where: str = where) -> Any:
             if not isinstance(node, dict):
@@ -217,7 +225,7 @@ def _nested_trees(trees: list[Any], features: _Features) -> Trees:
                 if isinstance(value, list):
                     raise ModelError(f"{where} has more than one value per leaf")
                 weights.append(node.get("weight"))
-                return json_float(value, f"{where}: a leaf")
+                return number(value, f"{where}: a leaf")
             column, border, missing_left = features.split(entry(node, "split", kind=dict, where=where), where)
             return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
 

@@ -1,9 +1,11 @@
 """LightGBM's models, as text and as JSON dump, and Vespa's, which are such dumps: read and written.
 
-LightGBM takes values within 1e-35 (as float32 has it) of zero for zero before anything else, and goes left when a value
-is at most the threshold. A node says what counts as missing: nothing (then a NaN is taken for 0), zero and NaN, or NaN;
-missing values go its default way. A category goes left when it is in the node's set; a negative or missing one never
-is. Vespa goes left when a value is less than the threshold; a mark tells its dumps from LightGBM's.
+LightGBM takes values within float32(1e-35) of zero for zero, then sends a value left when it is at most the threshold.
+The missing type of a node tells what is missing there: "None", nothing, so that a NaN is taken for 0; "Zero", zero and
+NaN; "NaN", NaN alone. Missing values go the node's default way. A category goes left when it is in the node's set, in
+which negative and missing ones never are.
+
+Vespa sends a value left when it is less than the threshold. Dumps that rankwood writes for Vespa carry a mark.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from rankwood.formats.reading import (
     Splits,
     TreeBuilder,
     as_column,
+    category_pieces,
     check_one_score,
     ensemble_of,
     entry,
@@ -54,18 +57,18 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 
 ZERO = float(np.float32(1e-35))
-BELOW_ZERO = float(np.nextafter(-ZERO, -np.inf))  # largest value that is negative to LightGBM
+BELOW_ZERO = float(np.nextafter(-ZERO, -np.inf))  # largest value that LightGBM takes for negative
 MISSING_TYPES = {"None": 0, "Zero": 1, "NaN": 2}
 MISSING_ZERO, MISSING_NAN = MISSING_TYPES["Zero"], MISSING_TYPES["NaN"]
-IS_CATEGORY, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2  # bits of decision_type, and where those of the missing type start
+IS_CATEGORY, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2  # two bits of decision_type; the missing type is shifted by two
 MAX_CATEGORY = 1 << 24
 VERSIONS = ("v2", "v3", "v4")
-MAX_COUNT = 2**53  # of anything
+MAX_COUNT = 2**53  # largest count of features, classes or leaves that is believed
 ENDS = (b"\nend of trees", b"\nfeature importances:", b"\nfeature_importances:")
-INFINITE_FROM = 1e300  # what a dump has where the model has infinity
-VESPA_MARK = {"rankwood": "vespa"}  # an entry of the dump that Vespa passes over
+INFINITE_FROM = 1e300  # a dump writes infinity as a number of this size or larger
+VESPA_MARK = {"rankwood": "vespa"}  # an entry of the dump that Vespa ignores
 FORBIDDEN = '",:[]{}\\'  # LightGBM refuses the first seven in training; the last would break its JSON dumps
-# Objectives whose scores are the raw scores.
+# Objectives whose predictions are the raw scores.
 OBJECTIVES = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
 
 Lines = dict[bytes, bytes]
@@ -75,12 +78,12 @@ Lines = dict[bytes, bytes]
 
 
 def is_lightgbm_text(start: bytes) -> bool:
+    """Whether a file that begins so is LightGBM's text."""
     return start.lstrip().startswith((b"tree\n", b"tree\r\n"))
 
 
 def from_booster(model: Any) -> Ensemble:
-    """From a `lightgbm.Booster`, or an estimator such as `LGBMRanker`; up to its best iteration when it stopped early,
-    as its own predictions are."""
+    """Ensemble of a `lightgbm.Booster` or an estimator such as `LGBMRanker`, up to its best iteration."""
     booster = getattr(model, "booster_", model)
     if not hasattr(booster, "model_to_string"):
         raise ModelError(f"the {type(model).__name__} is not fitted")
@@ -89,7 +92,7 @@ def from_booster(model: Any) -> Ensemble:
 
 
 def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
-    """Scores are raw: no sigmoid, no exponential."""
+    """Ensemble of LightGBM's text; scores are raw, as before a sigmoid or an exponential."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n")
     if not is_lightgbm_text(content):
@@ -119,7 +122,7 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def _lines(block: bytes) -> Lines:
-    """The `name=value` lines of a block, and bare names such as `average_output`."""
+    """Values of the `name=value` lines of a block; a line without a value, such as `average_output`, is its own."""
     return {line[0]: line[-1] for line in (text.split(b"=", 1) for text in block.split(b"\n"))}
 
 
@@ -145,6 +148,7 @@ def _count(header: Lines, name: bytes, default: bytes | None = None, where: str 
 
 
 def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
+    """Number and names of the features, after checking what else the header says."""
     version = _text(header.get(b"version", b"missing"))
     if version not in VERSIONS:
         raise ModelError(
@@ -163,7 +167,7 @@ def _check_header(header: Lines, n_trees: int) -> tuple[int, list[str]]:
 
 
 def _trees(lines: list[Lines]) -> Trees:
-    """The trees with LightGBM's thresholds, and what training knew of them."""
+    """Trees with LightGBM's own thresholds, and with gains, counts and covers where the text has them."""
     counts = [_count(tree, b"num_leaves", where=f"tree {number}: ") for number, tree in enumerate(lines)]
     sizes = np.array(counts, dtype=np.int64) - 1
     if (sizes < 0).any():
@@ -182,7 +186,7 @@ def _trees(lines: list[Lines]) -> Trees:
 
 
 def _fact(lines: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray | None:
-    """One line of every tree, read together; None when they are not all there or hold other than finite numbers."""
+    """Numbers of one line of every tree; None unless all trees have it and all numbers are finite and not negative."""
     try:
         values = _required(lines, name, sizes, dtype)
     except ModelError:
@@ -191,20 +195,21 @@ def _fact(lines: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyAr
 
 
 def _leaf_counts(lines: list[Lines], sizes: AnyArray) -> AnyArray | None:
-    """Documents at every leaf; not every version counts those of a tree of one leaf."""
+    """Number of documents at each leaf; some versions omit it for a tree of one leaf, where it is 0 here."""
     name = b"leaf_count"
     counted = [tree if size > 1 else {name: tree.get(name) or b"0"} for tree, size in zip(lines, sizes, strict=True)]
     return _fact(counted, name, sizes, np.float64)
 
 
 def _required(lines: list[Lines], name: bytes, sizes: AnyArray, dtype: Any) -> AnyArray:
+    """Numbers of one line of every tree, joined; `sizes` is how many each tree must have."""
     texts = [tree.get(name, b"") for tree in lines]
     for number, (text, size) in enumerate(zip(texts, sizes.tolist(), strict=True)):
         n_there = text.count(b" ") + 1 if text else 0
         if n_there != size:
             if name not in lines[number] and size:
                 raise ModelError(f"tree {number} has no line {name.decode()}")
-            if size or text.strip():  # a lone leaf may carry anything that is empty
+            if size or text.strip():  # a tree of one leaf may have an empty line
                 raise ModelError(f"tree {number} has {n_there} entries of {name.decode()}, not {size}")
     values = numbers(b" ".join(text for text in texts if text), dtype, name.decode())
     if len(values) != sizes.sum():
@@ -219,7 +224,7 @@ def _refuse_linear(lines: list[Lines]) -> None:
 
 
 def _categories(lines: list[Lines], trees: Trees, is_category: AnyArray) -> dict[int, AnyArray]:
-    """The set of categories of every node that has one."""
+    """Set of categories of every node that splits on categories, by number of the node."""
     sets: dict[int, AnyArray] = {}
     if not is_category.any():
         return sets
@@ -250,10 +255,12 @@ def _categories(lines: list[Lines], trees: Trees, is_category: AnyArray) -> dict
 
 
 def is_lightgbm_json(value: Any) -> bool:
+    """Whether a JSON value is a dump of LightGBM."""
     return isinstance(value, dict) and "tree_info" in value and not _has_mark(value)
 
 
 def is_vespa(value: Any) -> bool:
+    """Whether a JSON value is a dump that rankwood wrote for Vespa."""
     return isinstance(value, dict) and "tree_info" in value and _has_mark(value)
 
 
@@ -262,14 +269,14 @@ def _has_mark(value: dict[str, Any]) -> bool:
 
 
 def from_lightgbm_json(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
-    """From the dictionary that `dump_model` returns, or that its JSON holds. Scores are raw."""
+    """Ensemble of the dictionary that `dump_model` returns; scores are raw."""
     if is_vespa(dump):
         raise ModelError("the file is for Vespa: its thresholds are not LightGBM's")
     return _from_dump(dump, "lightgbm-json", _Reader(), budget)
 
 
 def from_vespa(dump: Any, budget: Budget = UNLIMITED) -> Ensemble:
-    """From such a dictionary, with or without the mark, as Vespa reads it."""
+    """Ensemble of such a dictionary as Vespa reads it, with or without the mark."""
     return _from_dump(dump, "vespa", _VespaReader(), budget)
 
 
@@ -300,7 +307,7 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
 
 
 class _Reader:
-    """Reads nodes, and notes in the same order what is LightGBM's own about them."""
+    """Reads nodes of a dump into a `TreeBuilder`, and lists in the same order what only LightGBM knows of them."""
 
     largest = INFINITE_FROM
 
@@ -342,13 +349,13 @@ class _Reader:
         return (feature, _finite_or_inf(threshold, self.largest), *children, False)
 
     def trees(self) -> tuple[Trees, Splits]:
-        """All trees with our thresholds, and the splits that are no single threshold."""
+        """Trees with thresholds that compare as rankwood does, and the splits that are no single threshold."""
         missing_type = np.array(self.missing_type, dtype=np.int64)
         return decide(self.builder.trees(), missing_type, np.array(self.default_left, dtype=bool), self.categories)
 
 
 class _VespaReader(_Reader):
-    """Vespa goes left when a value is less than the threshold; what is missing always goes the default way."""
+    """Reads as Vespa does: less than the threshold goes left, and only NaN is missing."""
 
     largest = np.inf
 
@@ -363,7 +370,7 @@ class _VespaReader(_Reader):
 
 
 def _finite_or_inf(value: float, largest: float = INFINITE_FROM) -> float:
-    """A number; from `largest` on it is infinite."""
+    """Value as a float, infinite if its size is `largest` or more."""
     try:
         return float(value) if abs(value) < largest else float("inf") if value > 0 else float("-inf")
     except OverflowError:
@@ -371,7 +378,7 @@ def _finite_or_inf(value: float, largest: float = INFINITE_FROM) -> float:
 
 
 def _members(threshold: Any, where: str) -> Any:
-    """The set of categories, which LightGBM writes as "0||3||7"."""
+    """Set of categories that a dump writes as "0||3||7"."""
     try:
         parts = str(threshold).split("||")
         members = [int(part) for part in parts if part]
@@ -382,14 +389,25 @@ def _members(threshold: Any, where: str) -> Any:
     return as_column(members, np.int64, "categories")
 
 
-# How LightGBM decides, as thresholds.
+# LightGBM's decisions as thresholds.
 
 
 def decide(
     trees: Trees, missing_type: AnyArray, default_left: AnyArray, categories: dict[int, AnyArray]
 ) -> tuple[Trees, Splits]:
-    """The trees, which have LightGBM's thresholds, with ours, and the splits that are no single threshold.
-    `categories` has the set of every node that has one."""
+    """Trees with thresholds that compare as rankwood does, and the splits that are no single threshold.
+
+    Parameters
+    ----------
+    trees : Trees
+        Trees with LightGBM's own thresholds.
+    missing_type : array of int
+        Missing type of each inner node, a value of `MISSING_TYPES`.
+    default_left : array of bool
+        Whether missing values go left at each inner node.
+    categories : dict of int to array of int
+        Set of categories of each node that has one.
+    """
     if (missing_type > MISSING_NAN).any():
         node = int(np.flatnonzero(missing_type > MISSING_NAN)[0])
         raise ModelError(f"node {node} has missing type {missing_type[node]}, which LightGBM does not have")
@@ -397,7 +415,7 @@ def decide(
     near_zero = np.abs(trees.threshold) <= ZERO
     side = np.where(missing_type == MISSING_ZERO, default_left, zero_left)  # where zero goes
     threshold = np.where(near_zero, np.where(side, ZERO, BELOW_ZERO), trees.threshold)
-    threshold[list(categories)] = 0.0  # is the number of the set
+    threshold[list(categories)] = 0.0  # LightGBM has the number of the set there
     splits: dict[int, Pieces] = {}
     for node in np.flatnonzero((side != zero_left) & ~near_zero).tolist():
         if node not in categories:
@@ -405,33 +423,22 @@ def decide(
     known: dict[int, Pieces] = {}
     for node, members in categories.items():
         if id(members) not in known:  # nodes may share a set
-            known[id(members)] = category_pieces(members)
+            known[id(members)] = category_pieces(members, _below_category, members_left=True, missing_left=False)
         splits[node] = known[id(members)]
     missing_left = np.where(missing_type == MISSING_NAN, default_left, side).astype(bool)
     return trees.replace(threshold=threshold, missing_left=missing_left), splits
 
 
 def _zero_window(threshold: float, zero_left: bool) -> Pieces:
-    if zero_left:  # a negative threshold: left up to it, and left again around zero
+    """Split of a node that sends zero to the other side than its threshold would."""
+    if zero_left:  # so the threshold is negative: left up to it, and left again around zero
         return Pieces([threshold, BELOW_ZERO, ZERO], [True, False, True, False], True)
     return Pieces([BELOW_ZERO, ZERO, threshold], [True, False, True, False], False)
 
 
-def category_pieces(members: AnyArray) -> Pieces:
-    """Values whose whole part is in the set go left: 2.7 is category 2, and so is 0 what lies between -1 and 1.
-
-    >>> category_pieces(np.array([0, 1, 5])).cuts
-    [-1.0, 1.9999999999999998, 4.999999999999999, 5.999999999999999]
-    """
-    members = np.unique(np.asarray(members, dtype=np.int64))
-    if len(members) == 0:
-        return Pieces([], [False], False)
-    ends = np.flatnonzero(np.diff(members) > 1)
-    first = members[np.concatenate([[0], ends + 1])].astype(np.float64)
-    last = members[np.concatenate([ends, [len(members) - 1]])].astype(np.float64)
-    before = np.where(first == 0, -1.0, np.nextafter(first, -np.inf))
-    cuts = np.stack([before, np.nextafter(last + 1.0, -np.inf)], axis=1).ravel()
-    return Pieces(cuts.tolist(), [False, *[True, False] * len(first)], False)
+def _below_category(values: FloatArray) -> FloatArray:
+    """Thresholds below which whole parts are less: 2.7 is category 2, and all between -1 and 1 is category 0."""
+    return np.where(values == 0, -1.0, less_than(values))
 
 
 def members_of_bitset(words: AnyArray) -> AnyArray:
@@ -442,7 +449,7 @@ def members_of_bitset(words: AnyArray) -> AnyArray:
 
 
 def real_names(names: Sequence[str]) -> list[str] | None:
-    """The names of the features; None when they are those that LightGBM gives to features without."""
+    """Names of the features; None when LightGBM has invented them (Column_0, Column_1, ...)."""
     given = list(names)
     return None if given == [f"Column_{number}" for number in range(len(given))] else given
 
@@ -451,12 +458,12 @@ def real_names(names: Sequence[str]) -> list[str] | None:
 
 
 def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
-    """The text of a model file; weights and base are in the leaves, leaf numbers stay."""
+    """Text of a LightGBM model; weights and base are in the leaves, and leaves keep their numbers."""
     check_objective(objective, OBJECTIVES)
     model = plain(model)
     names = names_of(model, "Column_{}")
-    check_names(names)
-    tell_tiny_thresholds(model)
+    refuse_names(names, "LightGBM", FORBIDDEN, spaces=True)
+    _tell_tiny_thresholds(model)
     counts = whole_covers(model)
     trees = [f"Tree={tree}\n{_text_tree(model, tree, *counts)}\n\n" for tree in range(model.n_trees)]
     used = np.bincount(model.feature, minlength=model.n_features)
@@ -479,15 +486,8 @@ def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank
     return "\n".join(head) + "\n\n" + "".join(trees) + "\n".join(tail) + "\n"
 
 
-def check_names(names: list[str]) -> None:
-    """Refuse feature names that LightGBM cannot hold, and a model without features, which it cannot load."""
-    if not names:
-        raise ModelError("LightGBM cannot hold a model without features")
-    refuse_names(names, "LightGBM", FORBIDDEN, spaces=True)
-
-
-def tell_tiny_thresholds(model: Ensemble) -> None:
-    """Warn of thresholds among the values that LightGBM reads as 0."""
+def _tell_tiny_thresholds(model: Ensemble) -> None:
+    """Warn of thresholds so near to 0 that LightGBM takes values there for 0."""
     tiny = int(np.count_nonzero((model.threshold != 0) & (model.threshold >= -ZERO) & (model.threshold < ZERO)))
     if tiny:
         warn(
@@ -530,13 +530,13 @@ def _join(values: Iterable[float]) -> str:
 
 
 def export_lightgbm_json(model: Ensemble, path: Path) -> str:
-    """What `dump_model` gives for the same model; weights and base are in the leaves."""
-    tell_tiny_thresholds(model)
+    """JSON that LightGBM's `dump_model` gives for the same model; weights and base are in the leaves."""
+    _tell_tiny_thresholds(model)
     return _dump(model, finite(model.threshold, LARGEST_DOUBLE, "JSON"))
 
 
 def export_vespa(model: Ensemble, path: Path) -> str:
-    """The dump as Vespa reads it: it puts `<` where the dump says `<=`."""
+    """JSON dump for Vespa, which compares with `<` where the dump says `<=`."""
     return _dump(model, finite(below_double(model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)
 
 
@@ -544,7 +544,7 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
     model = plain(model)
     names = names_of(model, "Column_{}")
     if not vespa:  # Vespa's rank features are calls such as fieldMatch(title)
-        check_names(names)
+        refuse_names(names, "LightGBM", FORBIDDEN, spaces=True)
     infos: dict[str, Any] = {name: {"min_value": None, "max_value": None, "values": []} for name in names}
     head = {
         "name": "tree",
@@ -597,7 +597,7 @@ def _json_tree(
     return f'{json.dumps(head)[:-1]}, "tree_structure": {structure}}}'
 
 
-# Limits: what is exact and what is not.
+# Limits of what is written: what is exact and what is not.
 
 LIGHTGBM_LIMITS = (
     "Exact in every bit. LightGBM itself reads values of at most 1e-35 as 0, whatever their sign. Contributions (SHAP) "

@@ -1,8 +1,8 @@
 """ONNX graphs of trees: `TreeEnsembleRegressor` (ai.onnx.ml 1 and 3) and `TreeEnsemble` (5), read and written.
 
-Around the trees a graph may cast, reshape, add and multiply by constants, and sum several of them; anything else is
-refused by name. Values are compared in the type of the graph's input: float32, or float64 if it says so. Scores are
-what stands before a final transformation (`post_transform`).
+Around its trees a graph may cast, reshape, add constants and multiply by them, and sum several operators of trees; any
+other operator is refused by name. Values are compared in the type of the graph's input: float32 or float64. Scores are
+those before a final transformation (`post_transform`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from rankwood.model.trees import Trees, offsets_of
 
 FLOAT, DOUBLE = 1, 11  # onnx.TensorProto
 MAX_OPERATORS = 10_000
-MAX_DEPTH = 50  # of operators after the trees
+MAX_DEPTH = 50  # operators after the trees, one behind the other
 MAX_SUMS = 1_000_000  # terms of all sums together
-ENTRIES_PER_BYTE = 8  # of a tensor: there are types of less than a byte
+ENTRIES_PER_BYTE = 8  # entries of a tensor: some types are smaller than a byte
 SAME = ("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
 TREES = ("TreeEnsembleRegressor", "TreeEnsemble")
-# By number in version 5; versions 1 and 3 write BRANCH_ before the name.
+# Version 5 gives their numbers in these lists; versions 1 and 3 give names, modes with BRANCH_ before them.
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -53,12 +53,12 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def is_onnx(start: bytes) -> bool:
-    """Whether it can be ONNX: the first field of the message is the version of the representation, a small number."""
+    """Whether a file that begins so can be ONNX: its first field is the version of the format, a small number."""
     return len(start) > 4 and start[0] == 0x08 and 1 <= start[1] < 64
 
 
 def parse_onnx(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
-    """From the bytes of a `.onnx` file."""
+    """Ensemble of a `.onnx` file."""
     try:
         import onnx
     except ImportError:
@@ -73,7 +73,7 @@ def parse_onnx(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def from_onnx_model(model: Any, budget: Budget | None = None) -> Ensemble:
-    """From an `onnx.ModelProto`."""
+    """Ensemble of an `onnx.ModelProto`."""
     graph = _Graph(model.graph, Budget(model.ByteSize()) if budget is None else budget)
     score = graph.score_of(_one(graph.outputs, "output"))
     if not score.factors:
@@ -87,7 +87,7 @@ def from_onnx_model(model: Any, budget: Budget | None = None) -> Ensemble:
 
 @dataclass(frozen=True)
 class _Score:
-    """A weighted sum of the outputs of tree operators, by name, and a constant."""
+    """Weighted sum of the outputs of tree operators, by name of the output, and of a constant."""
 
     factors: dict[str, float]
     base: float = 0.0
@@ -103,8 +103,10 @@ class _Score:
 
 
 class _Graph:
-    """What a graph makes of its trees, from its output back to them. Every value is looked at once, however many
-    others are made of it."""
+    """Graph that is followed from its output back to its trees.
+
+    Every value is looked at once, however many others are computed from it.
+    """
 
     def __init__(self, graph: Any, budget: Budget) -> None:
         if len(graph.node) > MAX_OPERATORS:
@@ -114,11 +116,12 @@ class _Graph:
         self.inputs = {value.name: value for value in graph.input if value.name not in self.constants}
         self.makers = {name: node for node in graph.node for name in node.output if name}
         self.budget = budget
-        self.scores: dict[str, _Score | None] = {}  # None: it is being looked at
+        self.scores: dict[str, _Score | None] = {}  # None while it is being followed
         self.ensembles: dict[str, Ensemble] = {}
         self.n_sums = 0
 
     def score_of(self, name: str, depth: int = 0) -> _Score:
+        """Value of this name as a sum of tree operators."""
         if name in self.scores:
             known = self.scores[name]
             if known is None:
@@ -134,6 +137,7 @@ class _Graph:
         return score
 
     def _made_by(self, node: Any, name: str, depth: int) -> _Score:
+        """Output of an operator as a sum of tree operators."""
         kind, inputs = node.op_type, list(node.input)
         if kind in TREES:
             return _Score({name: 1.0})
@@ -166,6 +170,7 @@ class _Graph:
         raise ModelError("the ONNX graph multiplies its trees with something that is no constant")
 
     def _constant(self, name: str) -> float | None:
+        """Number that the graph holds under this name; None if it is computed."""
         tensor = self.constants.get(name)
         node = self.makers.get(name)
         if tensor is None and node is not None and node.op_type == "Constant":
@@ -178,7 +183,7 @@ class _Graph:
         return float(np.ravel(values)[0])
 
     def trees_of(self, name: str) -> Ensemble:
-        """The trees of the operator that makes `name`."""
+        """Trees of the operator whose output has this name."""
         node = self.makers[name]
         source = _first_input(node)
         seen: set[str] = set()
@@ -221,7 +226,7 @@ def _ensemble(tables: TreeNode, shape: Any, budget: Budget) -> Ensemble:
 
 
 def as_array(tensor: Any) -> AnyArray:
-    """A tensor that the file itself holds, as an array."""
+    """Array of a tensor; refused if its numbers are in another file."""
     from onnx import numpy_helper
 
     if tensor.data_location == 1 or len(tensor.external_data):
@@ -249,7 +254,7 @@ def _one(names: list[str], what: str) -> str:
 
 @dataclass(frozen=True)
 class TreeNode:
-    """What an operator of trees says."""
+    """Trees of one operator, and how they become a score."""
 
     operator: str
     trees: Trees
@@ -260,7 +265,7 @@ class TreeNode:
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
-    """Attributes by name: numbers, texts, tensors, or lists of them."""
+    """Attributes of a node by name: numbers, texts, tensors, or lists of them."""
     import onnx
 
     try:
@@ -270,14 +275,14 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether an attribute is a tensor: a sparse one or a type has some fields of one, too."""
+    """Whether an attribute is a tensor, and not a sparse one or a type, which have some of the same fields."""
     import onnx
 
     return isinstance(value, onnx.TensorProto)
 
 
 def integer(attributes: dict[str, Any], name: str, default: int) -> int:
-    """An attribute that must be a whole number."""
+    """Attribute that must be a whole number."""
     value = attributes.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ModelError(f"the ONNX file is damaged: the attribute {name} is {one_line(value)}, not a whole number")
@@ -285,7 +290,7 @@ def integer(attributes: dict[str, Any], name: str, default: int) -> int:
 
 
 def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
-    """The trees of a `TreeEnsembleRegressor` or `TreeEnsemble` node."""
+    """Trees of a `TreeEnsembleRegressor` or `TreeEnsemble` node."""
     attributes = attributes_of(node)
     reader = _Version5(attributes) if node.op_type == "TreeEnsemble" else _Version3(attributes)
     n_targets = integer(attributes, "n_targets", 1)
@@ -296,7 +301,7 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
     if reader.post_transform not in ("NONE", "LOGISTIC"):
         raise ModelError(f"scores go through {reader.post_transform}: only NONE and LOGISTIC can be imported")
     builder = TreeBuilder()
-    budget = [2 * reader.n_entries + len(reader.roots)]  # of nodes and leaves, if no node has two parents
+    budget = [2 * reader.n_entries + len(reader.roots)]  # nodes and leaves there can be if none has two parents
     for root in reader.roots:
         builder.add(root, lambda item: _limited(reader, item, is_float32, budget))
     n_left = reader.n_entries - sum(2 * size + 1 for size in builder.sizes)
@@ -313,7 +318,7 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
 
 
 def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget: list[int]) -> Any:
-    """Read a node, unless there have been so many that some were met twice: such nodes form no trees."""
+    """Read a node, and refuse when more were read than there are: then some node has two parents."""
     budget[0] -= 1
     if budget[0] < 0:
         raise ModelError("the nodes of the ONNX file form no trees: two paths lead to the same node")
@@ -323,8 +328,10 @@ def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget:
 def split(
     mode: str, feature: int, value: float, members: list[float], children: list[int], tracks: bool, is_float32: bool
 ) -> tuple[Any, ...]:
-    """A node for `TreeBuilder`: whether x (mode) value holds decides between the two children, true first. A
-    missing value compares false with everything (true with NEQ), unless the node tracks it to true."""
+    """A node as `TreeBuilder.add` takes it: "x mode value" leads to the first child if it holds, else to the second.
+
+    A missing value compares false, except with NEQ; with `tracks` it goes where a true comparison leads.
+    """
     at_most, below = (at_most_float32, less_than_float32) if is_float32 else (np.atleast_1d, less_than)
     if mode != "MEMBER" and np.isnan(value):
         raise ModelError("a threshold is NaN")
@@ -342,7 +349,7 @@ def split(
         if is_float32 and float(np.float32(point)) != point:
             continue  # no float32 equals it
         start, end = float(below(point)[0]), float(at_most(point)[0])
-        if np.isnan(start):  # -infinity: nothing lies below
+        if np.isnan(start):  # the point is -infinity: nothing lies below
             left[0] = True
             cuts.append(end)
             left.append(False)
@@ -354,13 +361,13 @@ def split(
 
 
 class _Columns:
-    """Attributes as columns, with checks."""
+    """Attributes of a tree operator, read with checks."""
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         self.attributes = attributes
 
     def column(self, name: str, dtype: Any, length: int | None = None) -> AnyArray:
-        """An attribute, or its form of higher precision as a tensor; zeros where it is not given."""
+        """Array of an attribute, or of its form as a tensor; zeros if neither is given and `length` is known."""
         value = self.attributes.get(f"{name}_as_tensor", self.attributes.get(name))
         if value is None:
             if length is None:
@@ -388,12 +395,13 @@ class _Columns:
         return [value.decode(errors="replace") for value in values]
 
     def choice(self, name: str, names: tuple[str, ...], default: int) -> str:
+        """Name that a number stands for."""
         number = integer(self.attributes, name, default)
         return names[number] if 0 <= number < len(names) else f"number {number}"
 
 
 class _Version3(_Columns):
-    """`TreeEnsembleRegressor`: nodes by tree and number, leaves among them, values of leaves apart."""
+    """Reads `TreeEnsembleRegressor`: nodes are known by tree and number, leaves are among them, their values apart."""
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         super().__init__(attributes)
@@ -422,6 +430,7 @@ class _Version3(_Columns):
         self.base = float(values[0]) if len(values) else 0.0
 
     def _weights(self) -> list[float]:
+        """Value of every node: that of a leaf, 0 for others."""
         trees = self.column("target_treeids", np.int64)
         numbers = self.column("target_nodeids", np.int64, len(trees))
         targets = self.column("target_ids", np.int64, len(trees))
@@ -436,7 +445,7 @@ class _Version3(_Columns):
         return weights
 
     def _roots(self) -> list[int]:
-        """The node of every tree that is nobody's child, trees in order of appearance."""
+        """Node of every tree that is no other's child; trees in order of appearance."""
         children = {
             self.place.get((self.tree[entry], child), -1)
             for entry in range(self.n_entries)
@@ -470,7 +479,7 @@ class _Version3(_Columns):
 
 
 class _Version5(_Columns):
-    """`TreeEnsemble`: inner nodes and leaves apart, for all trees together, and the numbers of the roots."""
+    """Reads `TreeEnsemble`: inner nodes and leaves of all trees stand in two lists, and roots are given by number."""
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         super().__init__(attributes)
@@ -499,7 +508,7 @@ class _Version5(_Columns):
         return self.column(nodes, np.int64, n).tolist(), self.column(leaves, np.bool_, n).tolist()
 
     def _members(self) -> dict[int, list[float]]:
-        """The set of every node of mode MEMBER: sets follow each other in one list, NaN between them."""
+        """Set of every node of mode MEMBER; the attribute lists all sets, with NaN between them."""
         nodes = [entry for entry, mode in enumerate(self.modes) if mode == "MEMBER"]
         if not nodes:
             return {}
@@ -522,7 +531,7 @@ class _Version5(_Columns):
             if not 0 <= number < (len(self.leaf) if is_leaf else self.n_entries):
                 raise ModelError(f"the file is damaged: node {entry} has a child that does not exist")
             pair.append(~number if is_leaf else number)
-        if pair[0] == pair[1] < 0:  # how a lone leaf is written
+        if pair[0] == pair[1] < 0:  # how a tree of one leaf is written
             return float(self.leaf[~pair[0]])
         members = self.members.get(entry, [])
         return split(
@@ -540,7 +549,13 @@ class _Version5(_Columns):
 
 
 def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
-    """A graph from X to `score`, by `version` of the tree operator. Most runtimes know 3; 5 does not round scores."""
+    """Content of an ONNX file: a graph of one tree operator, from the input `X` to the output `score`.
+
+    Parameters
+    ----------
+    version : {3, 5}, default 3
+        Version of ai.onnx.ml. Most runtimes know 3; 5 does not round scores to float32.
+    """
     try:
         import onnx
         from onnx import TensorProto, helper
@@ -573,7 +588,7 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
 
 
 def _regressor(model: Ensemble, helper: Any) -> Any:
-    """Version 3: nodes of each tree are its inner nodes, then its leaves."""
+    """Operator of version 3, where the nodes of each tree are its inner nodes, then its leaves."""
     inner = model.trees.sizes
     total = 2 * inner + 1
     n_all = int(total.sum())
@@ -612,8 +627,10 @@ def _regressor(model: Ensemble, helper: Any) -> Any:
 
 
 def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
-    """Version 5: inner nodes and leaves of all trees in two lists. A tree needs an inner node there, so one without is
-    given one whose sides both lead to its leaf."""
+    """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
+
+    A tree needs an inner node there, so a tree of one leaf gets a node whose two sides lead to that leaf.
+    """
     from onnx import TensorProto
 
     alone = np.flatnonzero(model.trees.sizes == 0)  # trees of one leaf
@@ -656,7 +673,7 @@ def _doubles(helper: Any, name: str, values: AnyArray) -> Any:
     return helper.make_tensor(name, TensorProto.DOUBLE, [len(values)], values.astype(np.float64).tolist())
 
 
-# Limits: what is exact and what is not.
+# Limits of what is written: what is exact and what is not.
 
 ONNX_LIMITS = (
     "Every float64 value goes the same way (input X: float64, documents x features). Version 3 gives scores as "

@@ -1,15 +1,14 @@
-"""Trees in XML: RankLib's and QuickRank's models, read and written, and Jforests', read.
+"""Models in XML: RankLib's and QuickRank's, read and written, and those of Jforests, read.
 
-RankLib and QuickRank write `<split>` with feature, threshold and two splits, or an output. Values are float32 and go
-left when they are at most the threshold. Features are numbered from 1; how many there are is not said.
+RankLib and QuickRank write `<split>`, which holds a feature, a threshold and two splits, or an output. Values are
+float32 and go left when they are at most the threshold. A value that is missing in their data is 0, so a missing value
+goes where 0 goes. Features are numbered from 1; the files do not tell how many there are.
 
-RankLib has a header of lines that begin with ##, then XML: one ensemble, or of a random forest one for each bag, whose
-mean is the score. It takes a missing value for 0.
+RankLib has a header of lines that begin with ##, then XML: one ensemble or, for a random forest, one for each bag, and
+the score is their mean. QuickRank's `<ranker>` holds `<info>` and `<ensemble>`.
 
-QuickRank's `<ranker>` holds `<info>` and `<ensemble>`. A missing value goes right.
-
-Jforests has one line of numbers per array of a tree, which has a weight. Numbers of inner nodes and leaves are as in
-`Trees`; features are numbered from 0. Values are float64; a missing one goes right.
+Jforests has one line of numbers per array of a tree, which has a weight. Inner nodes and leaves are numbered as in
+`Trees`, features from 0. Values are float64; a missing one goes right.
 """
 
 from __future__ import annotations
@@ -24,10 +23,18 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.errors import ModelError, one_line
-from rankwood.formats.reading import UNLIMITED, Budget, TreeBuilder, at_most_of_float32, ensemble_of, numbers
+from rankwood.formats.reading import (
+    UNLIMITED,
+    Budget,
+    TreeBuilder,
+    at_most_of_float32,
+    ensemble_of,
+    number,
+    numbers,
+)
 from rankwood.formats.writing import LARGEST_SINGLE, finite, java_float, plain, single_leaves
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Trees, offsets_of
+from rankwood.model.trees import MAX_FEATURES, Trees, offsets_of
 from rankwood.scoring.c_source import round_down
 
 Start = Callable[[str, dict[str, str]], None]
@@ -35,7 +42,7 @@ End = Callable[[str, str], None]
 
 HEADER_LINE = re.compile(rb"^##[^\n]*$", re.MULTILINE)  # of RankLib
 RANKERS = ("lambdamart", "mart", "random forests")
-# Column of `Trees` by element of Jforests. `Thresholds` are numbers of bins of the training data.
+# Column of `Trees` by element of Jforests, whose `Thresholds` are not among them: they are numbers of bins.
 ELEMENTS = {
     "SplitFeatures": ("feature", np.int64),
     "LeftChildren": ("left", np.int64),
@@ -45,11 +52,14 @@ ELEMENTS = {
 }
 
 
-# Reading XML as a stream of events, so that nesting costs no recursion; document types and entities are refused.
+# Reading XML as a stream of events, so that deep nesting needs no recursion.
 
 
 def read_xml(content: bytes, start: Start, end: End) -> None:
-    """Call `start(name, attributes)` and `end(name, text)` for every element; text is what stands before its end."""
+    """Call `start(name, attributes)` and `end(name, text)` for every element, with the text right before its end.
+
+    Document types and entities are refused: a small file could grow without limit by them.
+    """
     parser = expat.ParserCreate()
     parser.buffer_text = True
     pieces: list[str] = []
@@ -74,13 +84,15 @@ def read_xml(content: bytes, start: Start, end: End) -> None:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         raise ModelError(f"the XML is damaged or cut off: {one_line(error)}") from None
-    except (LookupError, UnicodeError, ValueError) as error:  # its encoding
+    except (LookupError, UnicodeError, ValueError) as error:  # about its encoding
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"the XML cannot be read: {one_line(error)}") from None
 
 
 class _Split:
+    """One `<split>` element, as far as it has been read."""
+
     __slots__ = ("feature", "left", "output", "position", "right", "threshold")
 
     def __init__(self, position: str | None) -> None:
@@ -93,7 +105,7 @@ class _Split:
 
 
 class SplitReader:
-    """Collects the trees; missing values go right."""
+    """Collects the trees of RankLib's and QuickRank's XML."""
 
     def __init__(self) -> None:
         self.builder = TreeBuilder()
@@ -111,7 +123,7 @@ class SplitReader:
                 raise ModelError(f"{self.where}: a tree must stand in an ensemble")
             self._in_tree, self._root = True, None
             self.ensembles[-1] += 1
-            self.weights.append(as_number(attributes.get("weight", "1"), f"{self.where}: its weight"))
+            self.weights.append(number(attributes.get("weight", "1"), f"{self.where}: its weight", text=True))
         elif name == "split":
             self._begin(attributes.get("pos"))
 
@@ -141,11 +153,11 @@ class SplitReader:
         elif name in ("feature", "threshold", "output") and self._in_tree:
             if not self._open:
                 raise ModelError(f"{self.where}: {name} must stand in a split")
-            value = as_number(text, f"{self.where}: {name}")
+            value = number(text, f"{self.where}: {name}", text=True)
             if name == "feature":
                 if value != int(value) if np.isfinite(value) else True:
                     raise ModelError(f"{self.where}: feature is {one_line(text)}")
-                if not 1 <= value <= 2**24:
+                if not 1 <= value <= MAX_FEATURES:
                     raise ModelError(f"{self.where}: features are numbered from 1, got {one_line(text)}")
             setattr(self._open[-1], name, value)
 
@@ -160,23 +172,23 @@ class SplitReader:
             raise ModelError(f"{self.where}: a split lacks its feature, threshold, left or right split")
         return int(split.feature) - 1, split.threshold, split.left, split.right, False
 
-
-def as_number(text: str, what: str) -> float:
-    """A number in a text of XML."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ModelError(f"{what} is {one_line(text)!r}, not a number") from None
+    def trees(self) -> Trees:
+        """All trees; missing values go where 0 goes."""
+        trees = self.builder.trees(at_most_of_float32)
+        # By the threshold as float32 holds it: -1e-50 is 0 there.
+        return trees.replace(missing_left=trees.threshold >= 0.0)
 
 
 # Reading RankLib.
 
 
 def is_ranklib(start: bytes) -> bool:
+    """Whether a file that begins so is RankLib's."""
     return start.lstrip().startswith((b"##", b"<ensemble"))
 
 
 def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    """Ensemble of a RankLib model file."""
     header = HEADER_LINE.search(content)
     ranker = "" if header is None else header[0].decode(errors="replace").strip("# \r").lower()
     if ranker and ranker not in RANKERS:
@@ -185,9 +197,8 @@ def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     read_xml(b"<bags>" + HEADER_LINE.sub(b"", content).strip() + b"</bags>", reader.start, reader.end)
     if not reader.ensembles:
         raise ModelError("the file is damaged: there is no ensemble in it")
-    trees = reader.builder.trees(at_most_of_float32)
     return ensemble_of(
-        trees.replace(missing_left=trees.threshold >= 0.0),  # as RankLib holds it: -1e-50 is 0 there
+        reader.trees(),
         source={"format": "ranklib", "ranker": ranker},
         n_features=None,
         tree_weights=np.array(reader.weights) / len(reader.ensembles),
@@ -199,10 +210,12 @@ def parse_ranklib(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def is_quickrank(start: bytes) -> bool:
+    """Whether a file that begins so is QuickRank's."""
     return b"<ranker" in start[:4096]
 
 
 def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
+    """Ensemble of a QuickRank model file."""
     reader = SplitReader()
     ranker: list[str] = []
 
@@ -216,7 +229,7 @@ def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
         kind = ranker[0] if ranker else "no kind that is told"
         raise ModelError(f"the ranker ({kind}) has {len(reader.ensembles)} ensembles of trees, not one")
     return ensemble_of(
-        reader.builder.trees(at_most_of_float32),
+        reader.trees(),
         source={"format": "quickrank", "ranker": ranker[0] if ranker else ""},
         n_features=None,
         tree_weights=reader.weights,
@@ -228,10 +241,13 @@ def parse_quickrank(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def is_jforests(start: bytes) -> bool:
+    """Whether a file that begins so is of Jforests."""
     return b"<Ensemble" in start[:4096]
 
 
-class _Reader:
+class _JforestsReader:
+    """Collects weight and texts of the arrays of every tree."""
+
     def __init__(self) -> None:
         self.weights: list[float] = []
         self.trees: list[dict[str, str]] = []
@@ -239,7 +255,8 @@ class _Reader:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "Tree":
-            self.weights.append(as_number(attributes.get("weight", "1"), f"tree {len(self.trees)}: its weight"))
+            what = f"tree {len(self.trees)}: its weight"
+            self.weights.append(number(attributes.get("weight", "1"), what, text=True))
             self.trees.append({})
             self.is_open = True
 
@@ -253,16 +270,17 @@ class _Reader:
 
 
 def parse_jforests(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
-    reader = _Reader()
+    """Ensemble of a Jforests model file."""
+    reader = _JforestsReader()
     read_xml(content.strip(), reader.start, reader.end)
     columns: dict[str, list[AnyArray]] = {name: [] for name, _ in ELEMENTS.values()}
     sizes = []
-    for number, tree in enumerate(reader.trees):
+    for position, tree in enumerate(reader.trees):
         for element, (name, dtype) in ELEMENTS.items():
-            columns[name].append(_column(tree, element, dtype, number))
+            columns[name].append(_column(tree, element, dtype, position))
         sizes.append(len(columns["leaf_value"][-1]) - 1)
         if sizes[-1] < 0 or any(len(parts[-1]) != sizes[-1] for name, parts in columns.items() if name != "leaf_value"):
-            raise ModelError(f"tree {number}: its arrays do not fit each other")
+            raise ModelError(f"tree {position}: its arrays do not fit each other")
     arrays: dict[str, Any] = {
         name: np.concatenate([np.zeros(0, dtype), *columns[name]]) for name, dtype in ELEMENTS.values()
     }
@@ -276,10 +294,10 @@ def parse_jforests(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     )
 
 
-def _column(tree: dict[str, str], element: str, dtype: Any, number: int) -> AnyArray:
+def _column(tree: dict[str, str], element: str, dtype: Any, position: int) -> AnyArray:
     if element not in tree:
-        raise ModelError(f"tree {number} has no {element}")
-    return numbers(tree[element].encode(), dtype, f"tree {number}: {element}")
+        raise ModelError(f"tree {position} has no {element}")
+    return numbers(tree[element].encode(), dtype, f"tree {position}: {element}")
 
 
 # Writing.
@@ -288,13 +306,20 @@ def _column(tree: dict[str, str], element: str, dtype: Any, number: int) -> AnyA
 def xml_tree(
     model: Ensemble, tree: int, threshold: Callable[[int], str], output: Callable[[int], str], *, indent: str = "\t\t"
 ) -> list[str]:
-    """Lines of one tree; `threshold` and `output` give the texts of a node's threshold and of a leaf's value, numbered
-    in the whole model. One element per line, and nothing else: RankLib counts them."""
+    """Lines of one tree in XML, with one element on each line and nothing else, as RankLib expects.
+
+    Parameters
+    ----------
+    threshold, output : callable
+        Text of a node's threshold, and of a leaf's value, by numbers that count through the whole model.
+    indent : str
+        What stands before the root.
+    """
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     left, right, features = (array[nodes].tolist() for array in (model.left, model.right, model.feature))
     lines: list[str] = []
     root = 0 if left else -1
-    pending: list[tuple[int, int, str]] = [(root, 0, "")]  # child, depth, position; position "/" closes
+    pending: list[tuple[int, int, str]] = [(root, 0, "")]  # child, depth, position; "/" closes a split
     while pending:
         child, depth, position = pending.pop()
         space = indent + "\t" * depth
@@ -314,9 +339,9 @@ def xml_tree(
 
 
 def export_ranklib(model: Ensemble, path: Path) -> str:
-    """A LambdaMART model, which plugins of Elasticsearch and OpenSearch read as `model/ranklib`.
+    """Text of a LambdaMART model of RankLib, which plugins of Elasticsearch and OpenSearch read as `model/ranklib`.
 
-    Weights and base are in the leaves, all weights are 1.
+    Weights and base are in the leaves, and all weights are 1.
     """
     model = plain(model)
     values = single_leaves(model, "RankLib")
@@ -339,7 +364,10 @@ def export_ranklib(model: Ensemble, path: Path) -> str:
 
 
 def export_quickrank(model: Ensemble, path: Path) -> str:
-    """A LambdaMART model with its weights; a base is added to the leaves of the first tree, whose weight is then 1."""
+    """XML of a LambdaMART model of QuickRank, with its weights.
+
+    A base is added to the leaves of the first tree, whose weight is then 1.
+    """
     if model.n_trees == 0:
         model = plain(model)
     elif model.base != 0:
@@ -375,7 +403,7 @@ def export_quickrank(model: Ensemble, path: Path) -> str:
     return "\n".join([*lines, "\t</ensemble>", "</ranker>", ""])
 
 
-# Limits: what is exact and what is not.
+# Limits of what is written: what is exact and what is not.
 
 RANKLIB_LIMITS = (
     "Every float32 value goes the same way (`x <= threshold` in float32); leaves are float32 and so is their sum. A "
@@ -383,5 +411,5 @@ RANKLIB_LIMITS = (
 )
 QUICKRANK_LIMITS = (
     "Every float32 value goes the same way (`x <= threshold` in float32); weights and leaves keep all their digits. "
-    "Missing values do not exist: they are read as 0. Features are known by number, from 1: names are lost."
+    "A missing value is read as 0. Features are known by number, from 1: names are lost."
 )

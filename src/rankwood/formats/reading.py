@@ -1,4 +1,4 @@
-"""What readers of model files share: budgets, safe numbers and JSON, thresholds, splits unfolded, trees."""
+"""Shared by all readers of model files: budgets, checked values, thresholds, unfolding of splits, building of trees."""
 
 from __future__ import annotations
 
@@ -18,31 +18,40 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, Tree, Trees, offsets_of
 from rankwood.scoring.c_source import round_down
 
-# What an import may ask for, in proportion to its file: no small file takes hours or gigabytes.
+# Budgets: the memory and time that an import takes stay in proportion to the size of its file.
 #
-# Nodes and trees take bytes in every format, so there are no more of them than bytes. Two things do not: the number
-# of features, which may be a mere number in a header, and the nodes of splits that unfold into several (`unfold`).
+# In every format a node or tree takes at least a byte of the file, so a file cannot hold more of them than bytes. Two
+# things are not bounded that way: the number of features, which may be a mere number in a header, and the nodes that
+# come of unfolding splits (`unfold`).
 
-MIN_FEATURES = 2**20  # that any file may speak of
-MIN_NODES = 2**20  # that the trees of any file may unfold to
+MIN_FEATURES = 2**20  # a file of any size may have that many
+MIN_NODES = 2**20  # the trees of a file of any size may unfold to that many
 NODES_PER_BYTE = 4  # a split has 50 bytes or more in any format, so it may unfold to some hundreds on average
 
 
 class Budget:
-    """What is left for one import. An object in memory, of no known size, may have anything.
+    """Limits of one import: features, trees and unfolded nodes that a file of this size may have.
 
+    Parameters
+    ----------
+    n_bytes : float, default inf
+        Size of the file. Infinite for a model object in memory, which is not limited.
+    n_features : int, optional
+        Number of features that the user says the model has; that many are allowed.
+
+    Examples
+    --------
     >>> Budget(n_bytes=500).check_features(136)
     """
 
     def __init__(self, n_bytes: float = math.inf, n_features: int | None = None) -> None:
-        """`n_features` is what the user says that the model has, and so may have."""
         self.n_bytes = n_bytes
         self.features = max(MIN_FEATURES, n_bytes, n_features or 0)
-        self.most = max(MIN_NODES, NODES_PER_BYTE * n_bytes)  # nodes that trees may unfold to, together
-        self.unfolded = self.most  # what is left of it
+        self.most = max(MIN_NODES, NODES_PER_BYTE * n_bytes)  # nodes that all trees together may unfold to
+        self.unfolded = self.most  # how many of these are left
 
     def check_features(self, n_features: int) -> None:
-        """Refuse a number of features that is out of all proportion."""
+        """Refuse more features than a file of this size can be believed to have."""
         if self.features < n_features <= MAX_FEATURES:  # more are refused anyway
             raise ModelError(
                 f"the model is of {n_features} features, too many to believe of a file of {self.n_bytes:.0f} bytes: "
@@ -50,26 +59,26 @@ class Budget:
             )
 
     def check_trees(self, n_trees: int, n_nodes: int) -> None:
-        """Refuse more trees or inner nodes than a file has bytes."""
+        """Refuse more trees or inner nodes than the file has bytes."""
         for number, what in ((n_trees, "trees"), (n_nodes, "nodes")):
             if number > self.n_bytes:
                 raise ModelError(f"the file is damaged: {number} {what} do not fit in {self.n_bytes:.0f} bytes")
 
     def take_unfolded(self, n_nodes: int) -> None:
-        """Note the nodes that a tree has unfolded to, or the work that it was when that was more."""
+        """Subtract the nodes that a tree has unfolded to, or the work that this took where it was more."""
         self.unfolded -= n_nodes
 
 
 UNLIMITED = Budget()
 
 
-# Values and columns of files that may be damaged or hostile.
+# Checked values and columns: files may be damaged or hostile.
 
 NUMBER = (int, float)
 
 
 def parse_json(content: bytes) -> Any:
-    """The value that the text holds. Python's own limit on nesting keeps hostile files small."""
+    """Value of a JSON text, or a ModelError; Python's limit on recursion refuses hostile nesting."""
     try:
         return json.loads(content)
     except RecursionError:
@@ -81,7 +90,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def entry(value: Any, *keys: str | int, kind: type | tuple[type, ...] = object, where: str = "the model") -> Any:
-    """What stands under `keys`, one inside the other, if it is of the `kind` expected."""
+    """Entry of nested dictionaries and lists under `keys`, checked to be of `kind`; `where` begins error messages."""
     for key in keys:
         if isinstance(key, str):
             if not isinstance(value, dict) or key not in value:
@@ -94,38 +103,29 @@ def entry(value: Any, *keys: str | int, kind: type | tuple[type, ...] = object, 
     return value
 
 
-def number(value: Any, what: str) -> float:
-    """A number, also one that is written as text."""
+def number(value: Any, what: str, *, text: bool = False) -> float:
+    """Value as a float, or a ModelError; a number that is written as text counts only with `text`."""
     try:
-        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        if isinstance(value, bool) or not isinstance(value, (*NUMBER, str) if text else NUMBER):
             raise ValueError
         return float(value)
-    except (ValueError, OverflowError):
-        raise ModelError(f"{what} must be a number, got {one_line(value)}") from None
-
-
-def json_float(value: Any, what: str) -> float:
-    """A number of JSON, where whole numbers may be too large for a float."""
-    try:
-        if isinstance(value, bool) or not isinstance(value, NUMBER):
-            raise TypeError
-        return float(value)
-    except (TypeError, OverflowError):
-        raise ModelError(f"{what} is {one_line(value)}") from None
+    except (ValueError, OverflowError):  # whole numbers of JSON may be too large for a float
+        shown = repr(one_line(value)) if isinstance(value, str) else one_line(value)
+        raise ModelError(f"{what} must be a number, got {shown}") from None
 
 
 def whole(value: Any, what: str, default: int | None = None) -> int:
-    """A whole number, also one that is written as text."""
+    """Value as a whole number, also if it is written as text; `default` stands for None."""
     if value is None and default is not None:
         return default
-    result = number(value, what)
+    result = number(value, what, text=True)
     if result != result or abs(result) > 2**53 or result != int(result):
         raise ModelError(f"{what} must be a whole number, got {one_line(value)}")
     return int(result)
 
 
 def as_column(values: Any, dtype: Any, what: str) -> AnyArray:
-    """A one-dimensional array of numbers, or a ModelError. What is too large for a float becomes infinite."""
+    """Values as a one-dimensional array, or a ModelError; numbers too large for a float become infinite."""
     try:
         array = np.asarray(values)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
@@ -142,7 +142,7 @@ def as_column(values: Any, dtype: Any, what: str) -> AnyArray:
 
 
 def numbers(text: bytes, dtype: Any, what: str) -> AnyArray:
-    """Numbers between spaces, all at once: a model has millions."""
+    """Array of the numbers in a text, separated by spaces; one call reads millions."""
     if not text.strip():
         return np.zeros(0, dtype=dtype)
     try:
@@ -153,7 +153,7 @@ def numbers(text: bytes, dtype: Any, what: str) -> AnyArray:
 
 
 def texts(value: Any, what: str) -> list[str]:
-    """A list of texts."""
+    """Value as a list of texts, or a ModelError."""
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ModelError(f"{what} must be texts")
     return value
@@ -165,19 +165,21 @@ def check_one_score(n_outputs: Any, what: str, whose: str = "the model has") -> 
         raise ModelError(f"{whose} {n_outputs} {what}: a ranker has one score per document")
 
 
-# Comparisons of other tools as `x <= threshold` in float64, exactly.
+# Thresholds: comparisons of other tools as `x <= threshold` in float64, exactly.
 #
-# Many tools round a value to float32 before they compare it. Rounding is monotone, so the values that round to f or
-# less are those up to the middle between f and its successor, where the tie goes to the even one. That middle needs
-# 25 bits and so is a float64: with it as threshold, a float64 value is decided as its rounding would be, and a
-# float32 value as ever.
+# Many tools round a value to float32 before they compare it. Rounding is monotone, so the float64 values that round to
+# f or less are those up to the middle between f and its successor; the middle itself rounds to whichever of the two is
+# even. The middle needs 25 bits, so it is a float64. With it as threshold, a float64 value goes where its rounded value
+# would go, and a float32 value goes where it went before.
 
 INFINITY = np.float32(np.inf)
 
 
 def at_most_float32(values: Any) -> FloatArray:
-    """Thresholds T so that x <= T just when float32(x) <= value, for every float64 x. A NaN stays one.
+    """Thresholds T so that x <= T exactly when float32(x) <= value, for every float64 x; NaN stays NaN.
 
+    Examples
+    --------
     >>> thresholds = at_most_float32([1.0])
     >>> [bool(np.float32(x) <= 1.0) == bool(x <= thresholds[0]) for x in (1.0, 1.00000005, 1.00000006, 1.0000001)]
     [True, True, True, True]
@@ -186,7 +188,7 @@ def at_most_float32(values: Any) -> FloatArray:
     with np.errstate(all="ignore"):
         below = round_down(exact)
         above = np.nextafter(below, INFINITY)
-        # Beyond the largest float32, rounding goes on as if there were one more: at 2**128, which becomes infinity.
+        # Beyond the largest float32, values round as if 2**128 were the next one, and that becomes infinity.
         middle = 0.5 * (below.astype(np.float64) + np.where(np.isinf(above), 2.0**128, above.astype(np.float64)))
         middle = np.where(below == -INFINITY, 0.5 * (-(2.0**128) - float(np.finfo(np.float32).max)), middle)
         is_even = (np.abs(below).view(np.uint32) & 1) == 0
@@ -196,15 +198,16 @@ def at_most_float32(values: Any) -> FloatArray:
 
 
 def at_most_of_float32(values: Any) -> FloatArray:
-    """Thresholds of values that the tool holds in float32, whatever their text says: x <= T just when
-    float32(x) <= float32(value)."""
+    """Thresholds T so that x <= T exactly when float32(x) <= float32(value): for tools that hold both in float32."""
     with np.errstate(all="ignore"):
         return at_most_float32(np.asarray(values).astype(np.float32))
 
 
 def less_than_float32(values: Any) -> FloatArray:
-    """Thresholds T so that x <= T just when float32(x) < float32(value); NaN where no x is less: below -infinity.
+    """Thresholds T so that x <= T exactly when float32(x) < float32(value); NaN for -infinity, as no x is less.
 
+    Examples
+    --------
     >>> thresholds = less_than_float32([0.0])
     >>> bool(0.0 <= thresholds[0]), bool(-1e-45 <= thresholds[0])
     (False, True)
@@ -216,34 +219,49 @@ def less_than_float32(values: Any) -> FloatArray:
 
 
 def less_than(values: Any) -> FloatArray:
-    """Thresholds T so that x <= T just when x < value, in float64; NaN where no x is less."""
+    """Thresholds T so that x <= T exactly when x < value, in float64; NaN for -infinity, as no x is less."""
     limits = np.atleast_1d(np.asarray(values, dtype=np.float64))
     with np.errstate(all="ignore"):
         result: FloatArray = np.where(limits == -np.inf, np.nan, np.nextafter(limits, -np.inf))
     return result
 
 
-# Splits that are no single threshold, as subtrees of thresholds that decide the same.
+# Unfolding: splits that are no single threshold become subtrees of thresholds that decide the same.
 #
-# LightGBM's zero-as-missing sends a window around zero to one side, a set of categories is a union of intervals, an
-# equality a single point. Such a split cuts the line into pieces that go left or right in turn. Its node becomes a
-# small tree over the pieces, each with a copy of the subtree on its side. What the copies above have decided about a
-# feature is remembered, so a copy keeps only what can still be reached.
+# LightGBM's zero-as-missing sends an interval around zero to one side, a set of categories is a union of intervals, an
+# equality is a single point. Such a split cuts the line into pieces that go left or right in turn:
+#
+#     x in (-1, 1] ?          ------]--------]------>  x           x <= 1 ?
+#     yes: A   no: B             B  -1   A   1   B              x <= -1 ?   B
+#                                                               B      A
+#
+# Its node becomes a small tree over the pieces, and each piece gets a copy of the subtree on its side. The nodes above
+# tell which values of a feature can come to a copy, so a copy keeps only what can still be reached.
 
-# Copies of copies grow exponentially with depth in the worst case.
+# In the worst case copies of copies grow exponentially with depth, so a tree may grow by this factor at most.
 MAX_GROWTH = 64
-MIN_ALLOWANCE = 20_000  # nodes that any tree may have, however small it was
-STEPS_PER_NODE = 8  # nodes of copies that may be met, most of them decided already, for one that is kept
+MIN_ALLOWANCE = 20_000  # a tree of any size may unfold to that many nodes
+STEPS_PER_NODE = 8  # nodes looked at per node kept: most nodes of a copy are decided already
 
 Side: TypeAlias = bool  # True: left
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A split by pieces of the line: the first goes up to cuts[0], its end included, the last one has no end."""
+    """A split by pieces of the line, which cuts part.
 
-    cuts: Sequence[float]  # ascending
-    left: Sequence[Side]  # of each piece, one more than cuts
+    Parameters
+    ----------
+    cuts : sequence of float
+        Ascending ends of the pieces. The first piece goes up to cuts[0], which belongs to it; the last has no end.
+    left : sequence of bool
+        Whether each piece goes left: one more than cuts.
+    missing_left : bool
+        Whether missing values go left.
+    """
+
+    cuts: Sequence[float]
+    left: Sequence[Side]
     missing_left: Side
 
 
@@ -251,20 +269,57 @@ Splits: TypeAlias = Mapping[int, Pieces]  # by number of the inner node
 NO_SPLITS: Splits = MappingProxyType({})
 
 
-# Values of a feature that can come to a node: above the first number (None: from -infinity on, itself included) and up
-# to the second; and whether missing ones can. By feature; what is not there is not restricted.
+# The values of a feature that can come to a node: above `low` (None: no lower end, so -infinity is among them), up to
+# `high` included; and whether missing values can.
 Domain: TypeAlias = tuple[float | None, float, bool]
-Domains: TypeAlias = dict[int, Domain]
 ANY: Domain = (None, math.inf, True)
 
 
+def category_pieces(
+    members: AnyArray, below: Callable[[FloatArray], FloatArray], *, members_left: Side, missing_left: Side
+) -> Pieces:
+    """Split that parts the values whose whole part is in a set of categories from all others.
+
+    Parameters
+    ----------
+    members : array of int
+        The set: numbers from 0 on.
+    below : callable
+        Thresholds T for `x < value` as the tool compares, such as `less_than`.
+    members_left, missing_left : bool
+        Whether the members, and missing values, go left.
+
+    Examples
+    --------
+    >>> category_pieces(np.array([1, 2, 5]), less_than, members_left=True, missing_left=False).cuts
+    [0.9999999999999999, 2.9999999999999996, 4.999999999999999, 5.999999999999999]
+    """
+    members = np.unique(members)
+    first = members[np.diff(members, prepend=-2) > 1]  # of each run of neighbours
+    last = members[np.diff(members, append=2**62) > 1]
+    cuts = below(np.stack([first, last + 1], axis=1).ravel().astype(np.float64))
+    return Pieces(cuts.tolist(), [not members_left, *[members_left, not members_left] * len(first)], missing_left)
+
+
 def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None, budget: Budget = UNLIMITED) -> Tree:
-    """The tree with the nodes in `splits` written as thresholds. Numbers nodes and leaves anew, in preorder.
+    """Tree with the nodes in `splits` written as thresholds, and with nodes and leaves numbered anew in preorder.
 
-    Gains and counts of nodes mean nothing after that; the copies of a leaf share its cover.
+    Gains and counts of nodes would mean nothing any more and are dropped; the copies of a leaf share its cover.
 
+    Parameters
+    ----------
+    tree : Tree
+    splits : mapping of int to Pieces
+        The nodes that are no single threshold, by number.
+    name_of : mapping of int to str, optional
+        Names of features, for error messages.
+    budget : Budget
+        What the nodes are taken from.
+
+    Examples
+    --------
     >>> tree = Tree.from_nested((0, 0.0, 1.0, 2.0))
-    >>> new = unfold(tree, {0: Pieces([-1.0, 1.0], [False, True, False], True)})  # left just when -1 < x <= 1
+    >>> new = unfold(tree, {0: Pieces([-1.0, 1.0], [False, True, False], True)})  # left exactly when -1 < x <= 1
     >>> new.threshold, new.leaf_value
     (array([ 1., -1.]), array([2., 1., 2.]))
     """
@@ -276,11 +331,15 @@ def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None,
     new: dict[str, list[Any]] = {name: [] for name in NEEDED}
     feature, threshold, left, right, missing_left, leaves = new.values()  # leaves: which one each is a copy of
     allowance = min(max(MIN_ALLOWANCE, MAX_GROWTH * n_nodes), budget.unfolded)
-    simple = _simplified(splits)
-    watched = {features[node] for node in splits}  # other features decide the same in every copy
-    domains: Domains = {}
+    watched = {features[node] for node in splits}  # all other features decide the same in every copy
+    pieces = {
+        node: Pieces((thresholds[node],), (True, False), missing_lefts[node])
+        for node in range(n_nodes)
+        if features[node] in watched
+    } | _simplified(splits)
+    domains: dict[int, Domain] = {}  # of watched features, at the node that is looked at; ANY unless set
     n_steps = 0
-    # What is to be done, the next thing last: a node with its parent and place there, or a domain to be set on the way.
+    # A stack of tasks: a node with its new parent and the column that links to it, or a domain to be set before others.
     pending: list[tuple[int, int, list[int]] | tuple[int, Domain]] = [(0 if n_nodes else -1, -1, left)]
     while pending:
         task = pending.pop()
@@ -296,27 +355,18 @@ def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None,
         column, number = features[node], len(feature)
         n_steps += 1
         if number >= allowance or n_steps > STEPS_PER_NODE * allowance:
-            name = (name_of or {}).get(column, str(column))
-            most = f"{allowance} nodes" if allowance < budget.unfolded else f"{budget.most:.0f} nodes in all trees"
-            raise ModelError(
-                f"the splits of feature {one_line(name)} on zero-as-missing or categories would need more than {most} "
-                "as thresholds: train the model without them"
-            )
+            raise _grown_too_large((name_of or {}).get(column, str(column)), allowance, budget)
         if column not in watched:
             cut, missing = thresholds[node], missing_lefts[node]
             pending += [(rights[node], number, right), (lefts[node], number, left)]
         else:
             domain = domains.get(column, ANY)
-            split = simple.get(node)
-            if split is None:
-                decision = _decide((thresholds[node],), (True, False), missing_lefts[node], domain)
-            else:
-                decision = _decide(split.cuts, split.left, split.missing_left, domain)
-            if isinstance(decision, bool):  # by what was decided above
+            decision = _decide(pieces[node], domain)
+            if isinstance(decision, bool):  # nodes above have decided it
                 pending.append((lefts[node] if decision else rights[node], parent, place))
                 continue
             cut, missing = decision
-            # The same node again on both sides, with less to decide; and then the domain is what it was.
+            # The same node again on both sides of the cut, with less to decide; after them the domain is as it was.
             pending += [(column, domain), (node, number, right), (column, _above(domain, cut, not missing))]
             pending += [(node, number, left), (column, _up_to(domain, cut, missing))]
         if parent >= 0:
@@ -328,16 +378,23 @@ def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None,
         right.append(0)
     budget.take_unfolded(max(len(feature), n_steps // STEPS_PER_NODE))
     copied = np.array(leaves)
-    shares = None
+    covers = None
     if tree.leaf_cover is not None:
-        shares = (tree.leaf_cover / np.maximum(1, np.bincount(copied, minlength=n_nodes + 1)))[copied]
-    return Tree(**(new | {"leaf_value": tree.leaf_value[copied]}), leaf_cover=shares)
+        covers = (tree.leaf_cover / np.maximum(1, np.bincount(copied, minlength=n_nodes + 1)))[copied]
+    return Tree(**(new | {"leaf_value": tree.leaf_value[copied]}), leaf_cover=covers)
+
+
+def _grown_too_large(feature: str, allowance: float, budget: Budget) -> ModelError:
+    most = f"{allowance} nodes" if allowance < budget.unfolded else f"{budget.most:.0f} nodes in all trees"
+    return ModelError(
+        f"the splits of feature {one_line(feature)} on zero-as-missing or categories would need more than {most} "
+        "as thresholds: train the model without them"
+    )
 
 
 def _simplified(splits: Splits) -> dict[int, Pieces]:
-    """The splits without pieces that hold no value, and with neighbours on the same side as one. Then every cut parts
-    left from right, and needs a node. A split that many nodes share is looked at once."""
-    known: dict[int, Pieces] = {}
+    """Splits in which every cut parts left from right, so that each needs a node."""
+    known: dict[int, Pieces] = {}  # by identity: many nodes may share a split
     for split in splits.values():
         if id(split) not in known:
             known[id(split)] = _simplify(split)
@@ -345,6 +402,7 @@ def _simplified(splits: Splits) -> dict[int, Pieces]:
 
 
 def _simplify(split: Pieces) -> Pieces:
+    """Split without pieces that hold no value, and with neighbours on the same side joined."""
     cuts: list[float] = []
     left: list[Side] = []
     low: float | None = None
@@ -360,18 +418,17 @@ def _simplify(split: Pieces) -> Pieces:
     return Pieces(cuts, left, split.missing_left)
 
 
-def _decide(
-    cuts: Sequence[float], left: Sequence[Side], missing_left: Side, domain: Domain
-) -> bool | tuple[float, bool]:
-    """Which side all of the domain goes to; or a cut inside it, and whether missing values go below the cut."""
+def _decide(split: Pieces, domain: Domain) -> bool | tuple[float, bool]:
+    """Side that the whole domain goes to; or a cut inside the domain, and whether missing values go below that cut."""
+    cuts, left, missing_left = split.cuts, split.left, split.missing_left
     low, high, can_miss = domain
-    if low is not None and low >= high:  # missing values alone
+    if low is not None and low >= high:  # only missing values come here
         return missing_left
     first = 0 if low is None else bisect_right(cuts, low)
     n_cuts = bisect_left(cuts, high) - first
     if n_cuts == 0:
         if can_miss and missing_left != left[first]:
-            return high, False  # missing values apart, everything else is looked at again
+            return high, False  # parts missing values from all others
         return left[first]
     middle = n_cuts // 2
     return cuts[first + middle], can_miss and (middle > 0 or missing_left == left[first])
@@ -387,18 +444,18 @@ def _above(domain: Domain, cut: float, missing: bool) -> Domain:
     return cut if low is None else max(low, cut), high, can_miss and missing
 
 
-# From nodes and tables of other tools to `Trees`, and from these to an `Ensemble`.
+# Building: from nodes and tables of other tools to `Trees`, and from these to an `Ensemble`.
 
 
 class TreeBuilder:
-    """Collects trees that come node by node, from nested text or objects.
+    """Collects trees that are read node by node, from nested text or objects.
 
     Attributes
     ----------
     sizes : list of int
-        Inner nodes of each tree so far.
-    splits : dict
-        Splits that are no single threshold, by number of the inner node.
+        Number of inner nodes of each tree so far.
+    splits : dict of int to Pieces
+        Splits that are no single threshold, by number of the inner node in all trees.
     """
 
     def __init__(self) -> None:
@@ -407,8 +464,16 @@ class TreeBuilder:
         self.splits: dict[int, Pieces] = {}
 
     def add(self, root: Any, read: Callable[[Any], Any]) -> None:
-        """Add a tree. `read(node)` is the value of a leaf, or (feature, threshold, left, right, missing_left), or
-        (feature, Pieces, left, right). Nodes and leaves are numbered in preorder, left before right."""
+        """Add a tree, with nodes and leaves numbered in preorder, left before right.
+
+        Parameters
+        ----------
+        root : object
+            The root, in whatever form `read` takes.
+        read : callable
+            From a node to the value of a leaf, or to (feature, threshold, left, right, missing_left), or to
+            (feature, Pieces, left, right).
+        """
         feature, threshold, left, right, missing_left, leaf_value = self.columns.values()
         start, first_leaf = len(feature), len(leaf_value)
         pending: list[tuple[Any, int, list[Any]]] = [(root, -1, left)]
@@ -444,7 +509,7 @@ class TreeBuilder:
             raise ModelError(f"tree {len(self.sizes)}: a node cannot be read: {what}") from error
 
     def trees(self, threshold: Callable[[AnyArray], AnyArray] | None = None) -> Trees:
-        """All trees; `threshold` converts the thresholds of plain splits, all at once."""
+        """All trees that were added; `threshold` converts the thresholds of plain splits, all in one call."""
         columns = {
             name: as_column(values, np.int64 if COLUMNS[name].dtype is NODE else COLUMNS[name].dtype, name)
             for name, values in self.columns.items()  # Trees refuses whole numbers that are too large for it
@@ -457,15 +522,28 @@ class TreeBuilder:
 def mixed_trees(
     *, left: AnyArray, right: AnyArray, is_leaf: AnyArray, sizes: AnyArray, **columns: AnyArray
 ) -> tuple[Trees, AnyArray, AnyArray]:
-    """Trees from tables that number nodes and leaves of a tree together, root first. `columns` are the others of
-    `Trees`, with an entry for every node and leaf.
+    """Trees from a table whose entries are inner nodes and leaves mixed, numbered together in each tree, root first.
 
-    Also gives, for later use, which entries of the table became the inner nodes, and which the leaves.
+    Parameters
+    ----------
+    left, right : array of int
+        Children by number inside the tree.
+    is_leaf : array of bool
+    sizes : array of int
+        Number of entries of each tree.
+    **columns : array
+        The other columns of `Trees`, with an entry for every node and leaf.
+
+    Returns
+    -------
+    trees : Trees
+    nodes, leaves : array of int
+        The entries of the table that became the inner nodes, and the leaves.
     """
     offsets = offsets_of(sizes)
     if len(sizes) and (sizes < 1).any():
         raise ModelError(f"tree {int(np.flatnonzero(sizes < 1)[0])} has no nodes")
-    own = np.repeat(np.arange(len(sizes)), sizes)  # the tree of each entry
+    own = np.repeat(np.arange(len(sizes)), sizes)  # number of each entry's tree
     inner = ~is_leaf
     for side in (left, right):
         bad = np.flatnonzero(inner & ((side < 0) | (side >= sizes[own])))
@@ -473,7 +551,7 @@ def mixed_trees(
             raise ModelError(f"tree {own[bad[0]]}: a node has the child {side[bad[0]]}, which does not exist")
     alive = np.ones(len(own), dtype=bool)
     n_inner, n_leaf = (np.bincount(own[mask], minlength=len(sizes)) for mask in (inner, is_leaf))
-    for tree in np.flatnonzero(n_leaf != n_inner + 1):  # some entries are out of use, or it is no tree
+    for tree in np.flatnonzero(n_leaf != n_inner + 1):  # some entries are not in use, or it is no tree
         entries = slice(offsets[tree], offsets[tree + 1])
         alive[entries] = _reached(left[entries], right[entries], is_leaf[entries], tree)
     inner, is_leaf = inner & alive, is_leaf & alive
@@ -488,14 +566,14 @@ def mixed_trees(
 
 
 def _count_within(mask: AnyArray, own: AnyArray, offsets: AnyArray) -> AnyArray:
-    """How many entries of the same tree before each one are in the mask."""
+    """Number of entries in the mask that stand before each entry in its tree."""
     before = np.concatenate([[0], np.cumsum(mask)])
     counts: AnyArray = before[:-1] - before[offsets[own]]
     return counts
 
 
 def _reached(left: AnyArray, right: AnyArray, is_leaf: AnyArray, tree: Any) -> AnyArray:
-    """The entries that paths from the root lead to."""
+    """Mask of the entries that paths from the root lead to."""
     reached = np.zeros(len(left), dtype=bool)
     pending = [0]
     while pending:
@@ -509,8 +587,10 @@ def _reached(left: AnyArray, right: AnyArray, is_leaf: AnyArray, tree: Any) -> A
 
 
 def renumbered(trees: Trees, splits: Splits, node_number: AnyArray, leaf_number: AnyArray) -> tuple[Trees, Splits]:
-    """The trees, and their splits, with the numbers that nodes and leaves shall have inside their trees; as they are
-    when these are not just the numbers from 0 on, with the root as number 0."""
+    """Trees and splits with nodes and leaves in another order, given by the new number of each inside its tree.
+
+    Unchanged when the new numbers of some tree are not 0, 1, 2, ... in some order, with 0 for the root.
+    """
     node_tree, leaf_tree = trees.tree_of_node, trees.tree_of_leaf
     base = trees.node_offsets[node_tree]
     nodes, leaves = base + node_number, trees.leaf_offsets[leaf_tree] + leaf_number
@@ -540,7 +620,10 @@ def renumbered(trees: Trees, splits: Splits, node_number: AnyArray, leaf_number:
 
 
 def never_left(trees: Trees) -> Trees:
-    """The trees, where nodes whose threshold is NaN, which no value is at most, send every value the other way."""
+    """Trees without thresholds of NaN: such a node sends every value right, so it is turned round, with infinity.
+
+    `less_than` and `less_than_float32` give such thresholds.
+    """
     where = np.isnan(trees.threshold)
     if not where.any():
         return trees
@@ -553,9 +636,9 @@ def never_left(trees: Trees) -> Trees:
 
 
 def with_covers(trees: Trees, covers: Any) -> Trees:
-    """The trees with what a tool says of how much data each leaf holds: a number, or None where it says nothing.
+    """Trees with the amount of training data at each leaf, if the tool tells it for every leaf; else unchanged.
 
-    It counts if it is said of every leaf; one that is all of its tree can do without.
+    `covers` has a number per leaf, or None where the tool does not tell. A leaf that is its whole tree may lack one.
     """
     if isinstance(covers, list):
         covers = [np.nan if cover is None else cover for cover in covers]
@@ -571,7 +654,7 @@ def with_covers(trees: Trees, covers: Any) -> Trees:
 
 
 def mean_weights(n_trees: int) -> FloatArray:
-    """Weights with which the score is the mean over all trees."""
+    """Tree weights that make the score the mean of the trees' outputs."""
     return np.full(n_trees, 1.0 / max(1, n_trees))
 
 
@@ -586,22 +669,22 @@ def ensemble_of(
     feature_names: Sequence[str] | None = None,
     budget: Budget = UNLIMITED,
 ) -> Ensemble:
-    """The model of trees that another tool made.
+    """Ensemble made of trees of another tool.
 
     Parameters
     ----------
     trees : Trees
-        With thresholds that compare as ours do.
+        Trees whose thresholds compare as rankwood does: left when x <= threshold.
     splits : mapping of int to Pieces
-        Splits that are no single threshold, by number of the inner node: they are unfolded.
+        Splits that are no single threshold, by number of the inner node; they are unfolded.
     source : mapping
-        What is noted of the tool in the metadata, beside nodes and leaves if they are not as many there.
-    n_features : int, optional
-        Number of features. None: the tool does not say, so there are as many as splits need, and this is noted.
+        What the metadata shall note of the tool. The numbers of nodes and leaves are added when unfolding changes them.
+    n_features : int or None
+        Number of features. None: the tool does not tell, so it is what splits need, and the metadata notes this.
     tree_weights, base, feature_names
         As of `Ensemble`; every weight is 1 unless given.
     budget : Budget
-        What the file may ask for.
+        Limits of the import.
     """
     notes = dict(source)
     if n_features is None:
@@ -622,8 +705,8 @@ def ensemble_of(
 
 
 def _unfolded(trees: Trees, splits: Splits, feature_names: Sequence[str] | None, budget: Budget) -> Trees:
-    """The trees with all splits as thresholds; trees that have no others stay as they are."""
-    # Before anything walks along them: links such as cycles, and thresholds that are none.
+    """Trees with all splits as thresholds; a tree without entries in `splits` stays as it is."""
+    # Unfolding walks along links, so cycles and thresholds of NaN are refused before.
     trees.replace(feature=np.zeros_like(trees.feature), leaf_value=np.zeros_like(trees.leaf_value)).checked(1)
     by_tree: dict[int, dict[int, Pieces]] = {}
     tree_of = trees.tree_of_node

@@ -1,4 +1,4 @@
-"""Which formats there are: `load_model` reads any of them, `save_as` writes any of them."""
+"""The list of model formats: `load_model` reads any of them, `save_as` writes any of them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from rankwood.formats.writing import MissingRule, check_missing
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
-# Reading: which formats there are, how to tell them by their content, and `load_model`, which reads any of them.
+# Reading: the formats, how to tell them by their content, and `load_model`.
 
 Source: TypeAlias = str | os.PathLike[str]
-Reader: TypeAlias = Callable[..., Ensemble]  # of a content, or object, and a budget
+Reader: TypeAlias = Callable[..., Ensemble]  # from the content of a file and a `Budget`, or from an object
 
-# What can be imported; exporters know the same names.
+# Formats that can be imported; exporters use the same names.
 FORMATS = {
     "rankwood": "rankwood's own model file",
     "lightgbm": "LightGBM model text",
@@ -53,7 +53,7 @@ FORMATS = {
 }
 OBJECTS_ONLY = ("sklearn", "ydf")
 
-# Readers of the whole content.
+# Readers of the bytes of a file.
 PARSERS: dict[str, Reader] = {
     "lightgbm": lightgbm.parse_lightgbm_text,
     "ranklib": ranklib_quickrank.parse_ranklib,
@@ -61,7 +61,7 @@ PARSERS: dict[str, Reader] = {
     "jforests": ranklib_quickrank.parse_jforests,
     "onnx": onnx.parse_onnx,
 }
-# Of what JSON or UBJSON holds: how to tell, and the reader.
+# Readers of a parsed JSON or UBJSON value, each with the test that tells its format.
 JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], Reader]] = {
     "xgboost": (xgboost.is_xgboost_json, xgboost.from_xgboost_json),
     "lightgbm-json": (lightgbm.is_lightgbm_json, lightgbm.from_lightgbm_json),
@@ -69,7 +69,7 @@ JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], Reader]] = {
     "catboost": (catboost.is_catboost_json, catboost.from_catboost_json),
     "xgboost-dump": (xgboost.is_xgboost_dump, xgboost.from_xgboost_dump),
 }
-# Objects by the package that their class, or one that it derives from, is of.
+# Readers of model objects, by the package that defines their class or a base of it.
 OBJECTS: dict[str, Reader] = {
     "lightgbm": lightgbm.from_booster,
     "xgboost": xgboost.from_booster,
@@ -78,7 +78,7 @@ OBJECTS: dict[str, Reader] = {
     "ydf": ydf.from_ydf_model,
     "onnx": onnx.from_onnx_model,
 }
-START = 4096  # bytes that tell the format
+START = 4096  # bytes at the beginning of a file, which tell its format
 
 
 def load_model(
@@ -88,13 +88,37 @@ def load_model(
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Ensemble:
-    """Read a model: rankwood's own file or that of another tool, or take over a model object of another library.
+    """Ensemble read from a model file of rankwood or another tool, or made of a model object of another library.
 
-    source         a path, or a LightGBM, XGBoost, CatBoost, scikit-learn, ydf or ONNX model
-    format         name of the format (`rankwood.formats.registry.FORMATS`); told by the content unless given
-    n_features     number of columns of the data, where the format does not say: there may be more than splits need
-    feature_names  names of the columns; needed for their order when an XGBoost dump has names
+    Parameters
+    ----------
+    source : str, path or object
+        A model file; or a fitted learner, or a model of LightGBM, XGBoost, CatBoost, scikit-learn, ydf or ONNX.
+    format : str, optional
+        Name of the format, a key of `rankwood.formats.registry.FORMATS`. Unless given, the content of the file tells.
+    n_features : int, optional
+        Number of columns of the data, where the format does not tell it: by default only as many as splits need.
+    feature_names : sequence of str, optional
+        Names of the columns. An XGBoost dump with names needs them, since it does not tell their order.
 
+    Returns
+    -------
+    Ensemble
+        A model that sends every value, also a missing one, where the source does. `metadata["source"]` notes the
+        format.
+
+    Raises
+    ------
+    ModelError
+        If the source cannot be read, or is a model that cannot be imported exactly.
+
+    See Also
+    --------
+    save_as : Write a model in the format of another tool.
+    verify : Compare the scores of two models.
+
+    Examples
+    --------
     >>> import rankwood as rw, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "model.rw")
     >>> rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
@@ -116,8 +140,10 @@ def load_model(
 
 
 def widen(model: Ensemble, n_features: int) -> Ensemble:
-    """The model for data of `n_features` columns, if it came from a format that does not say how many there are.
+    """Model for data of `n_features` columns, if its format left open how many there are; else the model itself.
 
+    Examples
+    --------
     >>> widen(Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]), 3)
     Ensemble(1 trees, 2 leaves, 1 features)
     """
@@ -127,22 +153,25 @@ def widen(model: Ensemble, n_features: int) -> Ensemble:
 
 
 def width_is_open(model: Ensemble) -> bool:
-    """Whether data may have more columns than the model: its file named only those that splits need."""
+    """Whether data may have more columns than the model, because its file told only those that splits need."""
     return source_of(model).get("n_features") == "at least"
 
 
 def source_of(model: Ensemble) -> dict[str, Any]:
-    """What the importer noted of the model that this one was made of; nothing when it was trained here.
+    """Notes of the importer on the file or object that the model was read from; empty when rankwood trained it.
 
-    format             name of its format
-    n_features         "at least": the file named only the features that splits need
-    n_nodes, n_leaves  as counted there, when splits on categories or around zero became several thresholds here
+    Returns
+    -------
+    dict
+        Among others `format`, its name; `n_features`, "at least" if the file told only the features that splits need;
+        `n_nodes` and `n_leaves`, as counted there, if splits on categories or around zero became several thresholds.
     """
     source = model.metadata.get("source")
     return source if isinstance(source, dict) else {}
 
 
 def _fitted(model: Ensemble, n_features: int | None, feature_names: Sequence[str] | None) -> Ensemble:
+    """Model with the width and the names that the caller of `load_model` gave."""
     changes: dict[str, Any] = {}
     if n_features is not None and n_features != model.n_features:
         if n_features < model.n_features or not width_is_open(model):
@@ -159,7 +188,7 @@ def _fitted(model: Ensemble, n_features: int | None, feature_names: Sequence[str
 
 
 def recognise(start: bytes) -> str | None:
-    """The format of a file that begins so: a name of `FORMATS`, "json", "ubjson" or "cbm", or None."""
+    """Format of a file that begins with these bytes: a key of `FORMATS`, "json", "ubjson" or "cbm", or None."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if is_safetensors(start):
         return "rankwood"
@@ -204,7 +233,7 @@ def _read(path: Source, format: str | None, names: list[str] | None, n_features:
 
 
 def _format_of(content: bytes, kind: str | None) -> str | None:
-    """The format that a file is of by its looks, if it can be told."""
+    """Key of `FORMATS` that the content of a file looks like, or None."""
     if kind == "cbm":
         return "catboost"
     if kind not in ("json", "ubjson"):
@@ -252,15 +281,15 @@ def _unknown(start: bytes) -> str:
 
 
 def package_of(model: Any, known: Container[str]) -> str | None:
-    """The package, among those known, that the class of an object is of, or the nearest class that it derives from."""
-    # An estimator of LightGBM or XGBoost is one of scikit-learn as well, but first of its own package.
+    """Name of the package, among `known`, that defines the class of an object or the nearest of its bases."""
+    # An estimator of LightGBM or XGBoost also derives from scikit-learn's, but its own package comes first.
     packages = (base.__module__.split(".")[0] for base in type(model).__mro__)
     return next((name for name in packages if name in known), None)
 
 
 def _from_object(model: Any) -> Ensemble:
     ensemble = getattr(model, "ensemble_", None)
-    if isinstance(ensemble, Ensemble):  # one of rankwood's own learners
+    if isinstance(ensemble, Ensemble):  # a fitted learner of rankwood
         return ensemble
     package = package_of(model, OBJECTS)
     if package is None:
@@ -276,19 +305,27 @@ def _from_object(model: Any) -> Ensemble:
         raise ModelError(f"the {type(model).__name__} cannot be imported: {one_line(error)}") from error
 
 
-# Writing: what can be written, and `save_as`, which writes any of it.
+# Writing: the formats, and `save_as`.
 
 
 @dataclass(frozen=True)
 class Exporter:
     """A format that models can be written in.
 
-    name      what `save_as(format=...)` and `rankwood convert --to` call it
-    suffix    how its files end; the first is usual
-    title     what reads it
-    missing   what becomes of missing values there: "any" direction, always "right", or read as "zero"
-    function  takes a model, a path and options: what to write to the path, or files by path
-    limits    in a sentence or two: what is exact and what is not
+    Parameters
+    ----------
+    name : str
+        Name for `save_as(format=...)` and `rankwood convert --to`.
+    suffix : tuple of str
+        Suffixes of its files, the usual one first.
+    title : str
+        The tool that reads it.
+    missing : {"any", "right", "zero"}
+        Where the tool sends missing values: where each split says, always right, or where 0 goes.
+    function : callable
+        From a model, a path and options to the content of the file, or to the contents of several files by path.
+    limits : str
+        What is exact and what is not, in a sentence or two.
     """
 
     name: str
@@ -300,7 +337,7 @@ class Exporter:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of the options that the format has besides `missing` and `feature_names`."""
+        """Names of the options of the format, besides `missing` and `feature_names`, which all have."""
         return tuple(
             name for name, p in inspect.signature(self.function).parameters.items() if p.kind is p.KEYWORD_ONLY
         )
@@ -310,7 +347,7 @@ RANKWOOD_LIMITS = "Everything: trees, weights, base, names, metadata, gains and 
 
 
 def export_rankwood(model: Ensemble, path: Path) -> bytes:
-    """What `Ensemble.save` writes."""
+    """Content of a model file as `Ensemble.save` writes it."""
     return model_bytes(model)
 
 
@@ -338,9 +375,9 @@ _TABLE = (
 )  # fmt: skip
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _TABLE}
 
-_WITHOUT_FEATURES = ("rankwood", "c", "so", "python", "numpy")  # the only ones that take a constant over nothing
+_WITHOUT_FEATURES = ("rankwood", "c", "so", "python", "numpy")  # these hold a model without features
 
-# What a suffix means when no format is named. Those that end in .json are too many to guess.
+# Format by suffix when none is named. Several formats end in .json, so that suffix is not here.
 _BY_SUFFIX = {".rw": "rankwood", ".txt": "lightgbm", ".ubj": "xgboost", ".xml": "quickrank", ".onnx": "onnx",
               ".c": "c", ".so": "so", ".py": "python"}  # fmt: skip
 
@@ -356,12 +393,43 @@ def save_as(
 ) -> None:
     """Write a model in the format of another tool, so that it scores there as it does here.
 
-    `EXPORTERS` lists the formats, with the limits of each; without `format` the path's suffix decides. Thresholds are
-    converted to how the tool compares, weights and base go where it has a place for them. What a tool cannot do
-    exactly is refused (`ModelError`) or, where it only rounds, said in a `ConversionWarning` with the measured
-    deviation. `missing="ignore"` says that no value will be missing, for tools that cannot send missing values where
-    the model does. `feature_names` replaces the model's names. The file is written whole or not at all.
+    Thresholds are converted to the way the tool compares; weights and base go where it has a place for them. The file
+    is written whole or not at all.
 
+    Parameters
+    ----------
+    model : Ensemble or fitted learner
+        The model to write.
+    path : str or path
+        The file to write.
+    format : str, optional
+        Name of the format, a key of `rankwood.formats.registry.EXPORTERS`, which also tells the limits of each. Unless
+        given, the suffix of the path decides.
+    missing : {"refuse", "ignore"}, default "refuse"
+        What to do when the tool cannot send missing values where the model does. "ignore" promises that none will be
+        missing.
+    feature_names : sequence of str, optional
+        Names of the features, instead of the model's own.
+    **options
+        Options of the format, such as `version=5` for ONNX: `EXPORTERS[format].options`.
+
+    Raises
+    ------
+    ModelError
+        If the tool cannot score the model as rankwood does, or the file cannot be written.
+
+    Warns
+    -----
+    ConversionWarning
+        If the tool only rounds. The warning tells by how much scores differ, as measured.
+
+    See Also
+    --------
+    load_model : Read a model of any format.
+    verify : Compare the scores of two models.
+
+    Examples
+    --------
     >>> import rankwood as rw, tempfile, os
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], base=10.0)
     >>> path = os.path.join(tempfile.mkdtemp(), "model.txt")
@@ -394,8 +462,10 @@ def save_as(
 
 
 def find_exporter(format: str | None, path: Path) -> Exporter:
-    """The exporter by name or, without one, by the suffix of a path.
+    """Exporter of a format by name or, without a name, by the suffix of the path.
 
+    Examples
+    --------
     >>> find_exporter(None, Path("model.onnx")).name
     'onnx'
     """

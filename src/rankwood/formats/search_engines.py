@@ -1,8 +1,7 @@
-"""Models for search engines, written: Solr's `MultipleAdditiveTreesModel`, and the body of Elasticsearch's own
-`PUT _ml/trained_models/<id>`.
+"""Models for Solr (`MultipleAdditiveTreesModel`) and Elasticsearch (`PUT _ml/trained_models/<id>`), written.
 
-Solr goes left when `x <= threshold + 1e-6` in float32, Elasticsearch when `x <= threshold` in float64. What other
-plugins read is in `xgboost` (dumps), `ranklib_quickrank` and `lightgbm` (Vespa).
+Solr sends a value left when `x <= threshold + 1e-6` in float32, Elasticsearch when `x <= threshold` in float64. What
+plugins and Vespa read is written by `xgboost` (dumps), `ranklib_quickrank` and `lightgbm` (Vespa).
 """
 
 from __future__ import annotations
@@ -38,8 +37,17 @@ CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 
 
 def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: str | None = None) -> str:
-    """A model to upload to Solr's model store, named like the file unless `name` says otherwise; `store` is the feature
-    store. Only the features that some split uses are listed, since Solr computes all that are."""
+    """JSON of a model to upload to Solr's model store.
+
+    Lists only the features that splits use, since Solr computes all that are listed.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name of the model; that of the file unless given.
+    store : str, optional
+        Name of the feature store.
+    """
     model = plain(model)
     names = names_of(model)
     values = single_leaves(model, "Solr")
@@ -68,6 +76,7 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
 
 
 def _thresholds(model: Ensemble, names: list[str]) -> Any:
+    """Thresholds to write for Solr, with a warning if it cannot compare with some of the model's."""
     written, reached = solr_thresholds(model.threshold)
     wanted = round_down(model.threshold)
     off = np.flatnonzero(reached != wanted)
@@ -88,8 +97,10 @@ def _thresholds(model: Ensemble, names: list[str]) -> Any:
 
 
 def _deviation(model: Ensemble, reached: FloatArray, off: IndexArray) -> tuple[float, int]:
-    """The most that scores differ with the thresholds that Solr compares with, and on how many rows that was measured.
-    Trees without such a threshold score alike, so only the others are looked at."""
+    """Largest difference of scores with the thresholds that Solr reaches, and the number of rows it was measured on.
+
+    Only trees with thresholds that are `off` are compared, since all others score alike.
+    """
     trees = np.unique(model.trees.tree_of_node[off])
     exact, moved = model.select(trees), model.replace(threshold=reached).select(trees)
     X = np.nan_to_num(adversarial_rows([exact, moved], max_rows=MEASURED_ROWS).single, nan=0.0, posinf=1.0, neginf=-1.0)
@@ -97,12 +108,14 @@ def _deviation(model: Ensemble, reached: FloatArray, off: IndexArray) -> tuple[f
 
 
 def solr_thresholds(thresholds: FloatArray) -> tuple[Singles, Singles]:
-    """For Solr's `x <= t + 1e-6` in float32: the t to write, and what each sum comes to.
+    """Thresholds t to write for Solr's `x <= t + 1e-6` in float32, and the sum that each of them gives.
 
-    The sum shall be the threshold rounded down to float32. Where no float32 gives it (the sum's neighbours lie closer
-    than t's: below zero and near it), it is one of the two next to it that some t gives, and that for which 0, whole
-    numbers and other short ones go where they shall.
+    The sum should be the threshold rounded down to float32. Below zero and near it no t may give that sum, because
+    float32 numbers lie closer around the sum than around t. Then the sum is the next one above or below that some t
+    gives: the one with which 0, whole numbers and other short numbers still go the right way.
 
+    Examples
+    --------
     >>> written, reached = solr_thresholds(np.array([0.5, 100.0, 0.0, -1e-35]))
     >>> written.tolist(), reached.tolist()[:3], bool(0.0 <= reached[3])
     ([0.4999989867210388, 100.0, -9.999999974752427e-07, -1.0000001111620804e-06], [0.5, 100.0, 0.0], False)
@@ -119,12 +132,12 @@ def solr_thresholds(thresholds: FloatArray) -> tuple[Singles, Singles]:
 
 
 def _neighbours(wanted: Singles) -> tuple[Singles, Singles]:
-    """The numbers whose sums with the slack are the largest up to each one wanted, and the smallest from it on."""
+    """Numbers whose sums with the slack are nearest to each one wanted, from below and from above."""
     with np.errstate(over="ignore", under="ignore"):
         tried = [wanted - SLACK]
         for direction in (-np.inf, np.inf):
             step = tried[0]
-            for _ in range(3):  # rounding of difference and sum cannot lead further astray
+            for _ in range(3):  # rounding the difference and the sum is off by less
                 step = np.nextafter(step, np.float32(direction))
                 tried.append(step)
         sums = np.stack(tried) + SLACK
@@ -135,9 +148,12 @@ def _neighbours(wanted: Singles) -> tuple[Singles, Singles]:
 
 
 def _takes_above(low: np.float32, wanted: np.float32, high: np.float32) -> bool:
-    """Whether to compare with `high`, which sends what lies above `wanted` left, and not with `low`, which sends what
-    lies up to `wanted` right. The smaller gap decides unless zero lies in it; of equal gaps the one with longer numbers
-    at the threshold, since data holds short ones."""
+    """Whether Solr shall compare with `high` rather than with `low`, when it cannot compare with `wanted`.
+
+    `high` sends values in (wanted, high] left by mistake, `low` sends those in (low, wanted] right. The smaller gap is
+    taken, but never the upper one with 0 in it. Of equal gaps it is the one whose numbers at `wanted` have more digits,
+    since data holds mostly short numbers.
+    """
     if wanted < 0 <= high:
         return False
     upper, lower = float(high) - float(wanted), float(wanted) - float(low)
@@ -156,8 +172,15 @@ def export_elasticsearch(
     feature_extractors: list[dict[str, Any]] | None = None,
     definition_only: bool = False,
 ) -> str:
-    """The whole body, with `feature_extractors` as the learning-to-rank configuration when they are given, else as a
-    regression model; or the definition alone, for clients that ask for it."""
+    """JSON body for Elasticsearch's `PUT _ml/trained_models/<id>`.
+
+    Parameters
+    ----------
+    feature_extractors : list of dict, optional
+        Feature extractors of the learning-to-rank configuration. Without them the model is one for regression.
+    definition_only : bool, default False
+        Write the definition alone, for clients that take it apart.
+    """
     model = plain(model)
     names = names_of(model)
     trees = [
@@ -181,14 +204,14 @@ def export_elasticsearch(
 
 
 def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
-    """Inner nodes keep their numbers, leaves follow."""
+    """Nodes of one tree for Elasticsearch: inner nodes with their numbers, then the leaves."""
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     n_nodes = nodes.stop - nodes.start
     left, right = (np.where(c >= 0, c, n_nodes + ~c).tolist() for c in (model.left[nodes], model.right[nodes]))
     structure: list[dict[str, Any]] = []
     features, thresholds = model.feature[nodes].tolist(), model.threshold[nodes].tolist()
     for node, goes_left in enumerate(model.missing_left[nodes].tolist()):
-        # Infinite values count as missing, so `<= inf` holds for all others and `<= -inf` for none.
+        # Elasticsearch takes infinite values for missing, so `<= inf` holds for all others and `<= -inf` for none.
         threshold = thresholds[node]
         structure.append(
             {
@@ -206,7 +229,7 @@ def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
     return structure
 
 
-# Limits: what is exact and what is not.
+# Limits of what is written: what is exact and what is not.
 
 SOLR_LIMITS = (
     "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "

@@ -1,7 +1,8 @@
-"""Fitted tree models of scikit-learn, from the objects themselves; files of them are pickles, which run code.
+"""Tree models of scikit-learn, from fitted objects: their files are pickles, which could run any code.
 
-Trees and forests round values to float32 and go left when they are at most the threshold, a float64. Histogram
-boosting compares float64. Scores are raw: of a classifier, the log-odds or share of votes of its second class.
+Trees and forests round a value to float32 and send it left when it is at most the threshold, a float64. Histogram
+boosting compares in float64. Scores are raw: those of a classifier are the log-odds of its second class or, of trees
+and forests, its share of votes.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ KNOWN = (*TREES, *FORESTS, *BOOSTERS, *HISTOGRAM)
 
 
 def kind_of(model: Any) -> str | None:
-    """The known class that `model` is of, or that its class derives from."""
+    """Name of the known class of scikit-learn that the model's class is or derives from, or None."""
     names = [base.__name__ for base in type(model).__mro__ if base.__module__.startswith("sklearn.")]
     return next((name for name in names if name in KNOWN), None)
 
 
 def from_estimator(model: Any) -> Ensemble:
-    """From a fitted estimator."""
+    """Ensemble of a fitted estimator."""
     kind = kind_of(model)
     if kind is None:
         raise ModelError(f"{type(model).__name__} cannot be imported; of scikit-learn these can: {', '.join(KNOWN)}")
@@ -74,7 +75,7 @@ def _refuse_many_outputs(model: Any, kind: str) -> None:
 
 
 def _initial(model: Any) -> float:
-    """The raw score before any tree, when it does not depend on the features."""
+    """Raw score before any tree; refused when it depends on the features."""
     initial = model.init_
     if initial == "zero":
         return 0.0
@@ -84,12 +85,14 @@ def _initial(model: Any) -> float:
 
 
 def _trees(tables: Sequence[Any], votes: bool) -> Trees:
+    """Trees of scikit-learn's `Tree` objects; with `votes` a leaf's value is its share of the second class."""
+
     def join(name: str) -> AnyArray:
         return np.concatenate([getattr(table, name) for table in tables])
 
     left = join("children_left")
     values = [table.value[:, 0, :] for table in tables]
-    if votes:  # counts in older versions, shares in newer ones
+    if votes:  # older versions hold counts, newer ones shares
         leaf_value = np.concatenate([value[:, 1] / value.sum(axis=1) for value in values])
     else:
         leaf_value = np.concatenate([value[:, 0] for value in values])
@@ -109,6 +112,7 @@ def _trees(tables: Sequence[Any], votes: bool) -> Trees:
 
 
 def _from_histogram(model: Any, kind: str) -> Ensemble:
+    """Ensemble of a fitted histogram boosting estimator."""
     tables = [predictors[0].nodes for predictors in model._predictors]
     categorical = getattr(model, "is_categorical_", None)
     if categorical is not None and np.any(categorical):

@@ -1,4 +1,4 @@
-"""A model as source code: C, a shared library, Python with or without numpy."""
+"""Models as source code, written: C, a shared library, Python with or without numpy."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rankwood.scoring.c_library import NATIVE, OPTIMISE, Compiler, checked_libra
 from rankwood.scoring.c_source import CSource, c_name
 from rankwood.system import resolve_threads
 
-WRITTEN_BY = "\n * Written by rankwood "  # in a header that may be overwritten
+WRITTEN_BY = "\n * Written by rankwood "  # a header that holds this may be overwritten
 
 
-# C source with a header, or a shared library: engine `ifelse`.
+# C source with a header, or a shared library: the same code as the engine `ifelse`.
 
 
 def export_c(model: Ensemble, path: Path, *, name: str | None = None) -> dict[Path, bytes]:
-    """C99 source that needs nothing of rankwood; `name` starts its functions' names."""
+    """C99 source and header that need nothing of rankwood; names of functions begin with `name`."""
     header = header_path(path)
     source = CSource(model, c_name(path.stem) if name is None else name)
     return {header: source.header().encode(), path: source.whole(path.name, header.name).encode()}
 
 
 def export_so(model: Ensemble, path: Path, *, name: str | None = None, native: bool = False) -> dict[Path, bytes]:
-    """A shared library, for any CPU of this architecture or, with `native`, for this very one."""
+    """Shared library and header, for any CPU of this architecture or, with `native`, for the one at hand."""
     prefix = c_name(path.stem) if name is None else name
     header = header_path(path)
     compiler = find_compiler()
@@ -46,7 +46,7 @@ def export_so(model: Ensemble, path: Path, *, name: str | None = None, native: b
 
 
 def header_path(path: Path) -> Path:
-    """Where the header goes; refuses names that C cannot include, and to replace a header by others."""
+    """Path of the header; refused if C cannot include the name, or if a header that rankwood did not write is there."""
     header = path.with_suffix(".h")
     if set(header.name) & set('"\\\r\n'):
         raise RankwoodError(f"C cannot include a file that is named {header.name!r}: choose another name")
@@ -55,8 +55,7 @@ def header_path(path: Path) -> Path:
     return header
 
 
-# The model as a Python module that needs nothing else, or numpy alone.
-
+# A Python module that needs no package, or numpy alone.
 
 PLAIN = Template('''\
 """A tree ensemble of ${n_trees} trees over ${n_features} features, written by rankwood ${version}. Needs no package.
@@ -176,7 +175,7 @@ def score(X):
 
 
 def export_python(model: Ensemble, path: Path) -> str:
-    """A module of plain lists and loops."""
+    """Python module of plain lists and loops."""
     return PLAIN.substitute(
         _facts(model),
         feature=_listed(model.feature),
@@ -193,7 +192,7 @@ def export_python(model: Ensemble, path: Path) -> str:
 
 
 def export_numpy(model: Ensemble, path: Path) -> str:
-    """A module that descends with all rows at once; its arrays are written as base64, bit for bit."""
+    """Python module that scores all rows at once with numpy; its arrays are base64, bit for bit."""
     return NUMPY.substitute(
         _facts(model),
         feature=_encoded(model.feature, "<i4"),
@@ -208,6 +207,7 @@ def export_numpy(model: Ensemble, path: Path) -> str:
 
 
 def _facts(model: Ensemble) -> dict[str, str | int]:
+    """Fields that both modules have in common."""
     names = None if model.feature_names is None else ascii(list(model.feature_names))
     return {
         "n_trees": model.n_trees,
@@ -219,17 +219,19 @@ def _facts(model: Ensemble) -> dict[str, str | int]:
 
 
 def _listed(values: AnyArray) -> str:
+    """Source of a list of numbers."""
     text = ", ".join(map(repr, values.tolist()))
     return "[\n" + textwrap.fill(text, 116, initial_indent="    ", subsequent_indent="    ") + "\n]" if text else "[]"
 
 
 def _encoded(values: AnyArray, dtype: str) -> str:
+    """Source of a base64 text of the values' bytes."""
     text = base64.b64encode(values.astype(dtype).tobytes()).decode()
     lines = [text[at : at + 112] for at in range(0, len(text), 112)] or [""]
     return "(\n" + "\n".join(f'    "{line}"' for line in lines) + "\n)"
 
 
-# Limits: what is exact and what is not.
+# Limits of what is written: what is exact and what is not.
 
 C_LIMITS = (
     "Exact in every bit, for float32 and float64 rows, with a self-test inside. A header is written beside the file."

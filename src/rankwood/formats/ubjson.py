@@ -1,4 +1,4 @@
-"""Universal Binary JSON (draft 12), in which XGBoost saves its models: read and written."""
+"""Universal Binary JSON (draft 12), read and written: XGBoost saves its models in it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ import numpy as np
 
 from rankwood.errors import ModelError, one_line
 
-# Big-endian, as the format has it.
+# Types of numbers by marker; the format is big-endian.
 TYPES = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 CONSTANTS = {b"Z": None, b"T": True, b"F": False}
-MAX_DEPTH = 100  # models need about ten
+MAX_DEPTH = 100  # of nesting; models need about ten
 
 
 def is_ubjson(start: bytes) -> bool:
-    """Whether it begins like an object of UBJSON: a length, with its type, where JSON has a quotation mark."""
+    """Whether a file that begins so is a UBJSON object: a name's length follows the brace, not a quotation mark."""
     return start[:1] == b"{" and (start[1:2] in TYPES or start[1:2] in (b"#", b"$", b"}")) and start[1:3] != b"}\n"
 
 
 def parse_ubjson(content: bytes) -> Any:
-    """Dictionaries, lists, texts and numbers; arrays of one type of number as numpy arrays.
+    r"""Value of UBJSON content, in which arrays of one type of number become numpy arrays.
 
-    >>> parse_ubjson(b"{i\\x01a[$U#i\\x02\\x07\\x08}")
+    Examples
+    --------
+    >>> parse_ubjson(b"{i\x01a[$U#i\x02\x07\x08}")
     {'a': array([7, 8], dtype=uint8)}
     """
     try:
@@ -33,6 +35,8 @@ def parse_ubjson(content: bytes) -> Any:
 
 
 class _Parser:
+    """Reads values one after another from the place reached in the content."""
+
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.place = 0
@@ -64,7 +68,7 @@ class _Parser:
 
     def marker(self) -> bytes:
         marker = self.take(1)
-        while marker == b"N":  # means nothing
+        while marker == b"N":  # no-op
             marker = self.take(1)
         return marker
 
@@ -83,7 +87,7 @@ class _Parser:
         return self.take(self.count()).decode()
 
     def head(self) -> tuple[bytes | None, int | None]:
-        """The type and number of what follows, where they are given."""
+        """Type and number of the entries that follow, each None where it is not given."""
         kind: bytes | None = None
         count: int | None = None
         if self.content[self.place : self.place + 1] == b"$":
@@ -92,7 +96,7 @@ class _Parser:
         if self.content[self.place : self.place + 1] == b"#":
             self.place += 1
             count = self.count()
-            # Every entry takes at least a byte, except constants, of which no model has any.
+            # Every entry takes at least a byte, except constants, which no model repeats.
             if count < 0 or count > len(self.content) - self.place:
                 raise ModelError("the UBJSON is damaged or cut off")
             if kind in CONSTANTS:
@@ -121,23 +125,25 @@ class _Parser:
         return values
 
     def at(self, end: bytes) -> bool:
+        """Whether the end marker comes next, which is then passed."""
         if self.content[self.place : self.place + 1] != end:
             return False
         self.place += 1
         return True
 
 
-# Universal Binary JSON (draft 12), as far as XGBoost's model files use it.
-
+# Writing, as far as XGBoost's model files need it.
 
 MARKERS = {"float32": b"d", "int32": b"l", "int64": b"L", "uint8": b"U"}
 
 
 def to_ubjson(value: Any) -> bytes:
-    """Objects, lists, texts, whole numbers, and numpy arrays, which become arrays of one type.
+    r"""UBJSON content of dictionaries, lists, texts, whole numbers and numpy arrays.
 
+    Examples
+    --------
     >>> to_ubjson({"a": [1]})
-    b'{L\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01a[L\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01]}'
+    b'{L\x00\x00\x00\x00\x00\x00\x00\x01a[L\x00\x00\x00\x00\x00\x00\x00\x01]}'
     """
     if isinstance(value, dict):
         return b"{" + b"".join(_text(key) + to_ubjson(entry) for key, entry in value.items()) + b"}"

@@ -1,4 +1,4 @@
-"""What writers of model files share: weights in leaves, float32, names, nesting, thresholds, covers."""
+"""Shared by all writers of model files: weights in leaves, float32, names, nesting, thresholds, covers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,28 @@ from rankwood.scoring.c_source import round_down
 
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
-MEASURED_ROWS = 2000  # on which a deviation is measured
+MEASURED_ROWS = 2000  # rows on which a deviation is measured
 
-# What becomes of a missing value: any direction can be said; it always goes right; it counts as 0.
+# What a format does with a missing value: sends it where the split says; always right; takes it for 0.
 MissingRule: TypeAlias = Literal["any", "right", "zero"]
 
 
 class ConversionWarning(UserWarning):
-    """A model was converted to a format that scores it a little differently: says how much, and where."""
+    """Warning that a converted model scores a little differently in its new format; it says where and by how much."""
 
 
 def warn(message: str) -> None:
+    """Issue a `ConversionWarning`."""
     warnings.warn(message, ConversionWarning, stacklevel=5)  # the caller of save_as
 
 
 def plain(model: Ensemble) -> Ensemble:
-    """The same scores, bit for bit, without weights and base: weights are multiplied into the leaves, the base is added
-    to those of the first tree (which is where summing starts anyway). There is at least one tree.
+    """Model with the same scores, bit for bit, but with weights of 1, a base of 0 and at least one tree.
 
+    Weights are multiplied into the leaves. The base is added to the leaves of the first tree: sums start there anyway.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> plain(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], tree_weights=[0.5], base=10.0)).leaf_value
     array([10.5, 11. ])
@@ -50,8 +54,11 @@ def plain(model: Ensemble) -> Ensemble:
 
 
 def single_leaves(model: Ensemble, target: str) -> NDArray[np.float32]:
-    """Leaf values of a plain model in float32, for a target that holds and sums them so. What that changes is measured
-    on rows at the model's thresholds and said in a warning; values that do not fit are refused."""
+    """Leaf values of a `plain` model in float32, for a target that sums them in float32.
+
+    A warning tells how much this changes scores, as measured on rows at the model's thresholds. A model whose scores
+    may exceed the range of float32 is refused.
+    """
     with np.errstate(over="ignore", under="ignore"):
         values = model.leaf_value.astype(np.float32)
     largest = sum(float(np.abs(model.leaf_value[model.trees.leaves_of(tree)]).max()) for tree in range(model.n_trees))
@@ -77,7 +84,7 @@ def single_leaves(model: Ensemble, target: str) -> NDArray[np.float32]:
 
 
 def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str) -> None:
-    """Refuse a model that sends missing values where the target cannot, unless told that there are none."""
+    """Refuse a model that sends missing values where the target cannot, unless `missing` is "ignore"."""
     if missing not in ("refuse", "ignore"):
         raise ModelError(f"missing must be 'refuse' or 'ignore', got {missing!r}")
     if missing == "ignore" or rule == "any":
@@ -96,14 +103,14 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
 
 
 def names_of(model: Ensemble, default: str = "f{}") -> list[str]:
-    """Names of the features, made of their numbers when there are none."""
+    """Names of the features; made of their numbers by `default` when the model has none."""
     if model.feature_names is not None:
         return list(model.feature_names)
     return [default.format(number) for number in range(model.n_features)]
 
 
 def refuse_names(names: list[str], target: str, forbidden: str, *, spaces: bool = False) -> None:
-    """Refuse names with characters that a format cannot hold, such as control characters and, if so told, `spaces`."""
+    """Refuse names that are empty or hold forbidden or control characters, or `spaces` where the format has none."""
     for name in names:
         bad = next((c for c in name if c in forbidden or not c.isprintable() or (spaces and c.isspace())), None)
         if bad is not None:
@@ -115,8 +122,7 @@ def refuse_names(names: list[str], target: str, forbidden: str, *, spaces: bool 
 
 
 def finite(thresholds: AnyArray, largest: float, target: str) -> AnyArray:
-    """Thresholds for a format without infinities: those beyond `largest` become it, with a warning that values beyond
-    may go elsewhere."""
+    """Thresholds clipped to `largest` for a format without infinities, with a warning if that changes any."""
     beyond = ~(np.abs(thresholds) <= largest)
     if not beyond.any():
         return thresholds
@@ -130,9 +136,9 @@ def finite(thresholds: AnyArray, largest: float, target: str) -> AnyArray:
 def nested(
     model: Ensemble, tree: int, opening: Callable[[int], str], leaf: Callable[[int], str], middle: str, closing: str
 ) -> Iterator[str]:
-    """Text of one tree, node within node: `opening` of a node, its left child, `middle`, its right child, `closing`.
+    """Text of one tree in pieces: `opening` of a node, its left child, `middle`, its right child, `closing`.
 
-    Nodes and leaves are numbered in the whole model. Depth is no limit: nothing here is recursive.
+    `opening` and `leaf` get numbers that count through the whole model. Not recursive, so trees may be of any depth.
     """
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     left, right = model.left[nodes].tolist(), model.right[nodes].tolist()
@@ -149,14 +155,16 @@ def nested(
 
 
 def check_objective(objective: str, known: Iterable[str]) -> None:
-    """Refuse an objective with which the tool would change scores."""
+    """Refuse an objective that is not among those with which the tool leaves scores as they are."""
     if objective not in known:
         raise ModelError(f"objective must leave scores as they are: {', '.join(known)}; got {objective!r}")
 
 
 def java_float(value: np.float32) -> str:
-    """A number as Java's Float.parseFloat reads it.
+    """Text of a number, as Java's Float.parseFloat reads it.
 
+    Examples
+    --------
     >>> java_float(np.float32(0.5)), java_float(np.float32(-np.inf))
     ('0.5', '-Infinity')
     """
@@ -165,15 +173,19 @@ def java_float(value: np.float32) -> str:
     return repr(float(value))
 
 
-# Thresholds for engines that compare otherwise than we do.
+# Thresholds for tools that compare otherwise.
 #
-# We say left when `x <= t`, in float64. Each function gives the thresholds with which an engine says left for the
-# same x. For `x <= t` with x and t in float32 it is `round_down`.
+# Here a value goes left when `x <= t`, in float64. Each function gives the thresholds with which another comparison
+# sends the same values left. For `x <= t` with x and t in float32 that function is `round_down`.
 
 
 def below_single(thresholds: FloatArray) -> NDArray[np.float32]:
-    """For `x < t` with x and t in float32. From the largest float32 on it is infinity, which no infinite x is below.
+    """Thresholds for `x < t` with x and t in float32.
 
+    From the largest float32 on they are infinite, so that infinity itself goes right, even at an infinite threshold.
+
+    Examples
+    --------
     >>> below_single(np.array([1.0, 0.1, -0.0, 1e300, -np.inf])).tolist()
     [1.0000001192092896, 0.10000000149011612, 1.401298464324817e-45, inf, -3.4028234663852886e+38]
     """
@@ -183,8 +195,10 @@ def below_single(thresholds: FloatArray) -> NDArray[np.float32]:
 
 
 def below_double(thresholds: FloatArray) -> FloatArray:
-    """For `x < t` with x and t in float64.
+    """Thresholds for `x < t` with x and t in float64.
 
+    Examples
+    --------
     >>> below_double(np.array([1.0, 0.0])).tolist()
     [1.0000000000000002, 5e-324]
     """
@@ -193,18 +207,20 @@ def below_double(thresholds: FloatArray) -> FloatArray:
     return above
 
 
-# How much data every node and leaf holds, for tools that explain scores by it (SHAP).
+# Covers: how much training data each node and leaf holds, by which tools explain scores (SHAP).
 #
-# A model knows it of its leaves when its source did. Otherwise every leaf counts alike, but for what is known of inner
-# nodes. No leaf is left without: the tools would divide by zero.
+# A model knows the covers of its leaves when its source did. Otherwise they follow from the counts of inner nodes, or
+# every leaf counts alike. No cover is zero, since tools divide by it.
 
-LEAST = 1e-6  # of the mean of a tree's leaves: what a leaf is given that holds nothing
-PARTS = 10**9  # of a tree's data, when it is not counted in documents
+LEAST = 1e-6  # cover of a leaf without data, relative to the mean of the tree's leaves
+PARTS = 10**9  # whole of a tree's data, where it is not counted in documents
 
 
 def leaf_covers(model: Ensemble) -> FloatArray:
-    """Documents at each leaf, or their weight: more than zero, and within the range of float32.
+    """Cover of each leaf, in documents or their weight: positive, and within the range of float32.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> leaf_covers(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]))
     array([1., 1.])
@@ -213,7 +229,7 @@ def leaf_covers(model: Ensemble) -> FloatArray:
     starts, sizes = model.leaf_offsets[:-1], model.trees.sizes + 1
     largest = np.maximum.reduceat(covers, starts)
     odd = (largest > 1e30) | (largest < 1e-20)
-    if odd.any():  # a tree's weights matter relative to each other only
+    if odd.any():  # within a tree only the ratios of covers matter
         covers = covers / np.repeat(np.where(odd & (largest > 0), largest, 1.0), sizes)
     means = np.repeat(np.add.reduceat(covers, starts) / sizes, sizes)
     least = np.where(means > 0, LEAST * means, 1.0)
@@ -221,9 +237,12 @@ def leaf_covers(model: Ensemble) -> FloatArray:
 
 
 def whole_covers(model: Ensemble) -> tuple[IndexArray, IndexArray]:
-    """The same of leaves and of inner nodes as whole numbers below 2**31: documents where every leaf of a tree has
-    some, else parts of a billion. A node holds what its leaves do.
+    """Covers of the leaves and of the inner nodes as whole numbers below 2**31; a node has the sum of its leaves.
 
+    They count documents where every leaf of a tree has a whole number of them, else parts of a billion.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (0, 1.5, 2.0, 3.0))])
     >>> whole_covers(model.replace(leaf_cover=[10, 4, 5]))
@@ -241,8 +260,10 @@ def whole_covers(model: Ensemble) -> tuple[IndexArray, IndexArray]:
 
 
 def node_sums(model: Ensemble, leaves: NDArray[np.int64] | FloatArray) -> FloatArray:
-    """Of each inner node the sum over the leaves below it.
+    """Sum of the values of the leaves below each inner node.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (0, 1.5, 2.0, 3.0))])
     >>> node_sums(model, np.array([10.0, 4.0, 5.0]))
@@ -265,7 +286,7 @@ def node_sums(model: Ensemble, leaves: NDArray[np.int64] | FloatArray) -> FloatA
 
 
 def _known(model: Ensemble) -> FloatArray:
-    """What the model knows of its leaves, or follows from what it knows of its nodes, or 1 for each."""
+    """Covers that the model has, or that follow from the counts of its nodes, or 1 for every leaf."""
     if model.leaf_cover is not None:
         return model.leaf_cover
     covers = np.ones(model.n_leaves)
@@ -275,13 +296,13 @@ def _known(model: Ensemble) -> FloatArray:
     counts = model.node_count
     for side, other in ((model.left, model.right), (model.right, model.left)):
         leaf, alone = side < 0, (side < 0) & (other >= 0)
-        half = counts // 2 if side is model.left else counts - counts // 2  # two leaves share what their node has
+        half = counts // 2 if side is model.left else counts - counts // 2  # two leaves halve their node's
         rest = np.where(alone, counts - counts[first + np.where(alone, other, 0)], half)
         covers[(first_leaf + ~side)[leaf]] = np.maximum(rest[leaf], 1)
     return covers
 
 
 def _starts(model: Ensemble) -> tuple[OffsetArray, OffsetArray]:
-    """Of each inner node, where the inner nodes and the leaves of its tree start."""
+    """Number of the first inner node and of the first leaf of each inner node's tree."""
     tree = model.trees.tree_of_node
     return model.node_offsets[tree], model.leaf_offsets[tree]

@@ -1,10 +1,10 @@
 """XGBoost's models, as JSON or UBJSON, and its JSON dump, which plugins of search engines take: read and written.
 
-XGBoost rounds a value to float32 and goes left when it is less than the threshold; a missing value goes the default
-way. What a category's set holds goes right. Scores are margins: what the objective makes of them is left out.
+XGBoost rounds a value to float32 and sends it left when it is less than the threshold; a missing value goes the node's
+default way. Categories in a node's set go right. Scores are margins, before the objective transforms them.
 
-A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features that are named
-f0, f1, ... are columns of these numbers; others are in alphabetical order, unless names are given in another.
+A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features named f0, f1,
+... are the columns with these numbers; others are taken in alphabetical order, unless the user gives their order.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from rankwood.formats.reading import (
     Splits,
     TreeBuilder,
     as_column,
+    category_pieces,
     check_one_score,
     ensemble_of,
     entry,
-    json_float,
     less_than_float32,
     mixed_trees,
     never_left,
@@ -58,7 +58,7 @@ from rankwood.formats.writing import (
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 
-# Arrays of a tree in a model file.
+# Arrays of a tree in a model file, with their types.
 TABLE = {
     "left_children": np.int64,
     "right_children": np.int64,
@@ -66,13 +66,13 @@ TABLE = {
     "split_conditions": np.float32,
     "default_left": np.bool_,
 }
-# What base_score is before it becomes a margin.
+# Objectives whose base_score is a probability, or a mean whose logarithm is the margin.
 LOGIT = ("binary:logistic", "reg:logistic")
 LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 OUT_OF_RANGE_CATEGORY = float(1 << 24)
 NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
 NO_PARENT = 2**31 - 1
-# Objectives whose scores are the raw scores.
+# Objectives whose predictions are the margins, and what a file says of each.
 LAMBDARANK = {
     "lambdarank_bias_norm": "1",
     "lambdarank_normalization": "1",
@@ -95,12 +95,12 @@ DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "bina
 
 
 def is_xgboost_json(value: Any) -> bool:
+    """Whether a JSON or UBJSON value is a model of XGBoost."""
     return isinstance(value, dict) and "learner" in value
 
 
 def from_booster(model: Any) -> Ensemble:
-    """From an `xgboost.Booster`, or an estimator such as `XGBRanker`; of one that stopped early the trees that it
-    predicts with."""
+    """Ensemble of an `xgboost.Booster`, or of the trees that an estimator such as `XGBRanker` predicts with."""
     if not hasattr(model, "get_booster"):
         content = bytes(model.save_raw("ubj"))
         return from_xgboost_json(parse_ubjson(content), Budget(len(content)))
@@ -116,7 +116,7 @@ def from_booster(model: Any) -> Ensemble:
 
 
 def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
-    """From the value that the JSON or UBJSON holds."""
+    """Ensemble of a model file, given as the parsed JSON or UBJSON value."""
     learner = entry(value, "learner", kind=dict)
     parameters = entry(learner, "learner_model_param", kind=dict)
     for name, what in (("num_class", "classes"), ("num_target", "targets")):
@@ -150,13 +150,17 @@ def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
 
 
 def base_margin(base_score: Any, objective: str) -> float:
-    """The margin of a document before any tree. Versions have written "5E-1", "0.5" and, since 3.1, "[5E-1]".
+    """Margin of a document before any tree, from a file's base_score.
 
+    Versions have written "5E-1", "0.5" and, since 3.1, "[5E-1]".
+
+    Examples
+    --------
     >>> base_margin("[5E-1]", "rank:ndcg"), base_margin("5E-1", "binary:logistic")
     (0.5, 0.0)
     """
     text = base_score.strip().removeprefix("[").removesuffix("]") if isinstance(base_score, str) else base_score
-    base = np.float32(number(text, "base_score"))
+    base = np.float32(number(text, "base_score", text=True))
     with np.errstate(all="ignore"):
         if objective in LOGIT:
             base = -np.log(np.float32(1.0) / base - np.float32(1.0))
@@ -168,7 +172,7 @@ def base_margin(base_score: Any, objective: str) -> float:
 
 
 def _booster(learner: dict[str, Any]) -> tuple[dict[str, Any], AnyArray | None]:
-    """The trees, and their weights if they have any."""
+    """Entry that holds the trees, and the weights of DART's trees or None."""
     booster = entry(learner, "gradient_booster", kind=dict)
     name = entry(booster, "name", kind=str)
     if name == "gbtree":
@@ -180,7 +184,7 @@ def _booster(learner: dict[str, Any]) -> tuple[dict[str, Any], AnyArray | None]:
 
 
 def _tell_early_stop(learner: dict[str, Any], n_trees: int) -> None:
-    """A file has all trees, also those beyond the round that an estimator would predict with."""
+    """Warn of trees beyond the best round: a file has them, but an estimator would not predict with them."""
     noted = learner.get("attributes")
     best = noted.get("best_iteration") if isinstance(noted, dict) else None
     if isinstance(best, str) and best.isdecimal() and int(best[:9]) + 1 < n_trees:
@@ -192,6 +196,7 @@ def _tell_early_stop(learner: dict[str, Any], n_trees: int) -> None:
 
 
 def _version(value: dict[str, Any]) -> list[int]:
+    """Version of XGBoost that wrote the file; empty when it does not tell."""
     version = value.get("version")
     if not isinstance(version, (list, np.ndarray)):
         return []
@@ -199,7 +204,7 @@ def _version(value: dict[str, Any]) -> list[int]:
 
 
 def _trees(tables: list[Any]) -> tuple[Trees, Splits]:
-    """The trees, and their splits on categories."""
+    """Trees of a model file, and their splits on categories."""
     parts: dict[str, list[AnyArray]] = {name: [] for name in TABLE}
     covers: list[Any] = []
     sizes = np.zeros(len(tables), dtype=np.int64)
@@ -225,7 +230,7 @@ def _trees(tables: list[Any]) -> tuple[Trees, Splits]:
 
 
 def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArray | None:
-    """Sum of the hessians at every leaf, if the file has them: XGBoost's weight of documents."""
+    """Sum of the hessians at each leaf, XGBoost's weight of its documents; None if the file lacks them."""
     try:
         columns = [as_column(column, np.float32, "sum_hessian") for column in covers]
     except ModelError:
@@ -238,7 +243,7 @@ def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArr
 def _converted(
     table: dict[str, AnyArray], sizes: AnyArray, categories: list[tuple[int, dict[int, AnyArray]]]
 ) -> tuple[Trees, Splits, AnyArray]:
-    """The trees, their splits on categories, and which entries of the table are leaves."""
+    """Trees, their splits on categories, and the entries of the table that became the leaves."""
     is_leaf, conditions = table["left_children"] == -1, table["split_conditions"]
     if np.isnan(conditions[~is_leaf]).any():
         raise ModelError("a threshold is NaN")
@@ -268,7 +273,7 @@ def _converted(
 
 
 def _categories(tree: dict[str, Any], where: str) -> dict[int, AnyArray]:
-    """The set of categories of each node that has one."""
+    """Set of categories of each node that has one, by number of the node in its table."""
     names = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
     parts = [as_column(entry(tree, name, where=where), np.int64, f"{name} of {where}") for name in names]
     members, nodes, segments, sizes = parts
@@ -285,17 +290,16 @@ def _categories(tree: dict[str, Any], where: str) -> dict[int, AnyArray]:
 
 
 def _category_pieces(members: AnyArray, missing_left: bool) -> Pieces:
-    """The set goes right, everything else left. A category is the whole part of the value, rounded to float32."""
-    members = np.unique(members)
-    members = members[(members >= 0) & (members < OUT_OF_RANGE_CATEGORY)].astype(np.float64)
-    cuts = less_than_float32(np.stack([members, members + 1.0], axis=1).ravel())
-    return Pieces(cuts.tolist(), [True, *[False, True] * len(members)], missing_left)
+    """Split on a set of categories, which goes right; a category is the whole part of the value in float32."""
+    members = members[(members >= 0) & (members < OUT_OF_RANGE_CATEGORY)]
+    return category_pieces(members, less_than_float32, members_left=False, missing_left=missing_left)
 
 
 # Reading a dump (`Booster.dump_model(dump_format="json")`).
 
 
 def is_xgboost_dump(value: Any) -> bool:
+    """Whether a JSON value is a dump of XGBoost, or of one tree."""
     if isinstance(value, dict):
         value = value.get("splits", value)
     first = value[0] if isinstance(value, list) and value else value
@@ -305,7 +309,7 @@ def is_xgboost_dump(value: Any) -> bool:
 def from_xgboost_dump(
     value: Any, feature_names: Sequence[str] | None = None, *, budget: Budget = UNLIMITED
 ) -> Ensemble:
-    """From the list of trees, or the object with `splits` and `objective` that search engines take."""
+    """Ensemble of a dump: a list of trees, or the object with `splits` and `objective` that search engines take."""
     objective = value.get("objective") if isinstance(value, dict) else None
     roots = value.get("splits", [value]) if isinstance(value, dict) else value
     if not isinstance(roots, list):
@@ -316,9 +320,9 @@ def from_xgboost_dump(
         reader.builder.add(root, reader.read)
     place, names = _columns_of(reader.names, feature_names)
     trees = with_covers(never_left(reader.builder.trees(less_than_float32)), reader.covers)
-    column = np.array([place[name] for name in reader.names], dtype=NODE)  # by order of appearance
+    column = np.array([place[name] for name in reader.names], dtype=NODE)  # names are numbered as they appear
     with np.errstate(over="ignore"):
-        leaf_value = trees.leaf_value.astype(np.float32).astype(np.float64)  # what the digits stand for
+        leaf_value = trees.leaf_value.astype(np.float32).astype(np.float64)  # the digits are those of a float32
     return ensemble_of(
         trees.replace(feature=column[trees.feature], leaf_value=leaf_value),
         source={"format": "xgboost-dump"} | ({} if objective is None else {"objective": one_line(objective)}),
@@ -329,7 +333,7 @@ def from_xgboost_dump(
 
 
 def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[str, int], list[str] | None]:
-    """The column of every feature that is used, and the names by column; None when they are just numbers."""
+    """Column of every feature that is used, and the names of all columns, or None if they are just numbers."""
     if given is not None:
         place = {name: number for number, name in enumerate(given)}
         unknown = next((name for name in used if name not in place), None)
@@ -349,10 +353,12 @@ def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[
 
 
 class _Reader:
+    """Reads nodes of a dump into a `TreeBuilder`."""
+
     def __init__(self) -> None:
         self.builder = TreeBuilder()
-        self.names: dict[str, int] = {}
-        self.covers: list[Any] = []  # of leaves, if the dump was made with statistics
+        self.names: dict[str, int] = {}  # numbers of features, in order of appearance
+        self.covers: list[Any] = []  # of leaves; None unless the dump was made with statistics
         self.where = ""
 
     def read(self, node: Any) -> Any:
@@ -360,13 +366,13 @@ class _Reader:
             raise ModelError(f"{self.where}: a node is {one_line(node)}")
         if "leaf" in node:
             self.covers.append(node.get("cover"))
-            return json_float(entry(node, "leaf", where=self.where), f"{self.where}: a leaf")
+            return number(node["leaf"], f"{self.where}: a leaf")
         name = str(entry(node, "split", kind=(str, int), where=self.where))
         if isinstance(node.get("split_condition"), list):
             raise ModelError(f"feature {one_line(name)} has categories: import the model that save_model writes")
         if "split_condition" not in node:
             raise ModelError(f"feature {one_line(name)} is an indicator: import the model that save_model writes")
-        threshold = json_float(node["split_condition"], f"{self.where}: a threshold")
+        threshold = number(node["split_condition"], f"{self.where}: a threshold")
         if threshold != threshold:
             raise ModelError(f"{self.where}: a threshold is NaN")
         yes, no, missing = (entry(node, key, kind=int, where=self.where) for key in ("yes", "no", "missing"))
@@ -381,12 +387,12 @@ class _Reader:
         return feature, threshold, children[yes], children[no], missing == yes
 
 
-# Writing: nodes are numbered level by level, siblings side by side.
+# Numbers of nodes in what is written: level by level, siblings side by side.
 
 
 @dataclass(frozen=True, eq=False)
 class NodeOrder:
-    """XGBoost's number of each inner node and of each leaf of one tree, and how deep each inner node lies."""
+    """Numbers that XGBoost gives to the inner nodes and leaves of one tree, and the depths of the inner nodes."""
 
     nodes: IndexArray
     leaves: IndexArray
@@ -394,8 +400,12 @@ class NodeOrder:
 
 
 def xgboost_order(model: Ensemble, tree: int) -> NodeOrder:
-    """Number the nodes of a tree. XGBoost takes the right child to be the one after the left, whatever the file says.
+    """Numbers of the nodes of a tree in which a right child follows its left one.
 
+    XGBoost takes the number after the left child for the right child, whatever the file says.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> order = xgboost_order(rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 2.0, 3.0))]), 0)
     >>> order.nodes.tolist(), order.leaves.tolist(), order.depths.tolist()
@@ -424,8 +434,15 @@ def xgboost_order(model: Ensemble, tree: int) -> NodeOrder:
 
 
 def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg", binary: bool | None = None) -> bytes:
-    """UBJSON when `binary` or the name ends in .ubj, else JSON. Weights and base are in the leaves; the base score is
-    0, because some readers ignore it."""
+    """Content of a model file; weights and base are in the leaves, since some readers ignore the base score.
+
+    Parameters
+    ----------
+    objective : str, default "rank:ndcg"
+        Objective to note, one of `OBJECTIVES`.
+    binary : bool, optional
+        Whether to write UBJSON or JSON; unless given, UBJSON if the name ends in .ubj.
+    """
     check_objective(objective, OBJECTIVES)
     model = plain(model)
     names = list(model.feature_names or ())
@@ -468,11 +485,12 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
 def _model_tree(
     model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray, leaf_cover: AnyArray, node_cover: AnyArray
 ) -> dict[str, Any]:
+    """One tree as a model file has it."""
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
     n_all = len(order.nodes) + len(order.leaves)
     left, right = (np.full(n_all, -1, dtype=np.int32) for _ in range(2))
-    numbers = np.concatenate([order.nodes, order.leaves[::-1]])  # leaf 0 is child -1
+    numbers = np.concatenate([order.nodes, order.leaves[::-1]])  # so that child -1 finds leaf 0
     parents = np.full(n_all, NO_PARENT, dtype=np.int32)
     for side, children in ((left, model.left[nodes]), (right, model.right[nodes])):
         side[order.nodes] = numbers[children]
@@ -512,7 +530,7 @@ def _model_tree(
 
 
 def _as_list(array: Any) -> list[Any]:
-    """Floats with as few digits as tell them from other float32."""
+    """List of an array's numbers for JSON, float32 with as few digits as identify them."""
     if array.dtype == np.float32:
         return [float(str(value)) for value in array]
     values: list[Any] = array.tolist()
@@ -523,8 +541,14 @@ def _as_list(array: Any) -> list[Any]:
 
 
 def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = None) -> str:
-    """An array of trees, with the base in the leaves of the first: the plugins know no base score. With an `objective`
-    an object that names it beside the array (`splits`); `rank:pairwise` is the one that every version accepts."""
+    """JSON array of trees, with weights and base in the leaves, since the plugins know no base score.
+
+    Parameters
+    ----------
+    objective : str, optional
+        Objective, one of `DUMP_OBJECTIVES`, to name in an object beside the array, which is then its entry `splits`.
+        Every version of the plugins accepts `rank:pairwise`.
+    """
     if objective is not None:
         check_objective(objective, DUMP_OBJECTIVES)
     model = plain(model)
@@ -537,10 +561,10 @@ def export_xgboost_dump(model: Ensemble, path: Path, *, objective: str | None = 
 
 
 def _dump_tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatArray, values: AnyArray) -> str:
-    """Names are JSON already."""
+    """JSON of one tree; `names` are JSON already."""
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
-    numbers = [*order.nodes.tolist(), *order.leaves[::-1].tolist()]  # leaf 0 is child -1
+    numbers = [*order.nodes.tolist(), *order.leaves[::-1].tolist()]  # so that child -1 finds leaf 0
     left, right, depths = model.left[nodes].tolist(), model.right[nodes].tolist(), order.depths.tolist()
     features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()
     conditions, outputs = thresholds[nodes].tolist(), values[leaves].tolist()
@@ -561,7 +585,7 @@ def _dump_tree(model: Ensemble, tree: int, names: list[str], thresholds: FloatAr
     return "".join(nested(model, tree, opening, leaf, ", ", "]}"))
 
 
-# Limits: what is exact and what is not.
+# Limits of what is written: what is exact and what is not.
 
 XGBOOST_LIMITS = (
     "Every finite float32 value and NaN go the same way (`x < threshold` in float32, threshold one step higher; "

@@ -1,7 +1,7 @@
-"""Models of Yggdrasil Decision Forests (ydf), through its Python tree API.
+"""Models of Yggdrasil Decision Forests, from objects of the package ydf.
 
-A numeric condition sends a float32 value to the positive child when it is at least the threshold. Scores are raw: of a
-boosted model the sum with the initial prediction, of a forest the mean.
+A numeric condition sends a float32 value to the positive child when it is at least the threshold. Scores are raw: the
+sum of trees and initial prediction for a boosted model, the mean of trees for a forest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rankwood.model.ensemble import Ensemble
 
 
 def from_ydf_model(model: Any) -> Ensemble:
-    """From a ydf model of numeric features."""
+    """Ensemble of a ydf model of numeric features."""
     task = str(getattr(model.task(), "name", model.task()))
     kind = type(model).__name__
     if kind not in ("GradientBoostedTreesModel", "RandomForestModel", "CARTModel"):
@@ -53,6 +53,7 @@ def from_ydf_model(model: Any) -> Ensemble:
 
 
 def _read(node: Any, column: dict[int, int], names: list[str], where: str) -> Any:
+    """A node as `TreeBuilder.add` takes it."""
     condition = getattr(node, "condition", None)
     if condition is None:
         return float(node.value.value)
@@ -63,7 +64,7 @@ def _read(node: Any, column: dict[int, int], names: list[str], where: str) -> An
         if math.isnan(threshold):
             raise ModelError(f"{where}: a threshold is NaN")
         return number, threshold, node.neg_child, node.pos_child, not condition.missing
-    if kind == "IsMissingInCondition" and number is not None:  # -infinity: no value is less, so all others go "right"
+    if kind == "IsMissingInCondition" and number is not None:  # no value is less than -infinity, so all go right
         return number, -math.inf, node.pos_child, node.neg_child, True
     feature = names[number] if number is not None else str(getattr(condition, "attributes", "several features"))
     raise ModelError(f"{where} splits feature {feature} by {kind}: only numeric thresholds can be imported")

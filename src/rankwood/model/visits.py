@@ -93,7 +93,7 @@ class Usage:
 
     @property
     def features_touched_share_of_used(self) -> float:
-        """Mean share of the features that occur in the model that scoring a document looks at."""
+        """Mean share that scoring a document looks at, of the features that occur in the model."""
         return float(self.features_touched.mean()) / max(1, len(np.unique(self.model.feature)))
 
     @property

@@ -149,7 +149,7 @@ def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> Any
 def _led_rows(
     model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator, *, whole: bool = False
 ) -> AnyArray:
-    """Rows for each node that the splits above it let through, where any row can get there.
+    """Rows that get to each of the given nodes, where the splits above it let any row through.
 
     They are on the threshold of the node, next to it and missing, or with `whole` the whole number next to it.
     """
