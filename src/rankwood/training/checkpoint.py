@@ -22,6 +22,7 @@ from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree, Trees
 from rankwood.training.callbacks import Live, Result, Step, apply, live_after
+from rankwood.training.driver import Growing
 from rankwood.training.tasks import Regression, Task
 
 # The ensemble while it grows.
@@ -225,6 +226,33 @@ class Checkpoint:
             return None
         model = Ensemble.load(path)
         return model, check_identity(path, model, identity)
+
+
+class CheckpointFile:
+    """The file of a checkpoint while a training writes it, with what the training depends on."""
+
+    def __init__(self, checkpoint: Checkpoint, identity: Identity) -> None:
+        self.checkpoint, self.identity = checkpoint, identity
+        self.n_saved = 0
+
+    def load(self, growing: Growing) -> None:
+        """Take up what was saved, if there is anything."""
+        found = self.checkpoint.read(self.identity)
+        if found is not None:
+            growing.take_up(*found)
+            self.n_saved = growing.n_rounds
+
+    def save_if_due(self, growing: Growing) -> None:
+        """Save after every `every` rounds."""
+        if growing.n_rounds % self.checkpoint.every == 0:
+            self.save(growing)
+
+    def save(self, growing: Growing) -> None:
+        """Write the trees so far, unless they are written; a kill while writing leaves the checkpoint before it."""
+        if growing.n_rounds > self.n_saved:
+            model, notes = growing.to_keep()
+            model.with_metadata(checkpoint={"identity": self.identity, **notes}).save(self.checkpoint.path)
+            self.n_saved = growing.n_rounds
 
 
 def read_history(history: list[Any]) -> list[list[Result]]:

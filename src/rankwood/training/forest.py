@@ -17,23 +17,25 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluator import Evaluation, evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.evaluation.per_query import mean
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 from rankwood.system import resolve_threads
-from rankwood.training.callbacks import Callback, CallbackEnv, Result, as_mapping
+from rankwood.training.callbacks import CallbackEnv, Result
 from rankwood.training.checkpoint import (
-    Checkpoint,
+    CheckpointFile,
     GrowingForest,
     Identity,
     identify_data,
     identify_settings,
     mean_weight,
 )
-from rankwood.training.driver import Growth, Keeper, OnInterrupt, check_size, drive
+from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.losses import document_weights
 from rankwood.training.tasks import Regression, Task
-from rankwood.training.watch import CustomMeasure, Measures, ScoredData
+from rankwood.training.watch import Measures, ScoredData
 
 # Trees grown to full depth on samples of the data: the trees of a forest, many in one native call.
 
@@ -304,6 +306,24 @@ def out_of_bag_scores(
     return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
 
 
+def evaluate_scored(
+    scores: FloatArray,
+    data: Dataset,
+    measures: Sequence[str | Measure],
+    convention: str | Convention = "rankwood",
+    *,
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Measure the queries all of whose documents have a score; the others have NaN, and are left out of the means."""
+    index = data.queries.index
+    complete = np.bincount(index, weights=np.isnan(scores), minlength=data.n_queries) == 0
+    # Documents without a score are given one, so that nothing is in their way; their queries do not count.
+    result = evaluate(np.nan_to_num(scores), data, measures, convention=convention, n_threads=n_threads)
+    values = {name: np.where(complete, row, np.nan) for name, row in result.per_query.items()}
+    means = {name: mean(row, data.query_weights) for name, row in values.items()}
+    return Evaluation(result.convention, means, values, data.query_weights)
+
+
 def _native_trees(trees: Trees) -> _native.ForestTrees:
     *columns, offsets = trees.native()
     return _native.ForestTrees(offsets, *columns)
@@ -322,60 +342,23 @@ def _in_turn(batches: list[Trees]) -> Trees:
 BATCH_SECONDS = 0.4  # of growing between two looks at callbacks
 
 
-@dataclass(frozen=True)
-class Forest:
-    """What growing a forest gives: one ensemble, tree weights 1/M, and how it came about."""
-
-    ensemble: Ensemble
-    best_iteration: int  # number of trees kept
-    best_score: Mapping[str, Mapping[str, float]]  # of that size: data set, then measure
-    interrupted: bool
-
-
-def grow_forest(
-    grower: TaskGrower,
-    *,
-    n_trees: int,
-    first_tree: int = 0,
-    valid: Mapping[str, Dataset | CodedDataset] | None = None,
-    measures: Sequence[str | Measure | CustomMeasure] = ("nDCG@10",),
-    convention: str | Convention = "rankwood",
-    callbacks: Sequence[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-    on_interrupt: OnInterrupt = "raise",
-    seed: int = 0,
-    n_threads: int | None = None,
-) -> Forest:
-    """Grow the trees number `first_tree` to `first_tree + n_trees - 1` of a seed; the model is their mean.
+def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int = 0) -> Trained:
+    """A forest grows: the mean of the trees number `first_tree` to `first_tree + n_trees - 1` of the session's seed.
 
     With a task of several problems it is as many rounds: in each, every problem grows one tree on the same sample.
-    `valid` names the data sets to measure on after each tree. A tree depends on its number, the seed, the data and the
-    rules alone: the same give the same forest bit for bit, whatever the number of threads, and also when growing went
-    on from a checkpoint.
+    A tree depends on its number, the seed, the data and the rules alone: the same give the same forest bit for bit,
+    whatever the number of threads, and also when growing went on from a checkpoint.
     """
-    threads = resolve_threads(n_threads)
-    sets = {name: one if isinstance(one, Dataset) else one.data for name, one in (valid or {}).items()}
-    for name, one in sets.items():
-        if one.n_docs == 0:
-            raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
-    batches = Batches(grower, sets, Measures(measures, convention), first_tree, n_trees, seed=seed, n_threads=threads)
+    batches = Batches(grower, session, n_trees=n_trees, first_tree=first_tree)
     keeper = None
-    if checkpoint is not None:
-        keeper = Keeper(checkpoint, batches.identity())
+    if session.checkpoint is not None:
+        keeper = CheckpointFile(session.checkpoint, batches.identity())
         keeper.load(batches.growing)
         check_size(batches.growing.n_rounds, n_trees)
-        batches.go_on(checkpoint.every)
-    driven = drive(
-        batches,
-        n_iterations=n_trees,
-        callbacks=callbacks,
-        train_name=next((name for name, one in sets.items() if one is grower.train.data), None),
-        keeper=keeper,
-        on_interrupt=on_interrupt,
-    )
-    n_kept = driven.last + 1
-    ensemble = batches.growing.whole(n_kept, last=True)
-    return Forest(ensemble, n_kept, as_mapping(driven.results), driven.interrupted)
+        batches.go_on(session.checkpoint.every)
+    train_name = next((name for name, one in batches.sets.items() if one is grower.train.data), None)
+    driven = drive(batches, session, n_iterations=n_trees, train_name=train_name, keeper=keeper)
+    return Trained(batches.growing.whole(driven.n_kept, last=True), driven)
 
 
 class Batches(Growth):
@@ -384,23 +367,18 @@ class Batches(Growth):
     A batch is as many trees as take BATCH_SECONDS, so that callbacks, checkpoints and Ctrl-C are looked after.
     """
 
-    def __init__(
-        self,
-        grower: TaskGrower,
-        sets: Mapping[str, Dataset],
-        measures: Measures,
-        first_tree: int,
-        n_trees: int,
-        *,
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        self.grower, self.sets, self.measures = grower, sets, measures
-        self.first_tree, self.n_trees, self.seed = first_tree, n_trees, seed
+    def __init__(self, grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int) -> None:
+        self.grower, self.measures, self.seed = grower, session.measures, session.seed
+        self.first_tree, self.n_trees = first_tree, n_trees
+        self.sets = {name: one if isinstance(one, Dataset) else one.data for name, one in session.valid.items()}
+        for name, one in self.sets.items():
+            if one.n_docs == 0:
+                raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
         self.growing = GrowingForest(grower.start(), grower.task)
         self.params: dict[str, Any] = {}
-        self.watched = {name: _Watched(one, self.growing, n_threads=n_threads) for name, one in sets.items()}
-        self.pace = _Pace(n_threads)
+        threads = session.n_threads
+        self.watched = {name: _Watched(one, self.growing, n_threads=threads) for name, one in self.sets.items()}
+        self.pace = _Pace(threads)
         self.every: int | None = None  # a checkpoint is made every so many rounds: batches end there
         self._rounds: Iterator[list[Result]] = iter(())  # measures of the rounds of the last batch
         self._n_grown = 0  # rounds of all batches

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import collections.abc
+import copy
 import difflib
 import math
 import numbers
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from types import SimpleNamespace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -26,18 +26,36 @@ class Kind:
     read: Callable[[str], Any] | None = None
 
 
-def checked_parameters(learner: Any) -> SimpleNamespace:
-    """The parameters of a learner, numpy's numbers as Python's.
+Learner = TypeVar("Learner")
+Rules = TypeVar("Rules")
 
-    One of another type than its annotation says is an error. Ranges are checked by those who use them.
+
+def checked_parameters(learner: Learner) -> Learner:
+    """A copy of the learner whose parameters have the types that their annotations say, numpy's numbers as Python's.
+
+    A parameter of another type is an error. Ranges are checked by the rules that the parameters become.
     """
-    found = SimpleNamespace()
+    checked = copy.copy(learner)
     for name, kinds in parameter_kinds(type(learner)).items():
         value = getattr(learner, name)
         if kinds and not any(kind.holds(value) for kind in kinds):
             raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
-        setattr(found, name, value.item() if isinstance(value, np.generic) else value)
-    return found
+        setattr(checked, name, value.item() if isinstance(value, np.generic) else value)
+    return checked
+
+
+def rules_from(kind: type[Rules], learner: Any, **others: Any) -> Rules:
+    """An object of the dataclass `kind` whose fields are the learner's parameters of the same names, or `others`.
+
+    Examples
+    --------
+    >>> from rankwood import LambdaMART
+    >>> from rankwood.training.grow import Sampling
+    >>> rules_from(Sampling, LambdaMART(query_fraction=0.5), per_split=True)
+    Sampling(query_fraction=0.5, feature_fraction=1.0, per_split=True)
+    """
+    names = [field.name for field in fields(kind) if field.name not in others]  # type: ignore[arg-type]
+    return kind(**{name: getattr(learner, name) for name in names}, **others)
 
 
 def read_parameter(learner: type, text: str) -> tuple[str, Any]:
