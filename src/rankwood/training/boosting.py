@@ -24,9 +24,9 @@ from rankwood.training.tasks import Regression, Task
 from rankwood.training.updates import Update, surpasses
 from rankwood.training.watch import KeptLeaves, Measures, Watched
 
-DROPS = 0xDA27  # of the random streams that choose what to drop; those of trees have no third number
+DROPS = 0xDA27  # third number of the random streams that choose what to drop; those of trees have two
 
-UNNAMED = "<training data>"  # when it is not among the data sets to measure on, but measured all the same
+UNNAMED = "<training data>"  # its name when it judges removals without being among the data sets to measure on
 
 
 class Rounds(Growth):
@@ -109,7 +109,7 @@ class Rounds(Growth):
         return True
 
     def next_round(self, number: int, learning_rate: float) -> tuple[list[Tree], Step, list[Result]]:
-        """The next round: its trees, what became of them and of others, and the measures after it."""
+        """The next round: its trees, what became of them and of dropped ones, and the measures after it."""
         growing, update, last = self.growing, self.update, self.growing.last_step
         drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
         for kept in self.kept.values():
@@ -122,19 +122,19 @@ class Rounds(Growth):
         self._put_in(step)
         results = [result for name, one in self.watched.items() for result in one.results(name, self.measures)]
         n_trees = len(growing.live) + 1 - (len(drop.trees) if settled.removed else 0)
-        return [one.grown.tree for one in self._grown], self._judged(step, results)._replace(n_trees=n_trees), results
+        return [one.grown.tree for one in self._grown], self._rated(step, results)._replace(n_trees=n_trees), results
 
     def _grow(self, number: int) -> None:
-        """One tree for every problem, fitted to its gradients; in no scores yet."""
+        """Grow one tree for every problem, fitted to its gradients. Scores do not change yet."""
         self._grown = []
         for problem in self.problems:
-            # A problem on its own would draw from this very stream.
+            # The stream that a problem would draw from if it were learnt alone.
             rng = np.random.default_rng([self.seed, problem.n_before + number])
             problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
             self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
 
     def _put_in(self, step: Step) -> None:
-        """Add the new trees to all scores, and what was dropped and stays."""
+        """Add the new trees to all scores, and the dropped trees that stay."""
         if not self.update.drops:
             for new in self._grown:
                 new.problem.scored.add(new.grown, step.weight, new.leaf_of_row)
@@ -148,32 +148,33 @@ class Rounds(Growth):
             kept.settle(step, live)
 
     def _with_new_tree(self, weight: float) -> Result:
-        """Measure of the model as it is without what was dropped, the new tree in it with this weight."""
+        """Measure of the model without the dropped trees and with the new one, which has this weight."""
         assert self.judge is not None
         kept, number = self.kept[self.judge], self.growing.n_rounds
         kept.put_in([number], {number: weight})
-        result = self._measure_judge()
+        result = self._measure_on_judge()
         kept.take_out([number], {number: weight})
         return result
 
-    def _measure_judge(self) -> Result:
+    def _measure_on_judge(self) -> Result:
+        """First measure of the present scores on the data that judges."""
         assert self.judge is not None
         assert self.judge_name is not None
         return self.judge.results(self.judge_name, self.first_measure)[0]
 
-    def _judged(self, step: Step, results: list[Result]) -> Step:
-        """The step, with the measure after it and what it means."""
+    def _rated(self, step: Step, results: list[Result]) -> Step:
+        """The step with the measure after it, and whether that is the best so far."""
         last = self.growing.last_step
         if self.judge_name is None or not self.measures.measures:
             return step
         found = next((result for result in results if result.dataset_name == self.judge_name), None)
-        found = self._measure_judge() if found is None else found
+        found = self._measure_on_judge() if found is None else found
         best = None if last is None else last.best
         improved = surpasses(found, best)
         return step._replace(value=found.metric_value, best=found.metric_value if improved else best, improved=improved)
 
     def _keep_leaves(self, scored: Iterable[Watched]) -> None:
-        """Scores, now those of the start, that trees can be taken out of; live trees of a checkpoint are put in."""
+        """Let trees be taken out of scores, which are those of the start; live trees of a checkpoint are put in."""
         live, edges = self.growing.live, self.train.edges
         trees = {number: regrown(self.growing.trees[number], edges) for number in live}
         for one in dict.fromkeys(scored):
@@ -184,13 +185,13 @@ class Rounds(Growth):
 
 
 class _Problem:
-    """One target, with the scores so far of its own model, which had `n_before` trees before the first round."""
+    """One target to learn, with the loss on it and the scores of the trees that learn it."""
 
     def __init__(
         self, train: BinnedDataset, loss: Loss, target: FloatArray, model: Ensemble, start: Ensemble, n_threads: int
     ) -> None:
         data = train.data
-        self.n_before = start.n_trees
+        self.n_before = start.n_trees  # trees before the first round
         self.scored = Watched.start(train, model, n_threads=n_threads)
         self.objective = loss.prepare(
             train.by_query(target), data.offsets, weights_of(train), data.query_weights, n_threads=n_threads
@@ -198,7 +199,7 @@ class _Problem:
 
 
 class _Grown:
-    """A new tree of a problem, and the leaf that every document of a data set reaches in it."""
+    """A new tree of a problem, and the leaf of every training document in it."""
 
     def __init__(
         self, problem: _Problem, train: BinnedDataset, grown: GrownTree, leaf_of_row: NDArray[np.uint16]
@@ -206,12 +207,13 @@ class _Grown:
         self.problem, self.train, self.grown, self.leaf_of_row = problem, train, grown, leaf_of_row
 
     def leaves_of(self, one: Watched) -> NDArray[np.uint16]:
+        """Leaf of every document of a data set."""
         on_train = one.binned is self.train
         return self.leaf_of_row if on_train else self.grown.leaves_of(one.binned, n_threads=one.n_threads)
 
 
 def weights_of(train: BinnedDataset) -> FloatArray | None:
-    """Weights of documents, query by query."""
+    """Weights of documents in the order of their queries; None when there are none."""
     return None if train.data.weights is None else train.by_query(train.data.weights)
 
 
@@ -296,7 +298,7 @@ def boost(
         keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
     check_size(max((step.n_trees for step in growing.steps), default=0), extent.n_trees)
-    judge = _judge(update, sets, train, session.measures)
+    judge = _judge_name(update, sets, train, session.measures)
     rounds = Rounds(train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge)
     driven = drive(
         rounds,
@@ -318,8 +320,10 @@ def boost(
     return Boosted(growing.whole(driven.n_kept), driven, steps, models)
 
 
-def _judge(update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDataset, measures: Measures) -> str | None:
-    """Name of the data set by whose first measure trees are removed; without removal, of the one that is logged."""
+def _judge_name(
+    update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDataset, measures: Measures
+) -> str | None:
+    """Name of the data that judges removals; without removals, of the data whose measure the steps note."""
     validation = next((name for name, binned in sets.items() if binned is not train), None)
     training = next((name for name, binned in sets.items() if binned is train), None)
     if update.judged_on is None:
@@ -337,7 +341,7 @@ def _judge(update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDatas
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:
-    """The ensemble to go on from; without one, the base score of the loss, for every problem."""
+    """The ensemble to go on from; without one, a constant for every problem: the base score of the loss."""
     data = train.data
     empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
     if start is None:
