@@ -151,28 +151,30 @@ def test_a_forest_goes_on_from_where_it_was_interrupted(parts, tmp_path, monkeyp
     forest = rw.RandomForest(n_trees=10, max_features=0.5)
     plain = igbrt(forest=forest, task=task).fit(train, valid=valid)
     checkpoint = rw.Checkpoint(tmp_path / "training.rw", every=4)
-    first_grown, grow = [], TaskGrower.grow
+    grown, grow = [], TaskGrower.grow
+
+    def until_the_power_cut(self, seed, first, n_rounds, **options):
+        if first == 8:
+            raise RuntimeError("power cut")
+        return grow(self, seed, first, n_rounds, **options)
 
     def noted(self, seed, first, n_rounds, **options):
-        if first == 8 and len(first_grown) == 2:
-            first_grown.clear()
-            raise RuntimeError("power cut")
-        first_grown.append(first)
-        return grow(self, seed, first, min(n_rounds, 4), **options)
+        grown.extend(range(first, first + n_rounds))
+        return grow(self, seed, first, n_rounds, **options)
 
-    monkeypatch.setattr(TaskGrower, "grow", noted)
-    monkeypatch.setattr("rankwood.training.forest._Pace.n_trees", lambda self: 4)
+    monkeypatch.setattr(TaskGrower, "grow", until_the_power_cut)
     with pytest.raises(RuntimeError, match="power cut"):
         igbrt(forest=forest, task=task).fit(train, valid=valid, checkpoint=checkpoint)
     assert not Path(checkpoint.path).exists()
+    monkeypatch.setattr(TaskGrower, "grow", noted)
     ranker = igbrt(forest=forest, task=task).fit(train, valid=valid, checkpoint=checkpoint)
-    assert first_grown == [8]
+    assert grown == [8, 9]
     assert ranker.ensemble_ == plain.ensemble_
     assert ranker.ensemble_.metadata == plain.ensemble_.metadata
     assert ranker.initial_ensemble_.metadata == plain.initial_ensemble_.metadata
     again = igbrt(forest=rw.RandomForest(n_trees=10, max_features=0.5, n_jobs=2), task=task)
     assert again.fit(train, valid=valid, checkpoint=checkpoint).ensemble_ == plain.ensemble_
-    assert first_grown == [8]
+    assert grown == [8, 9]
     with pytest.raises(rw.RankwoodError, match=r"training\.rw\.forest was made with other rules: delete it"):
         igbrt(forest=rw.RandomForest(n_trees=10), task=task).fit(train, valid=valid, checkpoint=checkpoint)
 

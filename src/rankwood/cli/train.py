@@ -38,7 +38,7 @@ class LearnAs(str, Enum):
     ordinal = "ordinal"
 
 
-# Parameters that have an option of their own.
+# Parameters that have an option of their own, and are not given by -p.
 OPTION_OF = {
     "random_state": "--seed",
     "n_jobs": "--threads",
@@ -172,7 +172,7 @@ def _fit(
 
 
 def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]) -> Dataset | None:
-    """Data with the features of the training data."""
+    """Data to measure on, with the features of the training data; None without files."""
     if not paths:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What `fit`, `predict` and `score` are given, in all its spellings, as data sets."""
+"""The data that `fit`, `predict` and `score` are given, in any of its forms, as data sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float6
 
 @dataclass(frozen=True)
 class Rows:
-    """Features and labels, and what goes with them: all of `fit` that is about the training data."""
+    """Features and labels with queries and weights, as `fit` and `score` are given them."""
 
     X: Any
     y: Any = None
@@ -32,16 +32,25 @@ class Rows:
 
     @property
     def is_dataset(self) -> bool:
+        """Whether the features come as a data set, which has its own labels and queries."""
         return isinstance(self.X, (Dataset, BinnedDataset))
 
     @property
     def has_queries(self) -> bool:
+        """Whether the rows say which query they belong to."""
         return self.is_dataset or self.qid is not None or self.group is not None or _has_qid(self.X)
 
     def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
-        """As a data set with the features that `learner` was fitted on; `reset` makes it learn which these are.
+        """The rows as a data set, with the features that the learner was fitted on in their order.
 
-        `alone`: without queries every row is one of its own, instead of an error.
+        Parameters
+        ----------
+        learner : estimator
+            Whose features these must be.
+        reset : bool
+            Whether the learner is to note the features of these rows as its own instead.
+        alone : bool
+            Whether every row is a query of its own when there are none; else that is an error.
         """
         if self.is_dataset:
             return self._as_given(learner, reset)
@@ -176,7 +185,7 @@ class EvalSets:
 
 
 def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
-    """Pairs (X, y) of what may be a list of pairs and Datasets, or just one of these."""
+    """The data sets as pairs (X, y); given is a list of pairs and Datasets, or just one of these."""
     datasets = (Dataset, BinnedDataset)
     if eval_set is None:
         return []
@@ -196,12 +205,12 @@ def _with_its_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset 
 
 
 def _behind(X: Any) -> Any:
-    """The data set behind bins."""
+    """The data set behind a BinnedDataset; anything else as it is."""
     return X.data if isinstance(X, BinnedDataset) else X
 
 
 def zero_filled(data: Dataset) -> Dataset:
-    """The data set with 0 for missing values; itself when none is missing."""
+    """The data set with 0 for missing values; the same object when none is missing."""
     missing = np.isnan(data.X)
     if not missing.any():
         return data
@@ -234,7 +243,7 @@ def _has_qid(X: Any) -> bool:
 
 
 def remember_features(learner: Any, data: Dataset) -> None:
-    """What scikit-learn's validate_data notes of a matrix, noted of a data set."""
+    """Note the features of a data set on the learner, as scikit-learn's validate_data does for a matrix."""
     learner.n_features_in_ = data.n_features
     if data.feature_names is not None:
         learner.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -243,7 +252,10 @@ def remember_features(learner: Any, data: Dataset) -> None:
 
 
 def checked_order(learner: Any, data: Dataset) -> list[int] | None:
-    """Where `data` has the features that `learner` was fitted on, None: in their places; others are refused."""
+    """Columns of `data` in the order that the learner was fitted on; None when they are in that order already.
+
+    Other features are refused.
+    """
     if data.n_features != learner.n_features_in_:
         what = f"{type(learner).__name__} is expecting {learner.n_features_in_} features as input"
         raise DataError(f"X has {data.n_features} features, but {what}")

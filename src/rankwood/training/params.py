@@ -19,11 +19,11 @@ from rankwood.errors import RankwoodError
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of value: in words, whether a value is of it, and how text becomes one (None: it cannot)."""
+    """One kind of value that a parameter may have."""
 
-    words: str
-    holds: Callable[[Any], bool]
-    read: Callable[[str], Any] | None = None
+    words: str  # for messages
+    holds: Callable[[Any], bool]  # whether a value is of this kind
+    read: Callable[[str], Any] | None = None  # from text; None when it cannot be written as text
 
 
 Learner = TypeVar("Learner")
@@ -59,8 +59,10 @@ def rules_from(kind: type[Rules], learner: Any, **others: Any) -> Rules:
 
 
 def read_parameter(learner: type, text: str) -> tuple[str, Any]:
-    """Read `name=value` as a parameter of a class of learners.
+    """The name and the value of a parameter of a class of learners, from the text `name=value`.
 
+    Examples
+    --------
     >>> from rankwood import LambdaMART
     >>> read_parameter(LambdaMART, "max_depth=none"), read_parameter(LambdaMART, "gains=0,1,3.5")
     (('max_depth', None), ('gains', (0, 1, 3.5)))
@@ -80,8 +82,10 @@ def read_parameter(learner: type, text: str) -> tuple[str, Any]:
 
 
 def check_parameter(learner: type, name: str, value: Any) -> None:
-    """Refuse a parameter that a class of learners does not have, and a value of another type than it must be.
+    """Refuse a parameter that a class of learners does not have, and a value of the wrong type.
 
+    Examples
+    --------
     >>> from rankwood import LambdaMART
     >>> check_parameter(LambdaMART, "n_leaves", 16)
     """
@@ -91,7 +95,7 @@ def check_parameter(learner: type, name: str, value: Any) -> None:
 
 
 def kinds_of(learner: type, name: str) -> list[Kind]:
-    """The kinds of value of one parameter."""
+    """The kinds of value that one parameter may have; a name that the learner does not have is an error."""
     all_kinds = parameter_kinds(learner)
     if name not in all_kinds:
         near = difflib.get_close_matches(name, all_kinds, n=1, cutoff=0.5)
@@ -101,7 +105,7 @@ def kinds_of(learner: type, name: str) -> list[Kind]:
 
 
 def parameter_kinds(learner: type) -> dict[str, list[Kind]]:
-    """The kinds of value that each parameter may have; an empty list where anything goes."""
+    """The kinds of value that each parameter may have; an empty list where any value will do."""
     hints = get_type_hints(learner)
     return {field.name: _kinds(hints[field.name]) for field in fields(learner)}
 
