@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from rankwood.training.estimators import InitializedMART as InitializedMART
     from rankwood.training.estimators import LambdaMART as LambdaMART
     from rankwood.training.estimators import RandomForest as RandomForest
-    from rankwood.training.estimators import out_of_bag_curve as out_of_bag_curve
+    from rankwood.training.out_of_bag import out_of_bag_curve as out_of_bag_curve
     from rankwood.training.tasks import grade_probabilities as grade_probabilities
     from rankwood.verification import Verification as Verification
     from rankwood.verification import verify as verify
@@ -118,7 +118,7 @@ _HOME_OF = {
     "XDART": "rankwood.training.estimators",
     "InitializedMART": "rankwood.training.estimators",
     "grade_probabilities": "rankwood.training.tasks",
-    "out_of_bag_curve": "rankwood.training.estimators",
+    "out_of_bag_curve": "rankwood.training.out_of_bag",
     "RandomForest": "rankwood.training.estimators",
     "Checkpoint": "rankwood.training.checkpoint",
     "early_stopping": "rankwood.training.callbacks",

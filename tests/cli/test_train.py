@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -16,10 +17,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.cli import console as training
 from rankwood.cli.console import Watcher
 from rankwood.training.callbacks import CallbackEnv, Result
 
+COMMAND = importlib.import_module("rankwood.cli.train")  # the module; the package has the function of that name
 SMALL = ("-p", "n_trees=6", "-p", "n_leaves=4", "-p", "min_docs_per_leaf=5")
 
 
@@ -142,7 +143,7 @@ def test_boosting_from_a_forest(rankwood, parts, tmp_path, monkeypatch):
         arguments = ("train", "igbrt", "--task", task, "--forest", tmp_path / "forest.rw", "--train", files["train"],
                      *SMALL, "--checkpoint", tmp_path / f"{task}.rw", "-o", tmp_path / "m.rw")  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(training, "training_progress", press_at(3))
+            patch.setattr(COMMAND, "training_progress", press_at(3))
             assert rankwood(*arguments).status == 130
         assert rankwood(*arguments).status == 0
         ranker = rw.InitializedMART(n_trees=6, n_leaves=4, min_docs_per_leaf=5, forest=forest, task=task)
@@ -163,6 +164,69 @@ def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
     small = {"n_trees": 6, "n_leaves": 4, "min_docs_per_leaf": 5, "random_state": 3, "task": task}
     ranker = rw.InitializedMART(**small, forest=paper_forest(10, random_state=3)).fit(sets["train"])
     assert rw.load_model(tmp_path / "m.rw") == ranker.ensemble_
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")
+@pytest.mark.parametrize(("task", "missing"), [("regression", "native"), ("ordinal", "native"), ("regression", "zero")])
+def test_the_forest_is_kept_alike_in_python_and_on_the_command_line(
+    rankwood, parts, tmp_path, monkeypatch, task, missing
+):
+    """Each goes on from the other's files: from half a forest, and from a whole one."""
+    from rankwood.training.estimators import fit_initial_forest, paper_forest
+
+    sets, files = parts
+    given = {"n_trees": 6, "n_leaves": 4, "min_docs_per_leaf": 5, "random_state": 3, "task": task, "missing": missing}
+    ranker = rw.InitializedMART(**given, forest=paper_forest(10, random_state=3))
+    whole = ranker.fit(sets["train"], eval_set=[sets["train"]])
+    n_problems = whole.initial_ensemble_.n_trees // 10
+
+    def command(checkpoint):
+        return rankwood(
+            "train", "igbrt", "--task", task, "--initial-trees", 10, "--train", files["train"], *SMALL, "--seed", 3,
+            "-p", f"missing={missing}", "--checkpoint", checkpoint, "--every", 3, "-o", tmp_path / "m.rw",
+        )  # fmt: skip
+
+    def fit(checkpoint):
+        return ranker.fit(sets["train"], eval_set=[sets["train"]], checkpoint=rw.Checkpoint(checkpoint, every=3))
+
+    def n_kept(checkpoint):
+        return rw.load_model(f"{checkpoint}.forest").n_trees // n_problems
+
+    begun_there = tmp_path / "there.rw"
+    with monkeypatch.context() as patch:
+        patch.setattr(COMMAND, "training_progress", press_at(4))
+        assert command(begun_there).status == 130
+    assert n_kept(begun_there) in range(5, 10)
+    assert not begun_there.exists()
+    assert fit(begun_there).ensemble_ == whole.ensemble_
+    assert n_kept(begun_there) == 10
+    assert command(begun_there).status == 0
+    assert rw.load_model(tmp_path / "m.rw") == whole.ensemble_
+
+    begun_here = tmp_path / "here.rw"
+    with pytest.raises(RuntimeError, match="power cut"):
+        fit_initial_forest(
+            ranker.forest,
+            ranker,
+            sets["train"],
+            checkpoint=rw.Checkpoint(begun_here, every=3),
+            callbacks=[power_cut_at(4)],
+        )
+    assert n_kept(begun_here) == 3
+    assert command(begun_here).status == 0
+    assert n_kept(begun_here) == 10
+    assert rw.load_model(tmp_path / "m.rw") == whole.ensemble_
+    assert fit(begun_here).ensemble_ == whole.ensemble_
+
+
+def power_cut_at(tree: int):
+    """A callback that fails after a tree."""
+
+    def fail(env):
+        if env.iteration == tree:
+            raise RuntimeError("power cut")
+
+    return fail
 
 
 @pytest.mark.parametrize(
@@ -244,7 +308,7 @@ def test_training_goes_on_from_a_checkpoint(rankwood, parts, tmp_path, monkeypat
     rankwood(*arguments, "-p", "n_trees=20", "-o", tmp_path / "whole.rw")
     checkpointed = (*arguments, "--checkpoint", tmp_path / "training.rw", "--every", 3)
     with monkeypatch.context() as patch:
-        patch.setattr(training, "training_progress", press_at(7))
+        patch.setattr(COMMAND, "training_progress", press_at(7))
         outcome = rankwood(*checkpointed, "-p", "n_trees=20", "-o", tmp_path / "resumed.rw")
     assert outcome.status == 130
     assert "run the same command again to go on from " in outcome.err
@@ -274,7 +338,7 @@ def press_at(tree: int):
 @pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")
 def test_ctrl_c(rankwood, parts, tmp_path, monkeypatch):
     sets, files = parts
-    monkeypatch.setattr(training, "training_progress", press_at(2))
+    monkeypatch.setattr(COMMAND, "training_progress", press_at(2))
     arguments = ("train", "mart", "--train", files["train"], *SMALL, "-o", tmp_path / "m.rw")
     outcome = rankwood(*arguments)
     assert (outcome.status, outcome.out) == (130, "")

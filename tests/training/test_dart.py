@@ -8,9 +8,10 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.data.bins import BinnedDataset
-from rankwood.training.boosting import Rounds, boost
+from rankwood.training.boosting import Extent, Rounds, boost
 from rankwood.training.callbacks import Step, live_after
 from rankwood.training.checkpoint import GrowingEnsemble
+from rankwood.training.driver import Session
 from rankwood.training.grow import GrowthRules, TreeRules
 from rankwood.training.losses import LambdaLoss, SquaredLoss
 from rankwood.training.tasks import Ordinal
@@ -259,8 +260,8 @@ def test_removed_trees_free_their_memory(parts):
     rule = XDart(0.5, upper_bound=3)
     growing = GrowingEnsemble(rw.Ensemble.from_trees([], n_features=train.data.n_features))
     rules = TreeRules(GrowthRules(n_leaves=5, min_docs_per_leaf=5))
-    measures = Measures(["nDCG@10"], "rankwood")
-    rounds = Rounds(train, LambdaLoss(), rules, rule, growing, sets, measures, judge="valid", seed=0, n_threads=1)
+    session = Session(Measures(["nDCG@10"], "rankwood"))
+    rounds = Rounds(train, LambdaLoss(), rules, rule, growing, sets, 40, session, judge="valid")
     for number in range(40):
         trees, step, results = rounds.next_round(number, 0.5)
         growing.append(trees, step, 0.5, results)
@@ -308,11 +309,11 @@ def test_wrong_parameters_are_refused_in_fit(parts, name, value, message):
 
 
 def test_what_cannot_be(parts):
-    train = BinnedDataset.make(parts[0])
+    train, session = BinnedDataset.make(parts[0]), Session(Measures([], "rankwood"))
     with pytest.raises(rw.RankwoodError, match="trees can be dropped when there is one problem to learn"):
-        boost(train, SquaredLoss(), TreeRules(), Dart(), n_trees=3, task=Ordinal(2))
+        boost(train, SquaredLoss(), TreeRules(), Dart(), Extent(3), session, task=Ordinal(2))
     with pytest.raises(rw.RankwoodError, match="judged by the first measure: give at least one"):
-        boost(train, SquaredLoss(), TreeRules(), XDart(), n_trees=3, measures=[])
+        boost(train, SquaredLoss(), TreeRules(), XDart(), Extent(3), session)
     with pytest.raises(rw.DataError, match="queries are missing"):
         dart().fit(parts[0].X, parts[0].y)
     assert dart(loss="mart").fit(parts[0].X, parts[0].y).n_trees_ == 30

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import rankwood as rw
 from rankwood.training import tasks as ordinal
+from rankwood.training.forest import TaskGrower
 from strategies.learners import SAMPLED, SMALL
 
 pytestmark = pytest.mark.native
@@ -142,6 +143,48 @@ def test_the_forest_is_grown_once(parts, tmp_path):
             igbrt(forest=Bagged(n_trees=5), task=task).fit(train, valid=valid, checkpoint=checkpoint)
         kept.unlink()
         Path(checkpoint.path).unlink()
+
+
+@pytest.mark.parametrize("task", ["regression", "ordinal"])
+def test_a_forest_goes_on_from_where_it_was_interrupted(parts, tmp_path, monkeypatch, task):
+    train, valid = parts
+    forest = rw.RandomForest(n_trees=10, max_features=0.5)
+    plain = igbrt(forest=forest, task=task).fit(train, valid=valid)
+    checkpoint = rw.Checkpoint(tmp_path / "training.rw", every=4)
+    grown, grow = [], TaskGrower.grow
+
+    def until_the_power_cut(self, seed, first, n_rounds, **options):
+        if first == 8:
+            raise RuntimeError("power cut")
+        return grow(self, seed, first, n_rounds, **options)
+
+    def noted(self, seed, first, n_rounds, **options):
+        grown.extend(range(first, first + n_rounds))
+        return grow(self, seed, first, n_rounds, **options)
+
+    monkeypatch.setattr(TaskGrower, "grow", until_the_power_cut)
+    with pytest.raises(RuntimeError, match="power cut"):
+        igbrt(forest=forest, task=task).fit(train, valid=valid, checkpoint=checkpoint)
+    assert not Path(checkpoint.path).exists()
+    monkeypatch.setattr(TaskGrower, "grow", noted)
+    ranker = igbrt(forest=forest, task=task).fit(train, valid=valid, checkpoint=checkpoint)
+    assert grown == [8, 9]
+    assert ranker.ensemble_ == plain.ensemble_
+    assert ranker.ensemble_.metadata == plain.ensemble_.metadata
+    assert ranker.initial_ensemble_.metadata == plain.initial_ensemble_.metadata
+    again = igbrt(forest=rw.RandomForest(n_trees=10, max_features=0.5, n_jobs=2), task=task)
+    assert again.fit(train, valid=valid, checkpoint=checkpoint).ensemble_ == plain.ensemble_
+    assert grown == [8, 9]
+    with pytest.raises(rw.RankwoodError, match=r"training\.rw\.forest was made with other rules: delete it"):
+        igbrt(forest=rw.RandomForest(n_trees=10), task=task).fit(train, valid=valid, checkpoint=checkpoint)
+
+
+def test_a_forest_that_cannot_go_on_is_kept_whole(parts, tmp_path):
+    train, _ = parts
+    forest = rw.RandomForest(n_trees=5, random_state=np.random.RandomState(3))
+    ranker = igbrt(forest=forest).fit(train, checkpoint=tmp_path / "training.rw")
+    assert rw.load_model(tmp_path / "training.rw.forest") == ranker.initial_ensemble_
+    assert igbrt(forest=forest).fit(train, checkpoint=tmp_path / "training.rw").ensemble_ == ranker.ensemble_
 
 
 def test_going_on_needs_no_forest(data):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.training.estimators import out_of_bag_curve
+from rankwood.training.out_of_bag import out_of_bag_curve
 from strategies.learners import DROPPING, LEARNERS, SMALL
 
 pytestmark = pytest.mark.native

@@ -6,15 +6,18 @@ import time
 import warnings
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.console import fail, print_json, print_table, tell
+from rankwood.cli.console import fail, in_words, print_json, print_table, tell, training_progress
 from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
 from rankwood.data.dataset import Dataset
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    from rankwood.training.checkpoint import Checkpoint
 
 
 class Learner(str, Enum):
@@ -35,7 +38,7 @@ class LearnAs(str, Enum):
     ordinal = "ordinal"
 
 
-# Parameters that have an option of their own.
+# Parameters that have an option of their own, and are not given by -p.
 OPTION_OF = {
     "random_state": "--seed",
     "n_jobs": "--threads",
@@ -94,17 +97,10 @@ def train(
 
     For instance: rankwood train lambdamart --train S1.txt S2.txt --valid S3.txt -p early_stopping_rounds=50 -o model.rw
     """
-    from rankwood.atomic import check_writable
-    from rankwood.cli.console import in_words, training_progress
     from rankwood.training.checkpoint import Checkpoint
 
     check_output(output, train, valid, test)
-    if checkpoint is not None:
-        check_writable(checkpoint)
-        if checkpoint.resolve() == output.resolve():
-            raise RankwoodError("--checkpoint and --output name the same file: give two")
-    if every is not None and checkpoint is None:
-        raise RankwoodError("--every says how often a checkpoint is saved: give --checkpoint, too")
+    _check_files(output, checkpoint, every)
     if learner is not Learner.igbrt and (forest is not None or initial_trees is not None):
         raise RankwoodError(f"{'--initial-trees' if forest is None else '--forest'} is for igbrt, not {learner.value}")
     ranker = _learner(learner, task, parameter or []).set_params(
@@ -114,29 +110,17 @@ def train(
         on_interrupt="keep" if keep_on_interrupt else "raise",
     )
     if learner is Learner.igbrt:
-        ranker.set_params(forest=_forest(forest, initial_trees, seed, threads))
+        ranker.set_params(forest=_forest(forest, initial_trees, ranker))
     if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     data = load_data(train, n_features=features, **reading)
     watched, held_out = (_load_more(paths, data.n_features, reading) for paths in (valid, test))
-    # A forest of full depth has learnt its training data by heart: what it scores there says nothing.
-    sets = {"train": None if learner is Learner.forest else data, "valid": watched}
-    measured = {name: one for name, one in sets.items() if one is not None}
     start = time.monotonic()
     try:
-        if learner is Learner.igbrt and forest is None:
-            _grow_forest(ranker, data, checkpoint, every, quiet=as_json)
-        with training_progress(learner.value, quiet=as_json) as callbacks, warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            ranker.fit(
-                data,
-                eval_set=list(measured.values()),
-                eval_names=list(measured),
-                callbacks=callbacks,
-                checkpoint=None if checkpoint is None else Checkpoint(checkpoint, every or 50),
-            )
+        kept = None if checkpoint is None else Checkpoint(checkpoint, every or 50)
+        said = _fit(learner, ranker, data, watched, kept, quiet=as_json)
     except KeyboardInterrupt:
         again = "" if checkpoint is None else f"; run the same command again to go on from {checkpoint}"
         fail(f"interrupted: no model was written{again}", 130)
@@ -147,15 +131,48 @@ def train(
 
     if not as_json:
         for warning in said:
-            tell(f"warning: {warning.message}")
+            tell(f"warning: {warning}")
         tell(f"{_summary(ranker)} in {in_words(time.monotonic() - start)}; wrote {output}")
     _report(ranker, model, output, held_out, as_json)
     if ranker.interrupted_:
         raise SystemExit(130)
 
 
+def _check_files(output: Path, checkpoint: Path | None, every: int | None) -> None:
+    """Refuse a checkpoint that cannot be written, now and not when it is due."""
+    from rankwood.atomic import check_writable
+
+    if checkpoint is not None:
+        check_writable(checkpoint)
+        if checkpoint.resolve() == output.resolve():
+            raise RankwoodError("--checkpoint and --output name the same file: give two")
+    if every is not None and checkpoint is None:
+        raise RankwoodError("--every says how often a checkpoint is saved: give --checkpoint, too")
+
+
+def _fit(
+    learner: Learner, ranker: Any, data: Dataset, valid: Dataset | None, checkpoint: Checkpoint | None, *, quiet: bool
+) -> list[str]:
+    """Fit the ranker while its progress is shown; returns the warnings."""
+    if learner is Learner.igbrt and not isinstance(ranker.forest, Ensemble):
+        _grow_forest(ranker, data, checkpoint, quiet=quiet)
+    # A forest of full depth has learnt its training data by heart: what it scores there says nothing.
+    sets = {"train": None if learner is Learner.forest else data, "valid": valid}
+    measured = {name: one for name, one in sets.items() if one is not None}
+    with training_progress(learner.value, quiet=quiet) as callbacks, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ranker.fit(
+            data,
+            eval_set=list(measured.values()),
+            eval_names=list(measured),
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+        )
+    return [str(warning.message) for warning in said]
+
+
 def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]) -> Dataset | None:
-    """Data with the features of the training data."""
+    """Data to measure on, with the features of the training data; None without files."""
     if not paths:
         return None
     try:
@@ -164,14 +181,14 @@ def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any
         raise DataError(str(error).replace("of n_features", "of --train: give --features")) from None
 
 
-def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | None) -> Any:
+def _forest(path: Path | None, n_trees: int | None, ranker: Any) -> Any:
     """What igbrt starts from: a model, or a random forest to be grown."""
     from rankwood.formats.registry import load_model
     from rankwood.training.estimators import paper_forest
 
     if path is None:
         size = {} if n_trees is None else {"n_trees": n_trees}
-        return paper_forest(**size, random_state=seed, n_jobs=n_threads)
+        return paper_forest(**size, random_state=ranker.random_state, n_jobs=ranker.n_jobs)
     if n_trees is not None:
         raise RankwoodError(
             "--initial-trees is the size of a forest to grow, --forest one that is grown: give one of them"
@@ -179,17 +196,14 @@ def _forest(path: Path | None, n_trees: int | None, seed: int, n_threads: int | 
     return load_model(path)
 
 
-def _grow_forest(ranker: Any, data: Dataset, checkpoint: Path | None, every: int | None, *, quiet: bool) -> None:
-    """Fit the forest that igbrt starts from; its checkpoint is kept beside that of the boosting."""
-    from rankwood.cli.console import training_progress
-    from rankwood.training.checkpoint import Checkpoint
+def _grow_forest(ranker: Any, data: Dataset, checkpoint: Checkpoint | None, *, quiet: bool) -> None:
+    """Fit the forest that igbrt starts from, before igbrt itself would, to show its progress."""
+    from rankwood.training.estimators import fit_initial_forest
 
-    ranker.forest.set_params(task=ranker.task, missing=ranker.missing)
     if not quiet:
         tell(f"growing a forest of {ranker.forest.n_trees:,} trees to start from")
-    beside = None if checkpoint is None else Checkpoint(Path(f"{checkpoint}.forest"), every or 50)
     with training_progress("forest", quiet=quiet) as callbacks:
-        ranker.forest.fit(data, callbacks=callbacks, checkpoint=beside)
+        ranker.forest = fit_initial_forest(ranker.forest, ranker, data, checkpoint=checkpoint, callbacks=callbacks)
 
 
 def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:

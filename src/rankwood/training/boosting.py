@@ -13,34 +13,41 @@ from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
-from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.measures import Measure
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
-from rankwood.system import resolve_threads
-from rankwood.training.callbacks import Callback, CallbackEnv, Result, Step, apply, as_mapping
-from rankwood.training.checkpoint import (
-    Checkpoint,
-    GrowingEnsemble,
-    identify,
-)
-from rankwood.training.driver import Growth, Keeper, OnInterrupt, check_size, drive
+from rankwood.training.callbacks import CallbackEnv, Result, Step, apply
+from rankwood.training.checkpoint import CheckpointFile, GrowingEnsemble, identify
+from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
 from rankwood.training.losses import Loss, document_weights
 from rankwood.training.tasks import Regression, Task
 from rankwood.training.updates import Update, surpasses
-from rankwood.training.watch import CustomMeasure, KeptLeaves, Measures, Watched
+from rankwood.training.watch import KeptLeaves, Measures, Watched
 
-DROPS = 0xDA27  # of the random streams that choose what to drop; those of trees have no third number
+DROPS = 0xDA27  # third number of the random streams that choose what to drop; those of trees have two
 
-UNNAMED = "<training data>"  # when it is not among the data sets to measure on, but measured all the same
+UNNAMED = "<training data>"  # its name when it judges removals without being among the data sets to measure on
 
 
 class Rounds(Growth):
-    """The training data with the scores of every problem, and the data sets to measure on with those of the model.
+    """Rounds of boosting: the scores of the training data and of the data sets to measure on, as trees are added.
 
-    watched    the data sets by name; the scores of the training data are those of its only problem, if it has one
-    judge      name of the data that removal is judged on: one of those watched, or UNNAMED
+    Parameters
+    ----------
+    train : BinnedDataset
+        What the trees learn from; every problem of the task has scores of its own on it.
+    loss, rules, update
+        As in `boost`.
+    growing : GrowingEnsemble
+        The trees so far.
+    sets : mapping from str to BinnedDataset
+        The data sets to measure on. When the training data is one, and the task has one problem, it is scored once.
+    n_trees : int
+        Trees at which training ends.
+    session : Session
+        Measures, seed and threads.
+    judge : str, optional
+        Name of the data that the removal of trees is judged on: one of `sets`, or UNNAMED for the training data.
     """
 
     def __init__(
@@ -51,20 +58,19 @@ class Rounds(Growth):
         update: Update,
         growing: GrowingEnsemble,
         sets: Mapping[str, BinnedDataset],
-        measures: Measures,
+        n_trees: int,
+        session: Session,
         *,
         judge: str | None,
-        seed: int,
-        n_threads: int,
     ) -> None:
         data, weights, task = train.data, weights_of(train), growing.task
         if update.drops and task.n_problems > 1:
             raise RankwoodError("trees can be dropped when there is one problem to learn, not for task='ordinal'")
         constant = loss.constant_hessian and weights is None and data.query_weights is None
-        self.train, self.growing, self.update, self.seed = train, growing, update, seed
+        self.train, self.growing, self.update, self.n_trees = train, growing, update, n_trees
         self.params = {"learning_rate": update.learning_rate}
-        self.n_trees: int | None = None  # at which training ends
-        self.measures, self.first_measure = measures, Measures(measures.measures[:1], measures.convention)
+        self.seed, self.measures, n_threads = session.seed, session.measures, session.n_threads
+        self.first_measure = Measures(self.measures.measures[:1], self.measures.convention)
         self.builder = TreeBuilder(train, rules, constant_hessian=constant, n_threads=n_threads)
         self.gradient, self.hessian = np.empty(data.n_docs), np.empty(data.n_docs)
         whole = growing.start if update.drops else growing.whole()
@@ -103,7 +109,7 @@ class Rounds(Growth):
         return True
 
     def next_round(self, number: int, learning_rate: float) -> tuple[list[Tree], Step, list[Result]]:
-        """The next round: its trees, what became of them and of others, and the measures after it."""
+        """The next round: its trees, what became of them and of dropped ones, and the measures after it."""
         growing, update, last = self.growing, self.update, self.growing.last_step
         drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
         for kept in self.kept.values():
@@ -116,19 +122,19 @@ class Rounds(Growth):
         self._put_in(step)
         results = [result for name, one in self.watched.items() for result in one.results(name, self.measures)]
         n_trees = len(growing.live) + 1 - (len(drop.trees) if settled.removed else 0)
-        return [one.grown.tree for one in self._grown], self._judged(step, results)._replace(n_trees=n_trees), results
+        return [one.grown.tree for one in self._grown], self._rated(step, results)._replace(n_trees=n_trees), results
 
     def _grow(self, number: int) -> None:
-        """One tree for every problem, fitted to its gradients; in no scores yet."""
+        """Grow one tree for every problem, fitted to its gradients. Scores do not change yet."""
         self._grown = []
         for problem in self.problems:
-            # A problem on its own would draw from this very stream.
+            # The stream that a problem would draw from if it were learnt alone.
             rng = np.random.default_rng([self.seed, problem.n_before + number])
             problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
             self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
 
     def _put_in(self, step: Step) -> None:
-        """Add the new trees to all scores, and what was dropped and stays."""
+        """Add the new trees to all scores, and the dropped trees that stay."""
         if not self.update.drops:
             for new in self._grown:
                 new.problem.scored.add(new.grown, step.weight, new.leaf_of_row)
@@ -142,32 +148,33 @@ class Rounds(Growth):
             kept.settle(step, live)
 
     def _with_new_tree(self, weight: float) -> Result:
-        """Measure of the model as it is without what was dropped, the new tree in it with this weight."""
+        """Measure of the model without the dropped trees and with the new one, which has this weight."""
         assert self.judge is not None
         kept, number = self.kept[self.judge], self.growing.n_rounds
         kept.put_in([number], {number: weight})
-        result = self._measure_judge()
+        result = self._measure_on_judge()
         kept.take_out([number], {number: weight})
         return result
 
-    def _measure_judge(self) -> Result:
+    def _measure_on_judge(self) -> Result:
+        """First measure of the present scores on the data that judges."""
         assert self.judge is not None
         assert self.judge_name is not None
         return self.judge.results(self.judge_name, self.first_measure)[0]
 
-    def _judged(self, step: Step, results: list[Result]) -> Step:
-        """The step, with the measure after it and what it means."""
+    def _rated(self, step: Step, results: list[Result]) -> Step:
+        """The step with the measure after it, and whether that is the best so far."""
         last = self.growing.last_step
         if self.judge_name is None or not self.measures.measures:
             return step
         found = next((result for result in results if result.dataset_name == self.judge_name), None)
-        found = self._measure_judge() if found is None else found
+        found = self._measure_on_judge() if found is None else found
         best = None if last is None else last.best
         improved = surpasses(found, best)
         return step._replace(value=found.metric_value, best=found.metric_value if improved else best, improved=improved)
 
     def _keep_leaves(self, scored: Iterable[Watched]) -> None:
-        """Scores, now those of the start, that trees can be taken out of; live trees of a checkpoint are put in."""
+        """Let trees be taken out of scores, which are those of the start; live trees of a checkpoint are put in."""
         live, edges = self.growing.live, self.train.edges
         trees = {number: regrown(self.growing.trees[number], edges) for number in live}
         for one in dict.fromkeys(scored):
@@ -178,13 +185,13 @@ class Rounds(Growth):
 
 
 class _Problem:
-    """One target, with the scores so far of its own model, which had `n_before` trees before the first round."""
+    """One target to learn, with the loss on it and the scores of the trees that learn it."""
 
     def __init__(
         self, train: BinnedDataset, loss: Loss, target: FloatArray, model: Ensemble, start: Ensemble, n_threads: int
     ) -> None:
         data = train.data
-        self.n_before = start.n_trees
+        self.n_before = start.n_trees  # trees before the first round
         self.scored = Watched.start(train, model, n_threads=n_threads)
         self.objective = loss.prepare(
             train.by_query(target), data.offsets, weights_of(train), data.query_weights, n_threads=n_threads
@@ -192,7 +199,7 @@ class _Problem:
 
 
 class _Grown:
-    """A new tree of a problem, and the leaf that every document of a data set reaches in it."""
+    """A new tree of a problem, and the leaf of every training document in it."""
 
     def __init__(
         self, problem: _Problem, train: BinnedDataset, grown: GrownTree, leaf_of_row: NDArray[np.uint16]
@@ -200,25 +207,47 @@ class _Grown:
         self.problem, self.train, self.grown, self.leaf_of_row = problem, train, grown, leaf_of_row
 
     def leaves_of(self, one: Watched) -> NDArray[np.uint16]:
+        """Leaf of every document of a data set."""
         on_train = one.binned is self.train
         return self.leaf_of_row if on_train else self.grown.leaves_of(one.binned, n_threads=one.n_threads)
 
 
 def weights_of(train: BinnedDataset) -> FloatArray | None:
-    """Weights of documents, query by query."""
+    """Weights of documents in the order of their queries; None when there are none."""
     return None if train.data.weights is None else train.by_query(train.data.weights)
 
 
 @dataclass(frozen=True)
-class Boosted:
-    """What training gives: the ensemble at its best size, and how it came about."""
+class Boosted(Trained):
+    """What boosting gives: the ensemble at its best size, and how it came about."""
 
-    ensemble: Ensemble
-    best_iteration: int  # number of rounds kept: of boosted trees, when the task has one problem and none is removed
-    best_score: Mapping[str, Mapping[str, float]]  # of that size: data set, then measure
-    interrupted: bool
     steps: Sequence[Step] = ()  # of every iteration
     models_at: Mapping[int, Ensemble] = field(default_factory=dict)  # by number of boosted trees
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far boosting goes.
+
+    Parameters
+    ----------
+    n_trees : int
+        Trees at which it ends; those that the update rule removes again do not count.
+    max_iterations : int, optional
+        Rounds after which it ends with fewer trees; `n_trees` unless given.
+    record_sizes : tuple of int
+        Numbers of trees: the models that first had so many are given back, too. They are those that boosting with
+        that `n_trees` gives.
+    """
+
+    n_trees: int
+    max_iterations: int | None = None
+    record_sizes: tuple[int, ...] = ()
+
+    @property
+    def n_iterations(self) -> int:
+        """The most rounds there may be."""
+        return self.n_trees if self.max_iterations is None else self.max_iterations
 
 
 REGRESSION = Regression()
@@ -229,74 +258,72 @@ def boost(
     loss: Loss,
     rules: TreeRules,
     update: Update,
+    extent: Extent,
+    session: Session,
     *,
-    n_trees: int,
-    max_iterations: int | None = None,
-    record_sizes: Sequence[int] = (),
     task: Task = REGRESSION,
     start: Ensemble | None = None,
-    valid: Mapping[str, Dataset | BinnedDataset] | None = None,
-    measures: Sequence[str | Measure | CustomMeasure] = ("nDCG@10",),
-    convention: str | Convention = "rankwood",
-    callbacks: Sequence[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-    on_interrupt: OnInterrupt = "raise",
-    seed: int = 0,
-    n_threads: int | None = None,
 ) -> Boosted:
-    """Add `n_trees` trees to `start`, each fitted to the gradients of `loss` at the scores so far.
+    """Trees are added to a model, each fitted to the gradients of a loss at the scores so far.
 
-    With a `task` of several problems it is `n_trees` rounds: in each, every problem grows one tree. Measures, and so
-    early stopping, are of the whole model after the round.
-
-    Trees that the update rule removes again do not count: training ends when there are `n_trees`, and with as many as
-    there are after `max_iterations`, which is `n_trees` unless given. `record_sizes` are numbers of trees; the models
-    that first had so many are given back, too: those that training with that `n_trees` gives.
-
-    `valid` names the data sets to measure on after each tree; the training data may be one of them.
-    Tree t of the whole ensemble draws its samples from a stream of its own, made of `seed` and t: the same data,
+    Tree t of the whole ensemble draws its samples from a stream of its own, made of the seed and t: the same data,
     parameters and seed give the same model bit for bit, whatever the number of threads, and also when training went on
     from a checkpoint or from the first trees of that very model.
+
+    Parameters
+    ----------
+    train : BinnedDataset
+        What the trees learn from.
+    loss : Loss
+        Whose gradients a tree is fitted to.
+    rules : TreeRules
+        How a tree is grown.
+    update : Update
+        How a tree joins the others, and what becomes of these.
+    extent : Extent
+        How many trees there will be.
+    session : Session
+        How the training runs. Measures, and so early stopping, are of the whole model after the round.
+    task : Task
+        With several problems, every problem grows one tree in each of `extent.n_trees` rounds.
+    start : Ensemble, optional
+        The model to go on from; none starts from the best constant that the loss knows.
     """
-    threads = resolve_threads(n_threads)
-    measured = Measures(measures, convention)
     growing = GrowingEnsemble(_starting_ensemble(start, train, loss, task), task)
-    sets = {name: _in_bins_of(train, data, name, threads) for name, data in (valid or {}).items()}
+    sets = {name: _in_bins_of(train, data, name, session.n_threads) for name, data in session.valid.items()}
     keeper = None
-    if checkpoint is not None:
-        settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": seed}
-        keeper = Keeper(checkpoint, identify(train, sets, growing.start, {**settings, "measures": measured}))
+    if session.checkpoint is not None:
+        settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
+        identity = identify(train, sets, growing.start, {**settings, "measures": session.measures})
+        keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
-    check_size(max((step.n_trees for step in growing.steps), default=0), n_trees)
-    if max_iterations is None:
-        max_iterations = n_trees
-    judge = _judge(update, sets, train, measured)
-    rounds = Rounds(train, loss, rules, update, growing, sets, measured, judge=judge, seed=seed, n_threads=threads)
-    rounds.n_trees = n_trees
+    check_size(max((step.n_trees for step in growing.steps), default=0), extent.n_trees)
+    judge = _judge_name(update, sets, train, session.measures)
+    rounds = Rounds(train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge)
     driven = drive(
         rounds,
-        n_iterations=max_iterations,
-        n_trees=n_trees,
-        callbacks=callbacks,
+        session,
+        n_iterations=extent.n_iterations,
+        n_trees=extent.n_trees,
         train_name=next((name for name, binned in sets.items() if binned is train), None),
         keeper=keeper,
-        on_interrupt=on_interrupt,
     )
     steps = growing.steps[: driven.n_done]
-    if not driven.interrupted and not driven.stopped_early and steps and steps[-1].n_trees < n_trees:
+    if not driven.interrupted and not driven.stopped_early and steps and steps[-1].n_trees < extent.n_trees:
         warnings.warn(
-            f"after max_iterations={max_iterations:,} there are {steps[-1].n_trees:,} of {n_trees:,} trees: "
-            "dropped trees were removed too often for more",
+            f"after max_iterations={extent.n_iterations:,} there are {steps[-1].n_trees:,} of {extent.n_trees:,} "
+            "trees: dropped trees were removed too often for more",
             stacklevel=3,
         )
-    recorded = {size: growing.first_with(size) for size in record_sizes}
+    recorded = {size: growing.first_with(size) for size in extent.record_sizes}
     models = {size: growing.whole(at + 1) for size, at in recorded.items() if at is not None and at < driven.n_done}
-    n_kept = driven.last + 1
-    return Boosted(growing.whole(n_kept), n_kept, as_mapping(driven.results), driven.interrupted, steps, models)
+    return Boosted(growing.whole(driven.n_kept), driven, steps, models)
 
 
-def _judge(update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDataset, measures: Measures) -> str | None:
-    """Name of the data set by whose first measure trees are removed; without removal, of the one that is logged."""
+def _judge_name(
+    update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDataset, measures: Measures
+) -> str | None:
+    """Name of the data that judges removals; without removals, of the data whose measure the steps note."""
     validation = next((name for name, binned in sets.items() if binned is not train), None)
     training = next((name for name, binned in sets.items() if binned is train), None)
     if update.judged_on is None:
@@ -314,7 +341,7 @@ def _judge(update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDatas
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:
-    """The ensemble to go on from; without one, the base score of the loss, for every problem."""
+    """The ensemble to go on from; without one, a constant for every problem: the base score of the loss."""
     data = train.data
     empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
     if start is None:

@@ -8,23 +8,34 @@ from typing import Any, NamedTuple
 
 from rankwood.errors import RankwoodError
 
-# What happened in every iteration of boosting, and the weights of trees that follow from it.
-
 
 class Step(NamedTuple):
-    """One iteration. Trees are known by the iteration that grew them, from 0.
+    """What happened in one iteration of boosting. Trees are numbered by the iteration that grew them, from 0.
 
-    iteration    its number
-    k            trees to be dropped, as the strategy has it: before it is rounded and kept below half of the trees
-    dropped      trees that were left out of the scores while the new tree was grown
-    removed      whether they were then removed for good
-    weight       of the new tree
-    factor       what the weights of the dropped trees were multiplied by, unless they were removed
-    candidate    measure of the model without the dropped trees, where removal was judged by it
-    value        measure of the model after the iteration, on the data that removal is judged on; None without any
-    best         the best value so far, this one included
-    improved     whether it is this one
-    n_trees      live trees after the iteration
+    Parameters
+    ----------
+    iteration : int
+        Number of the iteration.
+    k : float
+        Trees to be dropped by the strategy, before it is rounded and kept below half of the trees.
+    dropped : tuple of int
+        Trees that were left out of the scores while the new tree was grown.
+    removed : bool
+        Whether they were then removed for good.
+    weight : float
+        Weight of the new tree.
+    factor : float
+        What the weights of the dropped trees were multiplied by, unless they were removed.
+    candidate : float or None
+        Measure of the model without the dropped trees, where it decided on their removal.
+    value : float or None
+        Measure of the model after the iteration, on the data that judges removals; None when there is none.
+    best : float or None
+        The best value so far, this one included.
+    improved : bool
+        Whether this value is the best so far.
+    n_trees : int
+        Live trees after the iteration.
     """
 
     iteration: int
@@ -46,6 +57,8 @@ Live = dict[int, float]  # weight of every live tree by its number, the oldest f
 def apply(step: Step, live: Live) -> None:
     """Change the live trees as the step did.
 
+    Examples
+    --------
     >>> live = {0: 1.0, 1: 1.0}
     >>> apply(Step(2, dropped=(0,), weight=0.5, factor=0.5), live)
     >>> live
@@ -70,13 +83,11 @@ def live_after(steps: Iterable[Step]) -> Live:
     return live
 
 
-# Callbacks in LightGBM's style: called before or after each tree, with what there is to know of it.
-#
 # LightGBM's own callback objects work too: what they are told has the same names.
 
 
 class Result(NamedTuple):
-    """Value of one measure on one data set after one tree; the names are LightGBM's."""
+    """Value of one measure on one data set after one iteration; the names are LightGBM's."""
 
     dataset_name: str
     metric_name: str
@@ -85,9 +96,10 @@ class Result(NamedTuple):
 
     @property
     def metric_std_dev(self) -> None:
-        """LightGBM's has one when it cross-validates."""
+        """None: LightGBM has a value here when it cross-validates."""
 
     def is_cv_result(self) -> bool:
+        """False: LightGBM asks whether the value comes from cross-validation."""
         return False
 
 
@@ -95,14 +107,28 @@ class Result(NamedTuple):
 class CallbackEnv:
     """What a callback is told. The first six fields are LightGBM's.
 
-    model            the ensemble so far: `env.model.whole()` is an Ensemble
-    params           a callback before a tree may change `learning_rate`
-    iteration        number of the tree, from 0
-    train_name       name under which the training data is measured, if it is
-    step             what became of the tree, once it is grown: a rankwood.training.callbacks.Step
-    n_trees          trees at which training ends, which takes more iterations when some are removed again
-    replayed         the tree comes from a checkpoint; callbacks see it again, so that they know what went before
-    best             set by early stopping: the tree to end with, and the measures after it
+    Parameters
+    ----------
+    model : object
+        The ensemble so far: `env.model.whole()` is an Ensemble.
+    params : dict
+        A callback before an iteration may change `learning_rate`.
+    iteration : int
+        Number of the iteration, from 0.
+    begin_iteration, end_iteration : int
+        The first iteration, and the one at which training ends at the latest.
+    evaluation_result_list : list of Result
+        Measures after the iteration.
+    train_name : str or None
+        Name under which the training data is measured, if it is.
+    step : Step or None
+        What became of the trees, once the iteration is over.
+    n_trees : int or None
+        Trees at which training ends, which takes more iterations when some are removed again.
+    replayed : bool
+        Whether the trees come from a checkpoint; callbacks see them again, so that they know what went before.
+    best : tuple or None
+        Set by early stopping: the iteration to end with, and the measures after it.
     """
 
     model: Any
@@ -122,7 +148,7 @@ Callback = Callable[[CallbackEnv], None]
 
 
 class EarlyStopException(Exception):
-    """Raised by a callback to end training; `best_iteration` counts from 0."""
+    """Raised by a callback to end training at `best_iteration`, counted from 0."""
 
     def __init__(self, best_iteration: int, best_score: Iterable[Result]) -> None:
         super().__init__()
@@ -131,7 +157,7 @@ class EarlyStopException(Exception):
 
 
 def stopped_at(error: Exception) -> tuple[int, list[Result]] | None:
-    """The best iteration and its measures, if `error` is an early stop, ours or LightGBM's; else None."""
+    """The best iteration and its measures, if the error is rankwood's or LightGBM's early stop; else None."""
     if type(error).__name__ != "EarlyStopException":
         return None
     stop: Any = error
@@ -141,13 +167,30 @@ def stopped_at(error: Exception) -> tuple[int, list[Result]] | None:
 def early_stopping(
     stopping_rounds: int, first_metric_only: bool = False, verbose: bool = False, min_delta: float = 0.0
 ) -> Callback:
-    """Stop when a measure on validation data has not improved for `stopping_rounds` trees; the best size is restored.
+    """A callback that stops training when a measure on validation data no longer improves, and keeps the best size.
 
-    Measures on the training data do not count. With several measures or data sets, the first that has not improved by
-    more than `min_delta` for so long ends the training; `first_metric_only` goes by the first measure alone, on every
-    data set. When the last tree comes first, the best size for the first measure on the first data set is restored.
-    `verbose` prints a line at the end.
+    Measures on the training data do not count. When the last tree comes before that, the best size for the first
+    measure on the first data set is kept.
 
+    Parameters
+    ----------
+    stopping_rounds : int
+        Stop when there was no improvement for so many trees. With several measures or data sets, the first that has
+        not improved for so long ends the training.
+    first_metric_only : bool, default False
+        Whether the first measure alone counts, on every data set.
+    verbose : bool, default False
+        Whether to print a line at the end.
+    min_delta : float, default 0.0
+        An improvement must be larger than this.
+
+    Returns
+    -------
+    callable
+        To be given to `fit` in `callbacks`.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5).split(0.5)
     >>> ranker = rw.LambdaMART(n_trees=100, n_leaves=4).fit(train, valid=valid, callbacks=[early_stopping(5)])
@@ -162,7 +205,7 @@ def early_stopping(
 
 
 class _EarlyStopping:
-    order = 30
+    order = 30  # after all that look at the iteration, since it may end the call
 
     def __init__(self, stopping_rounds: int, first_metric_only: bool, verbose: bool, min_delta: float) -> None:
         self.stopping_rounds, self.first_metric_only = stopping_rounds, first_metric_only
@@ -201,8 +244,22 @@ NO_VALIDATION_DATA = "early stopping needs validation data other than the traini
 
 
 def log_evaluation(period: int = 1, *, write: Callable[[str], Any] = print) -> Callback:
-    """Write the measures every `period` trees.
+    """A callback that writes the measures every so many trees.
 
+    Parameters
+    ----------
+    period : int, default 1
+        Trees between two lines; 0 writes none.
+    write : callable, default print
+        Called with every line.
+
+    Returns
+    -------
+    callable
+        To be given to `fit` in `callbacks`.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
     >>> ranker = rw.MART(n_trees=4, n_leaves=2, min_docs_per_leaf=1, measure="RR")
@@ -225,8 +282,20 @@ def _line(iteration: int, results: Iterable[Result]) -> str:
 
 
 def record_evaluation(eval_result: dict[str, dict[str, list[float]]]) -> Callback:
-    """Keep every measure of every tree in `eval_result`: data set, then measure, then a list.
+    """A callback that keeps every measure after every tree.
 
+    Parameters
+    ----------
+    eval_result : dict
+        Filled with lists: data set, then measure, then the value after each tree. What it held before is deleted.
+
+    Returns
+    -------
+    callable
+        To be given to `fit` in `callbacks`.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5).split(0.5)
     >>> history = {}
@@ -248,10 +317,21 @@ def record_evaluation(eval_result: dict[str, dict[str, list[float]]]) -> Callbac
 
 
 def reset_parameter(**schedules: Sequence[float] | Callable[[int], float]) -> Callback:
-    """Change parameters before each tree: a list with a value per tree, or a function of the tree's number.
+    """A callback that changes the learning rate before each tree.
 
-    `learning_rate` is what can be changed.
+    Parameters
+    ----------
+    **schedules : sequence of float, or callable
+        `learning_rate` as a list with a value per tree, or as a function of the tree's number from 0. Nothing else can
+        be changed.
 
+    Returns
+    -------
+    callable
+        To be given to `fit` in `callbacks`.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5)
     >>> slower = reset_parameter(learning_rate=lambda tree: 0.1 * 0.5**tree)
@@ -278,7 +358,7 @@ def reset_parameter(**schedules: Sequence[float] | Callable[[int], float]) -> Ca
 
 
 def in_order(callbacks: Iterable[Callback]) -> tuple[list[Callback], list[Callback]]:
-    """Callbacks to call before a tree and after it, each in the order that they ask for."""
+    """The callbacks to call before an iteration, and those after it, sorted by their attribute `order`."""
     ranked = sorted(callbacks, key=lambda callback: getattr(callback, "order", 0))
     for callback in ranked:
         if not callable(callback):

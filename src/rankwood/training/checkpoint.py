@@ -22,21 +22,20 @@ from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree, Trees
 from rankwood.training.callbacks import Live, Result, Step, apply, live_after
+from rankwood.training.driver import Growing
 from rankwood.training.tasks import Regression, Task
-
-# The ensemble while it grows.
 
 
 @dataclass
 class GrowingEnsemble:
-    """The ensemble to start from; and all trees grown so far, with the step, the learning rate and the measures of each
-    round. A round is a tree for every problem of the task: one tree, but for task="ordinal".
+    """Boosted trees while training goes on, with the step, the learning rate and the measures of every round.
 
-    Trees that were removed again stay here (they are small, unlike what training keeps of live ones), so that the model
-    after any round can be had: the steps say which trees were live then, and with what weights.
+    A round is a tree for every problem of the task: one tree, but for task="ordinal". Trees that were removed again
+    stay here (they are small, unlike what training keeps of live ones), so that the model after any round can be had:
+    the steps say which trees were live then, and with what weights.
     """
 
-    # LightGBM's reset_parameter tells these one by one, and changes the callbacks' `params`, which is enough here.
+    # LightGBM's reset_parameter sets parameters of each of these, and of the callbacks' `params`, which is enough.
     boosters: ClassVar[tuple[Any, ...]] = ()
 
     start: Ensemble
@@ -59,7 +58,7 @@ class GrowingEnsemble:
         return self.steps[-1] if self.steps else None
 
     def append(self, trees: list[Tree], step: Step, learning_rate: float, results: list[Result]) -> None:
-        """One more round of trees, and the measures after it."""
+        """Add a round: its trees, what happened in it, and the measures after it."""
         self.trees += trees
         self.steps.append(step)
         apply(step, self.live)
@@ -80,11 +79,11 @@ class GrowingEnsemble:
         return self.trees[number * per_round : (number + 1) * per_round]
 
     def boosted(self, n_rounds: int | None = None) -> Ensemble:
-        """The trees that were live after the first `n_rounds` alone; after all unless told otherwise."""
+        """The trees that were live after the first `n_rounds` (default: all), without the starting ensemble."""
         return self._ensemble(self.live if n_rounds is None else live_after(self.steps[:n_rounds]))
 
     def whole(self, n_rounds: int | None = None) -> Ensemble:
-        """The starting ensemble and the trees that were live after the first `n_rounds`."""
+        """The starting ensemble and the trees that were live after the first `n_rounds` (default: all)."""
         return self.task.extend(self.start, self.boosted(n_rounds))
 
     def everything(self) -> Ensemble:
@@ -92,7 +91,7 @@ class GrowingEnsemble:
         return self._ensemble({number: self.live.get(number, 0.0) for number in range(self.n_rounds)})
 
     def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
-        """What a checkpoint holds: all trees, and what was noted of every round."""
+        """What a checkpoint holds: all trees, and learning rate, measures and step of every round."""
         notes = {"learning_rates": self.learning_rates, "history": self.history, "steps": self.steps}
         return self.everything(), notes
 
@@ -104,7 +103,7 @@ class GrowingEnsemble:
         self.live = live_after(self.steps)
 
     def first_with(self, n_trees: int) -> int | None:
-        """The first round after which so many rounds' trees were live; None when there was none."""
+        """The first round after which the trees of so many rounds were live; None when there was none."""
         return next((step.iteration for step in self.steps if step.n_trees == n_trees), None)
 
     def _ensemble(self, live: Live) -> Ensemble:
@@ -117,11 +116,11 @@ class GrowingEnsemble:
         )
 
 
-# The forest while it grows.
-
-
 class GrowingForest:
-    """The trees so far, batch by batch, and the measures after each round: one tree of every problem of the task."""
+    """Trees of a forest while it grows, batch by batch, and the measures after every round.
+
+    A round is a tree for every problem of the task.
+    """
 
     boosters: ClassVar[tuple[Any, ...]] = ()  # as in GrowingEnsemble: for LightGBM's callbacks
 
@@ -148,14 +147,18 @@ class GrowingForest:
         self.history = read_history(notes["history"])
 
     def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
-        """The forest of the first `n_rounds`; of all unless told otherwise. Every problem is the mean of its trees."""
+        """The forest of the first `n_rounds` (default: all): every problem is the mean of its trees.
+
+        `last` is that of `trees`.
+        """
         n_rounds = self.n_rounds if n_rounds is None else n_rounds
         return self.task.extend(self.start, self.trees(n_rounds, self.task.sign * mean_weight(n_rounds), last=last))
 
     def trees(self, n_rounds: int, weight: float, *, last: bool = False) -> Ensemble:
-        """The trees of the first `n_rounds` with this weight. `last`: nothing more is asked of this object.
+        """The trees of the first `n_rounds` as an ensemble, all with this weight.
 
-        Trees of full depth are large: the last time, every array is let go of as soon as it is copied.
+        `last` says that nothing more is asked of this object: trees of full depth are large, so every array is then
+        let go of as soon as it is copied.
         """
         n_trees = n_rounds * self.task.n_problems
         parts, done = [], 0
@@ -178,14 +181,13 @@ def mean_weight(n_trees: int) -> float:
     Labels are small whole numbers and leaves of full depth hold single labels. Times 24 bits these are exact, and so is
     their sum: documents that the trees do not tell apart have equal scores, in whichever order trees are added.
 
+    Examples
+    --------
     >>> mean_weight(8), mean_weight(10)
     (0.125, 0.09999999403953552)
     """
     share, exponent = math.frexp(1.0 / max(n_trees, 1))
     return math.ldexp(math.floor(share * 2**24), exponent - 24)
-
-
-# Checkpoints: training that was killed goes on to the very model it would have become.
 
 
 DROPPED = Step._fields.index("dropped")
@@ -195,13 +197,22 @@ Identity = dict[str, str]  # what the next tree depends on, by name; large thing
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Save the trees to `path` every `every` trees, and go on from there when the file exists.
+    """A file that training saves its trees to now and then, and goes on from when it exists.
 
-    The file is a model file. It says what it was trained on and how; going on with other data or parameters is an
-    error. The number of trees may be larger than before: so a finished training is prolonged. With task="ordinal" it
-    is every `every` rounds of trees. With X-DART it is every `every` iterations, and the file also has the trees that
-    were removed, with weight 0.
+    Training that was killed ends with the very model it would have become. The file is a model file. It says what it
+    was trained on and how; going on with other data or parameters is an error. The number of trees may be larger than
+    before: so a finished training is prolonged.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+    every : int, default 50
+        Trees between two savings. With task="ordinal" these are rounds of trees. With X-DART these are iterations, and
+        the file also has the trees that were removed, with weight 0.
+
+    Examples
+    --------
     >>> import rankwood as rw, tempfile, os
     >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=4)
     >>> checkpoint = rw.Checkpoint(os.path.join(tempfile.mkdtemp(), "training.rw"), every=10)
@@ -218,7 +229,13 @@ class Checkpoint:
             raise RankwoodError(f"a checkpoint is made every 1 or more trees, got every={self.every!r}")
 
     def read(self, identity: Identity) -> tuple[Ensemble, dict[str, Any]] | None:
-        """The trees saved, and what was noted of them; None when there is no checkpoint yet."""
+        """The trees that were saved and the notes on them; None when the file does not exist.
+
+        Parameters
+        ----------
+        identity : dict from str to str
+            What the training depends on; a file that was made with something else is refused.
+        """
         path = os.fspath(self.path)
         check_writable(path)  # now, not after the first `every` trees
         if not Path(path).exists():
@@ -227,13 +244,40 @@ class Checkpoint:
         return model, check_identity(path, model, identity)
 
 
+class CheckpointFile:
+    """The file of a checkpoint while a training writes it, with what the training depends on."""
+
+    def __init__(self, checkpoint: Checkpoint, identity: Identity) -> None:
+        self.checkpoint, self.identity = checkpoint, identity
+        self.n_saved = 0
+
+    def load(self, growing: Growing) -> None:
+        """Take up what was saved, if there is anything."""
+        found = self.checkpoint.read(self.identity)
+        if found is not None:
+            growing.take_up(*found)
+            self.n_saved = growing.n_rounds
+
+    def save_if_due(self, growing: Growing) -> None:
+        """Save after every `every` rounds."""
+        if growing.n_rounds % self.checkpoint.every == 0:
+            self.save(growing)
+
+    def save(self, growing: Growing) -> None:
+        """Write the trees so far, unless they are written; a kill while writing leaves the checkpoint before it."""
+        if growing.n_rounds > self.n_saved:
+            model, notes = growing.to_keep()
+            model.with_metadata(checkpoint={"identity": self.identity, **notes}).save(self.checkpoint.path)
+            self.n_saved = growing.n_rounds
+
+
 def read_history(history: list[Any]) -> list[list[Result]]:
-    """The measures after each tree, as they were noted."""
+    """The measures after each round, from the notes of a checkpoint."""
     return [[Result(*result) for result in results] for results in history]
 
 
 def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, Any]:
-    """What a checkpoint's notes say, when it was made with what `identity` says; else an error."""
+    """The notes of a checkpoint; an error when it was not made with what `identity` says."""
     saved = model.metadata.get("checkpoint")
     if not isinstance(saved, dict):
         raise RankwoodError(f"{path} is a finished model, not a checkpoint: choose another file")
@@ -250,7 +294,7 @@ def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, 
 def identify(
     train: BinnedDataset, watched: Mapping[str, BinnedDataset], start: Ensemble, parameters: Mapping[str, Any]
 ) -> Identity:
-    """Everything that the next tree, and where training stops, depend on; the trees before it aside."""
+    """Everything besides earlier trees that the next boosted tree, and where training stops, depend on."""
     return {
         "training data": _in_bins(train),
         **{f"data set {name!r}": _in_bins(binned) for name, binned in watched.items()},
@@ -260,7 +304,7 @@ def identify(
 
 
 def identify_settings(parameters: Mapping[str, Any]) -> Identity:
-    """Parameters by their texts, and the version, which may change what they mean."""
+    """Parameters as texts, and the version, which may change what they mean."""
     named = {name: _without_addresses(repr(value)) for name, value in parameters.items()}
     return {**named, "version of rankwood": __version__}
 
@@ -278,5 +322,5 @@ def _in_bins(binned: BinnedDataset) -> str:
 
 
 def _without_addresses(text: str) -> str:
-    """A function's text names the place in memory where it happens to lie."""
+    """The text of a function or object without its address in memory."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -4,17 +4,63 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rankwood.errors import RankwoodError
-from rankwood.training.callbacks import Callback, CallbackEnv, Result, in_order, stopped_at
-from rankwood.training.checkpoint import Checkpoint, Identity
+from rankwood.training.callbacks import (
+    Callback,
+    CallbackEnv,
+    Result,
+    as_mapping,
+    in_order,
+    record_evaluation,
+    stopped_at,
+)
+
+if TYPE_CHECKING:  # what a session hands on; the loop looks into none of it
+    from rankwood.data.bins import BinnedDataset
+    from rankwood.data.dataset import Dataset
+    from rankwood.model.ensemble import Ensemble
+    from rankwood.training.checkpoint import Checkpoint
+    from rankwood.training.watch import Measures
 
 OnInterrupt = Literal["raise", "keep"]
+History = dict[str, dict[str, list[float]]]
+
+
+@dataclass(frozen=True)
+class Session:
+    """How a training runs: on what it is measured, who is told, where it is saved, with which seed and threads.
+
+    Parameters
+    ----------
+    measures : Measures
+        Measured on every data set of `valid` after every round.
+    valid : mapping from str to Dataset or BinnedDataset
+        Data sets to measure on, by name; the training data may be one of them.
+    callbacks : sequence of callables
+        Called before and after every round, in LightGBM's style.
+    checkpoint : Checkpoint, optional
+        File that the trees are saved to now and then, and that training goes on from when it exists.
+    on_interrupt : {"raise", "keep"}
+        Whether Ctrl-C is an exception or ends training with the rounds there are.
+    seed : int
+        Every tree has a random stream of its own, made of the seed and the number of the tree.
+    n_threads : int
+        Threads of all kernels; the model does not depend on it.
+    """
+
+    measures: Measures
+    valid: Mapping[str, Dataset | BinnedDataset] = field(default_factory=dict)
+    callbacks: Sequence[Callback] = ()
+    checkpoint: Checkpoint | None = None
+    on_interrupt: OnInterrupt = "raise"
+    seed: int = 0
+    n_threads: int = 1
 
 
 class Growing(Protocol):
@@ -23,11 +69,24 @@ class Growing(Protocol):
     history: list[list[Result]]
 
     @property
-    def n_rounds(self) -> int: ...
+    def n_rounds(self) -> int:
+        """Rounds grown so far."""
 
-    def to_keep(self) -> tuple[Any, dict[str, Any]]: ...
+    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
+        """What a checkpoint holds: a model, and notes on how it came about."""
 
-    def take_up(self, model: Any, notes: dict[str, Any]) -> None: ...
+    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
+        """Go on from what `to_keep` gave."""
+
+
+class Keeper(Protocol):
+    """Where the loop saves the trees so far."""
+
+    def save_if_due(self, growing: Growing) -> None:
+        """Save after every so many rounds."""
+
+    def save(self, growing: Growing) -> None:
+        """Save now, unless everything is saved already."""
 
 
 class Growth(Protocol):
@@ -41,7 +100,7 @@ class Growth(Protocol):
           └───── after callbacks ─── Growth.is_whole  (enough trees?)
     """
 
-    growing: Any  # a Growing
+    growing: Growing
     params: dict[str, Any]  # what callbacks may change from round to round
 
     def allow(self, env: CallbackEnv) -> None:
@@ -59,51 +118,32 @@ class Growth(Protocol):
 
 @dataclass(frozen=True)
 class Driven:
-    """Where the loop ended: the last round to keep, the measures after it, and why it ended."""
+    """How the loop ended: the rounds to keep, the measures after them, and why it ended."""
 
-    last: int
-    results: list[Result]
-    n_done: int  # rounds done, those after the last one to keep included
+    n_kept: int  # rounds of the model: fewer than were done when early stopping found a better one before
+    n_done: int
+    best_score: Mapping[str, Mapping[str, float]]  # after the last round that is kept: data set, then measure
+    history: History  # of every round: data set, then measure
     interrupted: bool
     stopped_early: bool
 
 
-@dataclass
-class Keeper:
-    """A checkpoint with what it must have been made with."""
+@dataclass(frozen=True)
+class Trained:
+    """What a training gives: the ensemble at its best size, and how the loop ended."""
 
-    checkpoint: Checkpoint
-    identity: Identity
-    n_saved: int = 0
-
-    def load(self, growing: Growing) -> None:
-        """Take up what was saved, if there is anything."""
-        found = self.checkpoint.read(self.identity)
-        if found is not None:
-            growing.take_up(*found)
-            self.n_saved = growing.n_rounds
-
-    def save_if_due(self, growing: Growing) -> None:
-        if growing.n_rounds % self.checkpoint.every == 0:
-            self.save(growing)
-
-    def save(self, growing: Growing) -> None:
-        """Write the trees so far, unless they are written; a kill while writing leaves the checkpoint before it."""
-        if growing.n_rounds > self.n_saved:
-            model, notes = growing.to_keep()
-            model.with_metadata(checkpoint={"identity": self.identity, **notes}).save(self.checkpoint.path)
-            self.n_saved = growing.n_rounds
+    ensemble: Ensemble
+    driven: Driven
 
 
 def drive(
     growth: Growth,
+    session: Session,
     *,
     n_iterations: int,
     n_trees: int | None = None,
-    callbacks: Sequence[Callback] = (),
     train_name: str | None = None,
     keeper: Keeper | None = None,
-    on_interrupt: OnInterrupt = "raise",
 ) -> Driven:
     """Run rounds until there are enough trees, a callback stops them, or Ctrl-C is pressed.
 
@@ -113,20 +153,19 @@ def drive(
     ----------
     growth : Growth
         What grows; it may hold rounds of a checkpoint already.
+    session : Session
+        Whose callbacks are called, and what becomes of Ctrl-C.
     n_iterations : int
         The most rounds there may be.
     n_trees : int, optional
         Trees at which training ends, where that takes more rounds than trees; told to callbacks.
-    callbacks : sequence of callables
-        Called before and after every round, in LightGBM's style.
     train_name : str, optional
         Name under which the training data is measured, if it is.
     keeper : Keeper, optional
         Where the trees are saved, every so many rounds and at the end.
-    on_interrupt : {"raise", "keep"}
-        Whether Ctrl-C is an exception or ends training with the rounds there are.
     """
-    before, after = in_order(callbacks)
+    history: History = {}
+    before, after = in_order([*session.callbacks, record_evaluation(history)])
     growing = growth.growing
     n_resumed = growing.n_rounds
     env = CallbackEnv(growing, growth.params, 0, 0, n_iterations)
@@ -163,10 +202,10 @@ def drive(
             raise
     if keeper is not None:
         keeper.save(growing)
-    if stopped and on_interrupt == "raise":
+    if stopped and session.on_interrupt == "raise":
         raise KeyboardInterrupt
     last, results = env.best or (n_done - 1, env.evaluation_result_list)
-    return Driven(last, results, n_done, stopped, stopped_early)
+    return Driven(last + 1, n_done, as_mapping(results), history, stopped, stopped_early)
 
 
 def check_size(n_saved: int, n_trees: int) -> None:

@@ -1,179 +1,39 @@
-"""The rankers as scikit-learn estimators."""
+"""The rankers as scikit-learn estimators: LambdaMART, MART, DART, X-DART, random forests, iGBRT."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
-from rankwood._version import __version__
 from rankwood.atomic import check_writable
 from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
-from rankwood.errors import DataError, RankwoodError
+from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.diagnostics import Curve, feature_shares, measure_curve, usual_sizes
-from rankwood.evaluation.evaluator import Evaluation, evaluate
+from rankwood.evaluation.evaluator import Evaluation
 from rankwood.evaluation.measures import Measure
-from rankwood.evaluation.per_query import mean
 from rankwood.model.ensemble import Ensemble
-from rankwood.system import resolve_threads
-from rankwood.training import tasks as ordinal
-from rankwood.training.boosting import Boosted, boost
-from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping, record_evaluation
+from rankwood.training.boosting import Boosted, Extent, boost
+from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, check_identity, identify
-from rankwood.training.forest import Forest, FullDepthRules, TaskGrower, grow_forest, out_of_bag_scores
+from rankwood.training.driver import Session, Trained
+from rankwood.training.forest import FullDepthRules, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
-from rankwood.training.inputs import (
-    Rows,
-    evaluation_data,
-    scoring_matrix,
-    something_to_learn_from,
-    training_data,
-)
+from rankwood.training.inputs import EvalSets, Rows, in_bins, zero_filled
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
-from rankwood.training.params import checked_parameters
-from rankwood.training.tasks import NOTE, Ordinal, Regression, Task, grade_probabilities, n_problems
+from rankwood.training.params import rules_from
+from rankwood.training.ranker import GradesMixin, Ranker, as_list
+from rankwood.training.tasks import NOTE, Ordinal, Regression, Task
 from rankwood.training.updates import Dart, Plain, Update, XDart
-from rankwood.training.watch import Measures
-
-# What all rankers share as scikit-learn estimators: scoring, fitted attributes, threads and seed.
-
-
-class Ranker(BaseEstimator):  # type: ignore[misc]
-    """Base of all rankers: once `fit` has set `ensemble_`, everything else is here.
-
-    A subclass is a dataclass whose fields are its parameters; `measure`, `convention`, `importance_type`,
-    `random_state` and `n_jobs` are among them.
-    """
-
-    ensemble_: Ensemble
-    measure: Any
-    convention: Any
-    importance_type: Any
-    random_state: Any
-    n_jobs: int | None
-
-    def predict(self, X: Any) -> FloatArray:
-        """Score of every row: the higher, the further up. X as in `fit`; a column `qid` is not looked at."""
-        check_is_fitted(self, "ensemble_")
-        return self.ensemble_.score(scoring_matrix(self, X), n_threads=self._n_threads())
-
-    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
-        """Mean over queries of the first of `measure` (nDCG@10 unless told otherwise), on a Dataset or on X and y.
-
-        The rows need queries: qid, group, or a DataFrame column `qid`, which cross-validation passes along.
-        """
-        check_is_fitted(self, "ensemble_")
-        data = Rows(X, y, qid, group).dataset(self)
-        measure = as_list(self.measure)[0]
-        scores = self.predict(data)
-        means = evaluate(scores, data, measure, convention=self.convention, n_threads=self._n_threads()).means
-        return next(iter(means.values()))
-
-    @property
-    def n_trees_(self) -> int:
-        """Number of trees of the fitted model."""
-        return self.ensemble_.n_trees
-
-    @property
-    def n_estimators_(self) -> int:
-        """The same, as LightGBM and scikit-learn call it."""
-        return self.n_trees_
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of every feature in the total gain (`importance_type="gain"`) or in the splits ("split")."""
-        check_is_fitted(self, "ensemble_")
-        checked_parameters(self)
-        if self.importance_type == "split":
-            return feature_shares(self.ensemble_)
-        if self.ensemble_.split_gain is None:
-            raise RankwoodError("init_model knows no gains of its splits: use importance_type='split'")
-        return feature_shares(self.ensemble_, self.ensemble_.split_gain)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    def _n_threads(self) -> int:
-        if self.n_jobs is not None and self.n_jobs < 0:  # as joblib counts: -1 is every CPU, -2 all but one
-            return max(1, resolve_threads(None) + 1 + self.n_jobs)
-        return resolve_threads(self.n_jobs)
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            if self.random_state < 0:
-                raise RankwoodError(f"random_state must not be negative, got {self.random_state}")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31))
-
-    def _checkpoint(self, given: Any) -> Checkpoint | None:
-        if given is not None and not isinstance(self.random_state, (int, np.integer)):
-            raise RankwoodError("a checkpoint needs a number as random_state, to go on with the same stream")
-        return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
-
-    def _notes(self, seed: int) -> dict[str, Any]:
-        """What the model remembers of its training."""
-        unimportant = ("n_jobs", "random_state", "importance_type", "on_interrupt")
-        parameters = {
-            name: _plain(value)
-            for name, value in self.get_params().items()
-            if name not in unimportant and not name.endswith("__n_jobs")
-        }
-        return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
-
-
-def curves_note(history: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, Any]:
-    """Learning curves as the model remembers them, to six digits.
-
-    >>> curves_note({"valid": {"nDCG@10": [0.12345678]}})
-    {'learning_curves': {'valid': {'nDCG@10': [0.123457]}}}
-    """
-    curves = {
-        name: {measure: [float(f"{value:.6g}") for value in values] for measure, values in by_measure.items()}
-        for name, by_measure in history.items()
-    }
-    return {"learning_curves": curves} if curves else {}
-
-
-def as_list(measures: Any) -> list[Any]:
-    """One measure or several, as a list."""
-    return [measures] if isinstance(measures, (str, Measure)) or callable(measures) else list(measures)
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; functions and the like by name."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (Sequence, np.ndarray)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Convention):
-        return value.name
-    if isinstance(value, BaseEstimator):
-        return type(value).__name__
-    return getattr(value, "__name__", None) or str(value)
-
-
-# What all boosted rankers share as scikit-learn estimators: parameters, fitting, fitted attributes, scoring.
 
 
 # A dataclass writes the __init__ that scikit-learn wants: explicit, and doing nothing but assignments.
@@ -181,7 +41,8 @@ def _plain(value: Any) -> Any:
 class BoostedRanker(Ranker):
     """Base of the boosted rankers; a subclass adds parameters of its own and says which loss they mean.
 
-    LambdaMART's docstring explains the parameters and fitted attributes.
+    LambdaMART's docstring explains the parameters and fitted attributes. Methods that say what parameters mean are
+    called on a copy whose parameters are checked (see `Ranker._checked`).
     """
 
     n_trees: int = field(default=300, kw_only=False)
@@ -209,36 +70,6 @@ class BoostedRanker(Ranker):
     random_state: Any = 0
     n_jobs: int | None = None
 
-    _needs_queries: ClassVar[bool] = True  # whether fitting without qid or group is refused
-
-    def _loss(self, p: SimpleNamespace) -> Loss:
-        """The loss that the parameters `p` mean."""
-        raise NotImplementedError
-
-    def _update(self, p: SimpleNamespace) -> Update:
-        """How trees join the ensemble."""
-        return Plain(p.learning_rate)
-
-    def _extent(self, p: SimpleNamespace) -> dict[str, Any]:
-        """How far to go: arguments of `boost`."""
-        return {"n_trees": p.n_trees}
-
-    def _task(self, p: SimpleNamespace, y: FloatArray) -> Task:
-        """What the labels are learnt as."""
-        return Regression()
-
-    def _start(
-        self,
-        p: SimpleNamespace,
-        init_model: Any,
-        task: Task,
-        train: BinnedDataset,
-        seed: int,
-        checkpoint: Checkpoint | None,
-    ) -> Ensemble | None:
-        """The model to boost from, if any."""
-        return routing_missing(ensemble_of(init_model, "init_model"), p)
-
     def fit(
         self,
         X: Any,
@@ -260,63 +91,86 @@ class BoostedRanker(Ranker):
     ) -> Any:
         """Train on a Dataset, or on X and y with the query of every row.
 
-        X, y            a Dataset (or BinnedDataset) alone; or a matrix or DataFrame, and labels
-        qid, group      query id per row, in any order; or sizes of consecutive queries; or a DataFrame column `qid`
-        sample_weight, query_weight    weight per document, weight per query in order of first appearance
-        valid           a Dataset to measure on, named "valid"; or, as elsewhere:
-        eval_set        pairs (X, y), with eval_qid or eval_group, and eval_names; or Datasets. The training data may
-                        be one; it is measured too, but early stopping does not go by it
-        eval_metric     measures to watch instead of the parameter `measure`: names, or functions of (labels, scores,
-                        offsets of queries) that return a value, or (name, value, whether higher is better)
-        callbacks       see rankwood.early_stopping, log_evaluation, record_evaluation, reset_parameter
-        init_model      an Ensemble or fitted ranker to go on from; its trees stay as they are
-        checkpoint      a rankwood.Checkpoint, or its file's name: save now and then, and resume
+        Parameters
+        ----------
+        X : Dataset, BinnedDataset, DataFrame or matrix
+            A Dataset (or BinnedDataset) alone; or features, to which labels and queries are given separately.
+        y : array, optional
+            Label of every row.
+        qid, group : array, optional
+            Query id of every row, in any order; or sizes of consecutive queries. A DataFrame may have a column `qid`
+            instead.
+        sample_weight, query_weight : array, optional
+            Weight of every document; weight of every query, in order of first appearance.
+        valid : Dataset or BinnedDataset, optional
+            Data to measure on, named "valid".
+        eval_set : list of (X, y) or of Datasets, optional
+            More data to measure on. The training data may be one; it is measured too, but early stopping does not go
+            by it.
+        eval_qid, eval_group, eval_names : list, optional
+            Queries of every pair of `eval_set`, in either form, and the names to measure under.
+        eval_metric : str, Measure, callable or a list of these, optional
+            Measures to watch instead of the parameter `measure`. A function takes labels, scores and the offsets of
+            queries, and returns a value, or (name, value, whether higher is better).
+        callbacks : list of callables, optional
+            See `early_stopping`, `log_evaluation`, `record_evaluation` and `reset_parameter` of rankwood.
+        init_model : Ensemble or fitted ranker, optional
+            A model to go on from; its trees stay as they are.
+        checkpoint : Checkpoint or path, optional
+            File to save the training to now and then, and to resume it from.
+
+        Returns
+        -------
+        self
         """
-        p = checked_parameters(self)
-        if p.n_trees < 1:
-            raise RankwoodError(f"n_trees must be at least 1, got {p.n_trees}")
-        loss, rules, update, seed, n_threads = (
-            self._loss(p),
-            _tree_rules(p),
-            self._update(p),
-            self._seed(),
-            self._n_threads(),
-        )
-        extent = self._extent(p)
-        measures = Measures(as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
-        stopping = [] if p.early_stopping_rounds is None else [early_stopping(p.early_stopping_rounds, True)]
-        checkpoint = self._checkpoint(checkpoint)
+        p = self._checked()
+        loss, rules, update, extent = p._loss(), p._tree_rules(), p._update(), p._extent()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
-        train = training_data(self, rows)
-        self._fitted_on_dataset = rows.is_dataset
-        watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
-        if stopping and all(data is train for data in watched.values()):
-            raise RankwoodError(NO_VALIDATION_DATA)
-        task = self._task(p, train.data.y)
-        start = self._start(p, init_model, task, train, seed, checkpoint)
-        task = task.covering(start)
-        history: dict[str, dict[str, list[float]]] = {}
-        result = boost(
-            train,
-            loss,
-            rules,
-            update,
-            **extent,
-            task=task,
-            start=start,
-            valid=watched,
-            measures=measures,
-            convention=p.convention,
-            callbacks=[*(callbacks or []), record_evaluation(history), *stopping],
-            checkpoint=checkpoint,
-            on_interrupt=p.on_interrupt,
-            seed=seed,
-            n_threads=n_threads,
-        )
-        self._note(result, start, seed, history)
+        sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
+        stopping = p.early_stopping_rounds
+        data, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
+        train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
+        task = p._task(data.y)
+        start = p._start(init_model, task, train, session)
+        result = boost(train, loss, rules, update, extent, session, task=task.covering(start), start=start)
+        self._note(result, start, session.seed)
         return self
 
-    def _note(self, result: Boosted, start: Ensemble | None, seed: int, history: dict[str, Any]) -> None:
+    def _loss(self) -> Loss:
+        """What the trees minimise."""
+        raise NotImplementedError
+
+    def _tree_rules(self) -> TreeRules:
+        """How each tree is grown."""
+        if self.min_docs_per_leaf > 1 and not float(self.min_docs_per_leaf).is_integer():
+            given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
+            raise RankwoodError(given)
+        sampling = rules_from(Sampling, self, per_split=self.feature_sampling == "split")
+        return TreeRules(rules_from(GrowthRules, self), sampling, self.balance, self._missing_as_zero)
+
+    def _update(self) -> Update:
+        """How trees join the ensemble."""
+        return Plain(self.learning_rate)
+
+    def _extent(self) -> Extent:
+        """How far boosting goes."""
+        return Extent(self.n_trees)
+
+    def _task(self, y: FloatArray) -> Task:
+        """What the labels are learnt as."""
+        return Regression()
+
+    def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
+        """The model to boost from, if any."""
+        return self._routing_missing(ensemble_of(init_model, "init_model"))
+
+    def _routing_missing(self, model: Ensemble | None) -> Ensemble | None:
+        """A model to start from; with missing="zero" it sends missing values where 0 goes."""
+        if model is None or not self._missing_as_zero:
+            return model
+        return model.replace(missing_left=model.threshold >= 0.0)
+
+    def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         """Set the fitted attributes."""
         if result.ensemble.n_nodes == (0 if start is None else start.n_nodes):
             warnings.warn(
@@ -324,15 +178,11 @@ class BoostedRanker(Ranker):
                 f"or is min_docs_per_leaf={self.min_docs_per_leaf} too many for this data?",
                 stacklevel=3,
             )
-        notes = self._notes(seed) | curves_note(history)
+        notes = {}
         if start is not None:
-            not_kept = (ordinal.NOTE, "learning_curves")
+            not_kept = (NOTE, "learning_curves")
             notes["init_model"] = {name: note for name, note in start.metadata.items() if name not in not_kept}
-        self.ensemble_ = result.ensemble.with_metadata(**notes)
-        self.best_iteration_ = result.best_iteration
-        self.best_score_ = result.best_score
-        self.evals_result_ = history
-        self.interrupted_ = result.interrupted
+        self._set_fitted(result, seed, **notes)
 
 
 def ensemble_of(model: Any, name: str) -> Ensemble | None:
@@ -343,34 +193,6 @@ def ensemble_of(model: Any, name: str) -> Ensemble | None:
     return ensemble
 
 
-def routing_missing(model: Ensemble | None, p: SimpleNamespace) -> Ensemble | None:
-    """A model to start from, made to send missing values where 0 goes if the parameters `p` say so."""
-    if model is None or p.missing != "zero":
-        return model
-    return model.replace(missing_left=model.threshold >= 0.0)
-
-
-def _tree_rules(p: SimpleNamespace) -> TreeRules:
-    if p.min_docs_per_leaf > 1 and not float(p.min_docs_per_leaf).is_integer():
-        given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {p.min_docs_per_leaf}"
-        raise RankwoodError(given)
-    growth = GrowthRules(
-        n_leaves=p.n_leaves,
-        max_depth=p.max_depth,
-        min_docs_per_leaf=p.min_docs_per_leaf,
-        min_gain=p.min_gain,
-        min_hessian=p.min_hessian,
-        l2=p.l2,
-        depth_relaxation=p.depth_relaxation,
-        gain=p.gain,
-    )
-    sampling = Sampling(p.query_fraction, p.feature_fraction, per_split=p.feature_sampling == "split")
-    return TreeRules(growth, sampling, p.balance, missing_as_zero=p.missing == "zero")
-
-
-# The boosted rankers of the papers, as scikit-learn estimators: a few defaults and a loss each.
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class ScheduledRanker(BoostedRanker):
     """Rankers that only ever add trees, with a weight that may depend on their number. LambdaMART explains it."""
@@ -378,8 +200,8 @@ class ScheduledRanker(BoostedRanker):
     learning_rate_schedule: Literal["constant", "adaptive"] = "constant"
     schedule_rate: float = 0.015
 
-    def _update(self, p: SimpleNamespace) -> Update:
-        return Plain(p.learning_rate, p.learning_rate_schedule, p.schedule_rate)
+    def _update(self) -> Update:
+        return Plain(self.learning_rate, self.learning_rate_schedule, self.schedule_rate)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -392,42 +214,108 @@ class LambdaRanker(BoostedRanker):
     gains: Sequence[float] | Literal["linear"] | None = None
     cut_discounts: bool = False
 
-    def _loss(self, p: SimpleNamespace) -> Loss:
-        if p.objective is not None:
-            return CustomLoss(p.objective)
-        return LambdaLoss(
-            truncation=p.truncation, sigma=p.sigma, normalize=p.normalize, gains=p.gains, cut_discounts=p.cut_discounts
-        )
+    def _loss(self) -> Loss:
+        return rules_from(LambdaLoss, self) if self.objective is None else CustomLoss(self.objective)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LambdaMART(ScheduledRanker, LambdaRanker):
     """LambdaMART: boosted trees that raise NDCG directly (Burges 2010), grown as in Asadi & Lin (2013).
 
-    n_trees, learning_rate     size of the ensemble and weight of each tree
-    n_leaves, max_depth, min_docs_per_leaf, min_gain, min_hessian, l2, gain     limits of a tree; see GrowthRules
-    learning_rate_schedule     "constant"; or "adaptive": tree i = 0, 1, ... weighs nu / (k + nu), where nu is the
-                               learning rate and k = schedule_rate * i. Meant for a learning rate of about 1: the
-                               control of Lucchese et al. (2017)
-    depth_relaxation, balance  Asadi & Lin's lambda (cost-sensitive growth) and alpha (pruning while boosting)
-    truncation, sigma, normalize, gains, cut_discounts    the loss; see LambdaLoss
-    query_fraction, feature_fraction    share of the queries and features that a tree may see, drawn anew for each
-    feature_sampling           whether features are drawn per "tree" or per "split"
-    max_bins                   number of values that a feature is reduced to; data that comes in bins keeps its own
-    missing                    where missing values go: "native", learnt for each split; "zero", where 0 goes, as if
-                               they were 0 in training and in scoring
-    measure, convention        what is watched on validation data; the first measure is also what `score` returns
-    early_stopping_rounds      stop when the first measure has not improved for so many trees, and restore the best size
-    objective                  a function of your own instead of the learner's loss; see CustomLoss
-    importance_type            what `feature_importances_` counts: "gain" or "split"
-    on_interrupt               after Ctrl-C "raise" KeyboardInterrupt, or "keep" what was learnt and return
-    random_state               a number, for the same model whenever; a RandomState or None as in scikit-learn
-    n_jobs                     number of threads; None or -1 uses every CPU. It never changes the model
+    Parameters
+    ----------
+    n_trees : int, default 300
+        Number of trees.
+    n_leaves : int, default 64
+        Most leaves of a tree. The leaf whose split gains most is split next.
+    learning_rate : float, default 0.05
+        Weight of every tree.
+    depth_relaxation : float, default 0.0
+        Asadi & Lin's lambda, from 0 to 1 (cost-sensitive growth): how much gain may be given up for a shallower tree.
+    balance : float, default 0.0
+        Asadi & Lin's alpha, from 0 to 1 (pruning while boosting): how full a tree must be for its depth, or its
+        deepest leaves are pruned. 0 prunes nothing, 1 leaves perfect trees.
+    max_depth : int or None, default None
+        Most splits between the root and a leaf; None sets no limit.
+    min_docs_per_leaf : float, default 20
+        Fewest documents of a leaf; below 1, a fraction of those that the tree sees.
+    min_gain : float, default 0.0
+        Least gain of a split.
+    min_hessian : float, default 1e-3
+        Least sum of hessians of a leaf.
+    l2 : float, default 0.0
+        Added to the sum of hessians wherever it divides: keeps the values of leaves small.
+    gain : {"newton", "variance"}, default "newton"
+        What a split gains: the fall of the loss by Newton's approximation; or of the variance of the pseudo-responses
+        (Asadi & Lin, equation 2).
+    query_fraction : float, default 1.0
+        Share of the queries that a tree may see, drawn anew for each.
+    feature_fraction : float, default 1.0
+        Share of the features that a tree, or a split, may use.
+    feature_sampling : {"tree", "split"}, default "tree"
+        Whether features are drawn per tree or per split.
+    max_bins : int, default 255
+        Number of values that a feature is reduced to. Data that comes in bins keeps its own.
+    missing : {"native", "zero"}, default "native"
+        Where missing values go: learnt for each split; or where 0 goes, as if they were 0 in training and in scoring.
+    measure : str, Measure or a sequence of these, default "nDCG@10"
+        What is watched on validation data. The first is also what `score` returns and what stopping early goes by.
+    convention : str or Convention, default "rankwood"
+        How measures are computed where tools disagree.
+    early_stopping_rounds : int or None, default None
+        Stop when the first measure on validation data has not improved for so many trees, and keep the best size.
+    objective : callable or None, default None
+        A loss of your own instead of the learner's: a function `(scores, labels, offsets, weights) -> (gradient,
+        hessian)`; see `rankwood.training.losses.CustomLoss`.
+    importance_type : {"gain", "split"}, default "gain"
+        What `feature_importances_` counts.
+    on_interrupt : {"raise", "keep"}, default "raise"
+        After Ctrl-C raise KeyboardInterrupt, or keep what was learnt and return.
+    random_state : int, RandomState or None, default 0
+        Seed of all that is drawn at random. A number gives the same model every time.
+    n_jobs : int or None, default None
+        Number of threads; None or -1 uses every CPU. It never changes the model.
+    learning_rate_schedule : {"constant", "adaptive"}, default "constant"
+        Whether all trees have the same weight. "adaptive": tree i = 0, 1, ... has the weight nu / (k + nu), where nu
+        is the learning rate and k = schedule_rate * i. Meant for a learning rate of about 1: the control of Lucchese
+        et al. (2017).
+    schedule_rate : float, default 0.015
+        How fast the weights of the adaptive schedule fall.
+    truncation : int or None, default 30
+        Pairs of documents with both ranks beyond it do not count, and the ideal DCG ends there; None takes the whole
+        list.
+    sigma : float, default 1.0
+        Steepness of the logistic function of the difference of two scores.
+    normalize : bool, default True
+        Whether the gradients of a query are scaled as by LightGBM's lambdarank_norm.
+    gains : sequence of float, "linear" or None, default None
+        Gain of a label: None for 2^label - 1; "linear" for the label itself; or a table whose entry k is the gain of
+        label k.
+    cut_discounts : bool, default False
+        Whether discounts are 0 beyond the truncation, so that pairs are weighed by the change of NDCG@truncation.
+        LightGBM keeps them.
 
-    Fitted: `ensemble_` (the model), `best_iteration_` (number of boosted trees kept), `best_score_` and
-    `evals_result_` (by data set and measure), `n_features_in_`, `feature_names_in_`, `feature_importances_`,
-    `n_trees_`, `n_estimators_`, `interrupted_` (whether Ctrl-C ended the training).
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The model.
+    best_iteration_ : int
+        Number of boosted trees that were kept.
+    best_score_ : dict
+        Measures of the model: data set, then measure.
+    evals_result_ : dict
+        Measures after every tree: data set, then measure, then a list.
+    interrupted_ : bool
+        Whether Ctrl-C ended the training.
+    n_features_in_, feature_names_in_
+        Features of the training data, as in scikit-learn.
+    feature_importances_ : array of float
+        Share of every feature in the gains, or in the splits.
+    n_trees_, n_estimators_ : int
+        Number of trees of the model.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
     >>> ranker = rw.LambdaMART(n_trees=20, n_leaves=8).fit(train, valid=valid)
@@ -436,41 +324,28 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     """
 
 
-class GradesMixin:
-    """What an estimator with `task` and `ensemble_` adds when `task="ordinal"`: `classes_` and `predict_proba`."""
-
-    @available_if(lambda learner: learner.task == "ordinal")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of every grade of `classes_` for every row; X as in `predict`. See `grade_probabilities`."""
-        learner: Any = self
-        check_is_fitted(learner, "ensemble_")
-        return grade_probabilities(learner.ensemble_, scoring_matrix(learner, X), n_threads=learner._n_threads())
-
-    @property
-    def classes_(self) -> NDArray[np.int64]:
-        """The grades: 0 up to the highest."""
-        learner: Any = self
-        if NOTE not in getattr(learner, "ensemble_", UNFITTED).metadata:
-            raise AttributeError(f"{type(self).__name__} has no classes_ unless it was fitted with task='ordinal'")
-        return np.arange(n_problems(learner.ensemble_) + 1)
-
-
-UNFITTED = Ensemble.from_trees([], n_features=1)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class MART(GradesMixin, ScheduledRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
-    Parameters are those of LambdaMART but for its loss, and
+    Queries are needed only to measure, and to sample them; without any, every row is a query of its own. The other
+    parameters and attributes are LambdaMART's, but for the parameters of its loss (truncation, sigma, normalize, gains,
+    cut_discounts).
 
-    task      "regression" on the labels; or "ordinal", the classification setting (section 6 of the paper): for every
-              grade c above 0 a tree of each round learns whether the label is below c, and the score is the expected
-              grade. The model has `n_trees` trees per grade, and stopping early goes by its ranking
+    Parameters
+    ----------
+    task : {"regression", "ordinal"}, default "regression"
+        What the labels are learnt as: numbers; or grades, the classification setting (section 6 of the paper). Then,
+        for every grade c above 0, a tree of each round learns whether the label is below c, and the score is the
+        expected grade. The model has `n_trees` trees per grade, and stopping early goes by its ranking.
 
-    Queries are needed only to measure, and to sample them; without any, every row is a query of its own.
-    Fitted with task="ordinal" it also has `classes_`, the grades, and `predict_proba`.
+    Attributes
+    ----------
+    classes_ : array of int
+        The grades, when fitted with task="ordinal"; there is then also `predict_proba`.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> ranker = rw.MART(n_trees=5, n_leaves=4, min_docs_per_leaf=1, learning_rate=1.0)
     >>> ranker.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3]).predict([[0.0], [3.0]])
@@ -482,42 +357,63 @@ class MART(GradesMixin, ScheduledRanker):
 
     task: Literal["regression", "ordinal"] = "regression"
 
-    _needs_queries: ClassVar[bool] = False
+    @property
+    def _needs_queries(self) -> bool:
+        return False
 
-    def _loss(self, p: SimpleNamespace) -> Loss:
-        return SquaredLoss() if p.objective is None else CustomLoss(p.objective)
+    def _loss(self) -> Loss:
+        return SquaredLoss() if self.objective is None else CustomLoss(self.objective)
 
-    def _task(self, p: SimpleNamespace, y: FloatArray) -> Task:
-        if p.task == "regression":
+    def _task(self, y: FloatArray) -> Task:
+        if self.task == "regression":
             return Regression()
-        if p.objective is not None:
+        if self.objective is not None:
             raise RankwoodError("task='ordinal' learns probabilities by squared error: leave objective out")
         return Ordinal.of(y)
-
-
-# DART and X-DART as scikit-learn estimators: boosting that drops trees while it grows new ones.
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DART(LambdaRanker):
     """DART: each tree is grown as if some of the others were not there (Rashmi & Gilad-Bachrach 2015).
 
-    rate            share of the live trees that are dropped while a tree is grown: k = rate * trees, rounded
-    skip            probability that an iteration drops nothing
-    weighting       of dropped trees and the new one: as in the "paper", see below; or as in "lightgbm", which has k + 1
-                    in place of k + learning_rate
-    loss            "lambdamart", or "mart" for squared error on the labels, which needs no queries
-    record_sizes    numbers of trees: `models_at_` has the models that first had so many
+    After a tree is grown without k others it weighs nu / (k + nu), nu being the learning rate, and the weights of the
+    others become k / (k + nu) of what they were. So, unlike in LambdaMART, the first trees of the model are not the
+    model that there was when it had so many: early stopping restores trees and weights as they were.
 
-    The other parameters are LambdaMART's. The defaults of n_trees, n_leaves and learning_rate are those of Lucchese et
-    al. (2017); with so large a learning rate, l2 keeps leaves bounded where hessians vanish. After a tree is grown
-    without k others it weighs learning_rate / (k + learning_rate), and theirs become k / (k + learning_rate) of what
-    they were. So, unlike in LambdaMART, the first trees of the model are not the model that there was when it had so
-    many: early stopping restores trees and weights as they were.
+    The other parameters and attributes are LambdaMART's, but for learning_rate_schedule and schedule_rate.
 
-    Fitted, besides what LambdaMART has: `log_`, a Step for every iteration (trees dropped and removed, weights,
-    measures); and `models_at_`, by number of trees, as far as training went. `best_iteration_` counts iterations.
+    Parameters
+    ----------
+    n_trees : int, default 500
+        Number of trees. This default and the next two are those of Lucchese et al. (2017).
+    n_leaves : int, default 50
+        Most leaves of a tree.
+    learning_rate : float, default 1.0
+        Weight of a tree that was grown without dropping others, nu.
+    l2 : float, default 1.0
+        With so large a learning rate it keeps leaves bounded where hessians vanish.
+    rate : float, default 0.015
+        Share of the live trees that are dropped while a tree is grown: k = rate * trees, rounded.
+    skip : float, default 0.0
+        Probability that an iteration drops nothing.
+    weighting : {"paper", "lightgbm"}, default "paper"
+        Weights of the dropped trees and the new one: as above; or with k + 1 in place of k + nu, as in LightGBM.
+    loss : {"lambdamart", "mart"}, default "lambdamart"
+        LambdaMART's loss, or squared error on the labels, which needs no queries.
+    record_sizes : sequence of int or None, default None
+        Numbers of trees: `models_at_` has the models that first had so many.
 
+    Attributes
+    ----------
+    log_ : list of Step
+        What happened in every iteration: trees dropped and removed, weights, measures.
+    models_at_ : dict from int to Ensemble
+        Models by number of trees, as far as training went.
+    best_iteration_ : int
+        Number of iterations that were kept.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
     >>> ranker = rw.DART(n_trees=20, n_leaves=8, rate=0.1, record_sizes=[10]).fit(train, valid=valid)
@@ -536,28 +432,26 @@ class DART(LambdaRanker):
     record_sizes: Sequence[int] | None = None
 
     @property
-    def _needs_queries(self) -> bool:  # type: ignore[override]
+    def _needs_queries(self) -> bool:
         return self.loss != "mart"
 
-    def _loss(self, p: SimpleNamespace) -> Loss:
-        if p.loss == "mart":
-            return SquaredLoss() if p.objective is None else CustomLoss(p.objective)
-        return super()._loss(p)
+    def _loss(self) -> Loss:
+        return SquaredLoss() if self.loss == "mart" and self.objective is None else super()._loss()
 
-    def _update(self, p: SimpleNamespace) -> Update:
-        return Dart(p.learning_rate, p.rate, p.skip, p.weighting)
+    def _update(self) -> Update:
+        return rules_from(Dart, self)
 
-    def _extent(self, p: SimpleNamespace) -> dict[str, Any]:
-        sizes = [] if p.record_sizes is None else [int(size) for size in p.record_sizes]
-        wrong = [size for size in sizes if not 1 <= size <= p.n_trees]
+    def _extent(self) -> Extent:
+        sizes = () if self.record_sizes is None else tuple(int(size) for size in self.record_sizes)
+        wrong = [size for size in sizes if not 1 <= size <= self.n_trees]
         if wrong:
-            raise RankwoodError(f"record_sizes must lie between 1 and n_trees={p.n_trees}, got {wrong[0]}")
-        return {"n_trees": p.n_trees, "record_sizes": sizes}
+            raise RankwoodError(f"record_sizes must lie between 1 and n_trees={self.n_trees}, got {wrong[0]}")
+        return Extent(self.n_trees, record_sizes=sizes)
 
-    def _note(self, result: Boosted, start: Ensemble | None, seed: int, history: dict[str, Any]) -> None:
-        super()._note(result, start, seed, history)
-        self.log_ = list(result.steps)
+    def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
+        super()._note(result, start, seed)
         notes = self.ensemble_.metadata
+        self.log_: list[Step] = list(result.steps)
         self.models_at_ = {size: model.with_metadata(**notes) for size, model in result.models_at.items()}
 
 
@@ -565,19 +459,29 @@ class DART(LambdaRanker):
 class XDART(DART):
     """X-DART: DART that removes the dropped trees for good when the model is better without (Lucchese et al. 2017).
 
-    strategy          how many trees k to drop: "ratio", as in DART; "fixed", always `k`; "adaptive", 1 at first, 0.5
-                      more in every iteration up to `upper_bound`, and 1 again after an improvement. Always rounded, and
-                      at most half of the trees
-    upper_bound       of the adaptive k: a number of trees, or below 1 a share of the live ones
-    reference         what the model must surpass without the dropped trees: the "best" of all iterations, as in the
-                      paper, or the "previous" one
-    judge             the data on which, by the first measure: "valid", the first data set given for that (training data
-                      when there is none, with a warning), or "train"
-    max_iterations    end after so many even if there are fewer than n_trees trees; 10 * n_trees unless given
+    Training ends when there are `n_trees` trees, which takes more iterations than trees. The data that judges removals
+    has been learnt from: measure the model on other data. The other parameters and the attributes are DART's.
 
-    The other parameters are DART's. Training ends when there are n_trees trees, which takes more iterations than trees.
-    What judges removals has been learnt from: measure the model on data of its own.
+    Parameters
+    ----------
+    strategy : {"ratio", "fixed", "adaptive"}, default "adaptive"
+        How many trees k to drop: "ratio", as in DART; "fixed", always `k`; "adaptive", 1 at first, 0.5 more in every
+        iteration up to `upper_bound`, and 1 again after an improvement. Always rounded, and at most half of the trees.
+    k : int, default 2
+        Number of trees that the strategy "fixed" drops.
+    upper_bound : float, default 5
+        Of the adaptive k: a number of trees, or below 1 a share of the live ones.
+    reference : {"best", "previous"}, default "best"
+        What the model must surpass without the dropped trees: the best of all iterations, as in the paper, or the
+        previous one.
+    judge : {"valid", "train"}, default "valid"
+        The data on which, by the first measure: the first data set given for validation (the training data when there
+        is none, with a warning), or the training data.
+    max_iterations : int or None, default None
+        End after so many iterations even if there are fewer than `n_trees` trees; 10 * n_trees unless given.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
     >>> ranker = rw.XDART(n_trees=20, n_leaves=8).fit(train, valid=valid)
@@ -593,57 +497,102 @@ class XDART(DART):
     judge: Literal["valid", "train"] = "valid"
     max_iterations: int | None = None
 
-    def _update(self, p: SimpleNamespace) -> Update:
-        dropout = p.learning_rate, p.rate, p.skip, p.weighting
-        return XDart(*dropout, p.strategy, p.k, p.upper_bound, p.reference, p.judge)
+    def _update(self) -> Update:
+        return rules_from(XDart, self)
 
-    def _extent(self, p: SimpleNamespace) -> dict[str, Any]:
-        most = 10 * p.n_trees if p.max_iterations is None else p.max_iterations
+    def _extent(self) -> Extent:
+        most = 10 * self.n_trees if self.max_iterations is None else self.max_iterations
         if most < 1:
             raise RankwoodError(f"max_iterations must be at least 1, got {most}")
-        return {**super()._extent(p), "max_iterations": most}
-
-
-# Random forests for ranking as a scikit-learn estimator.
+        return replace(super()._extent(), max_iterations=most)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomForest(GradesMixin, Ranker):
+class RandomForest(GradesMixin):
     """A random forest: the mean of trees of full depth, each grown on a sample of its own.
 
-    Without further ado every tree sees as many documents as there are, drawn with replacement (Breiman 2001; Mohan et
-    al. 2011, algorithm 1). With `queries_per_tree` it sees whole queries (Ibrahim & Carman 2014): few of them make the
-    trees less alike, the forest often better, and training faster by as much as the sample is smaller.
+    By default every tree sees as many documents as there are, drawn with replacement (Breiman 2001; Mohan et al. 2011,
+    algorithm 1). With `queries_per_tree` it sees whole queries (Ibrahim & Carman 2014): few of them make the trees
+    less alike, the forest often better, and training faster by as much as the sample is smaller.
 
-    n_trees            size of the forest
-    criterion          what splits lower: "variance" of the labels, or "entropy" over labels as classes. The value of a
-                       leaf is the mean label
-    max_features       features drawn at each node: a count, a fraction, "sqrt" of all, or None for all
-    queries_per_tree   queries that a tree is grown on, with all their documents: a count, or a fraction of all
-    docs_per_tree      documents, when no queries are drawn: a count, or a fraction of all
-    replace            whether one may be drawn twice; None: documents yes, queries no
-    max_depth, n_leaves, min_docs_per_leaf, min_gain     limits of a tree; see FullDepthRules. There are none by default
-    max_bins           number of values that a feature is reduced to. None: every value counts when there are up to
-                       65,535 documents, and there are 255 bins else; data that comes in bins keeps its own
-    task               "regression" on the labels; or "ordinal", the classification setting (Mohan et al., section 6):
-                       for every grade c above 0 a forest learns whether the label is below c, tree t of each on the
-                       same sample, and the score is the expected grade. The model has `n_trees` trees per grade
-    missing            a missing value goes where it gains most ("native"); or counts as 0 in training and in scoring
-                       ("zero"), and the forest is that of data with 0 instead
-    out_of_bag         score the documents of the training data by the trees that have not seen them, and measure that
-    measure, convention    what is watched on validation data; the first measure is also what `score` returns
-    importance_type    what `feature_importances_` counts: "gain" or "split"
-    on_interrupt       after Ctrl-C "raise" KeyboardInterrupt, or "keep" the trees there are and return
-    random_state       a number, for the same model whenever; a RandomState or None as in scikit-learn
-    n_jobs             number of threads; None or -1 uses every CPU. It never changes the model
+    Parameters
+    ----------
+    n_trees : int, default 1000
+        Number of trees.
+    criterion : {"variance", "entropy"}, default "variance"
+        What splits lower: the variance of the labels, or the entropy over labels as classes. The value of a leaf is
+        the mean label.
+    max_features : int, float, "sqrt" or None, default "sqrt"
+        Features drawn at each node: a count, a fraction, the square root of their number, or all. As long as all that
+        were drawn are constant in the node, more are drawn.
+    queries_per_tree : int, float or None, default None
+        Whole queries that a tree is grown on: a count, or a fraction of all. None draws documents.
+    docs_per_tree : int, float or None, default None
+        Documents that a tree is grown on, when no queries are drawn: a count, or a fraction of all. None draws as
+        many as there are.
+    replace : bool or None, default None
+        Whether one may be drawn twice. None: documents yes, queries no.
+    max_depth : int or None, default None
+        Most splits between the root and a leaf; None sets no limit.
+    n_leaves : int or None, default None
+        Most leaves of a tree, of which the split that gains most comes next; None sets no limit.
+    min_docs_per_leaf : float, default 1
+        Fewest documents of a leaf; below 1, a fraction of those that the tree sees.
+    min_gain : float, default 0.0
+        A split must lower the mean impurity of its documents by more than this.
+    max_bins : int or None, default None
+        Number of values that a feature is reduced to. None: every value counts when there are up to 65,535 documents,
+        and there are 255 bins else. Data that comes in bins keeps its own.
+    task : {"regression", "ordinal"}, default "regression"
+        What the labels are learnt as: numbers; or grades, the classification setting (Mohan et al., section 6). Then,
+        for every grade c above 0, a forest learns whether the label is below c, tree t of each on the same sample, and
+        the score is the expected grade. The model has `n_trees` trees per grade.
+    missing : {"native", "zero"}, default "native"
+        A missing value goes where it gains most; or counts as 0 in training and in scoring, and the forest is that of
+        data with 0 instead.
+    out_of_bag : bool, default False
+        Whether the documents of the training data are scored by the trees that have not seen them, and that is
+        measured.
+    measure : str, Measure or a sequence of these, default "nDCG@10"
+        What is watched on validation data. The first is also what `score` returns.
+    convention : str or Convention, default "rankwood"
+        How measures are computed where tools disagree.
+    importance_type : {"gain", "split"}, default "gain"
+        What `feature_importances_` counts.
+    on_interrupt : {"raise", "keep"}, default "raise"
+        After Ctrl-C raise KeyboardInterrupt, or keep the trees there are and return.
+    random_state : int, RandomState or None, default 0
+        Seed of all that is drawn at random. A number gives the same model every time.
+    n_jobs : int or None, default None
+        Number of threads; None or -1 uses every CPU. It never changes the model.
 
-    Fitted: `ensemble_` (the model: tree weights 1/M), `best_iteration_` (number of trees), `best_score_` and
-    `evals_result_` (by data set and measure), `interrupted_`, `n_features_in_`, `feature_names_in_`,
-    `feature_importances_`, `n_trees_`. With `out_of_bag` also `oob_scores_` (of every row of the training data, NaN
-    where every tree saw it) and, when there are queries, `oob_evaluation_` (an Evaluation; queries with a NaN are left
-    out) and `oob_score_` (the mean of its first measure). With task="ordinal" `classes_`, the grades, and
-    `predict_proba`.
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The model; the weight of each of M trees is 1/M.
+    best_iteration_ : int
+        Number of trees, per grade with task="ordinal".
+    best_score_, evals_result_ : dict
+        Measures of the model, and after every tree: data set, then measure.
+    interrupted_ : bool
+        Whether Ctrl-C ended the training.
+    oob_scores_ : array of float
+        With `out_of_bag`: score of every row of the training data, NaN where every tree saw it.
+    oob_evaluation_ : Evaluation or None
+        With `out_of_bag` and queries: the measures of these scores. Queries with a NaN are left out.
+    oob_score_ : float or None
+        The mean of its first measure.
+    classes_ : array of int
+        The grades, when fitted with task="ordinal"; there is then also `predict_proba`.
+    n_features_in_, feature_names_in_
+        Features of the training data, as in scikit-learn.
+    feature_importances_ : array of float
+        Share of every feature in the gains, or in the splits.
+    n_trees_, n_estimators_ : int
+        Number of trees of the model.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> train, test = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
     >>> ranker = rw.RandomForest(n_trees=50, queries_per_tree=0.2, criterion="entropy", out_of_bag=True).fit(train)
@@ -675,7 +624,9 @@ class RandomForest(GradesMixin, Ranker):
     random_state: Any = 0
     n_jobs: int | None = None
 
-    _needs_queries: ClassVar[bool] = False
+    @property
+    def _needs_queries(self) -> bool:
+        return False
 
     def fit(
         self,
@@ -695,48 +646,38 @@ class RandomForest(GradesMixin, Ranker):
         callbacks: Sequence[Callback] | None = None,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     ) -> Any:
-        """Grow a forest on a Dataset, or on X and y with the query of every row. Arguments are those of LambdaMART.fit.
+        """Grow a forest on a Dataset, or on X and y with the query of every row.
 
         Queries are needed only to draw them and to measure. Weights count in the means of leaves and in gains; what a
         tree sees is drawn without regard to them.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight
+            The training data, as in `LambdaMART.fit`.
+        valid, eval_set, eval_qid, eval_group, eval_names, eval_metric
+            What to measure, and on which data, as in `LambdaMART.fit`.
+        callbacks, checkpoint
+            As in `LambdaMART.fit`. A forest has no learning rate that `reset_parameter` could change.
+
+        Returns
+        -------
+        self
         """
-        p = checked_parameters(self)
-        if p.n_trees < 1:
-            raise RankwoodError(f"n_trees must be at least 1, got {p.n_trees}")
-        rules, seed, n_threads = rules_of(p), self._seed(), self._n_threads()
-        measures = Measures(as_list(p.measure if eval_metric is None else eval_metric), p.convention).measures
-        checkpoint = self._checkpoint(checkpoint)
+        p = self._checked()
+        rules_from(FullDepthRules, p)  # wrong ones are refused before the data is read
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
-        train = self._training_data(rows, p, n_threads)
+        sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
+        data, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint)
         if p.queries_per_tree is not None and not rows.has_queries:
             raise RankwoodError("queries_per_tree draws queries: give qid or group, or draw documents by docs_per_tree")
-        self._fitted_on_dataset = rows.is_dataset
-        watched = evaluation_data(self, train, rows, valid, eval_set, eval_qid, eval_group, eval_names)
-        grower = TaskGrower(train, rules, task_of(p, train.data.y))
-        history: dict[str, dict[str, list[float]]] = {}
-        result = grow_forest(
-            grower,
-            n_trees=p.n_trees,
-            valid={name: one.data if isinstance(one, BinnedDataset) else one for name, one in watched.items()},
-            measures=measures,
-            convention=p.convention,
-            callbacks=[*(callbacks or []), record_evaluation(history)],
-            checkpoint=checkpoint,
-            on_interrupt=p.on_interrupt,
-            seed=seed,
-            n_threads=n_threads,
-        )
-        self._note(result, seed, history)
+        grower = grower_of(p, rows.X if isinstance(rows.X, BinnedDataset) else data, n_threads=session.n_threads)
+        self._note(grow_forest(grower, session, n_trees=p.n_trees), session.seed)
         if p.out_of_bag:
-            self._note_out_of_bag(grower, rows, p, seed, n_threads)
+            self._note_out_of_bag(grower, session, has_queries=rows.has_queries)
         return self
 
-    def _training_data(self, rows: Rows, p: SimpleNamespace, n_threads: int) -> CodedDataset:
-        data = something_to_learn_from(self, rows)
-        given = rows.X if isinstance(rows.X, BinnedDataset) else data
-        return CodedDataset.make(given, p.max_bins, missing_as_zero=p.missing == "zero", n_threads=n_threads)
-
-    def _note(self, result: Forest, seed: int, history: dict[str, Any]) -> None:
+    def _note(self, result: Trained, seed: int) -> None:
         """Set the fitted attributes."""
         if result.ensemble.n_nodes == 0:
             warnings.warn(
@@ -744,15 +685,12 @@ class RandomForest(GradesMixin, Ranker):
                 "are samples too small, or do max_depth, n_leaves, min_docs_per_leaf or min_gain forbid it?",
                 stacklevel=3,
             )
-        self.ensemble_ = result.ensemble.with_metadata(**self._notes(seed), **curves_note(history))
-        self.best_iteration_ = result.best_iteration
-        self.best_score_ = result.best_score
-        self.evals_result_ = history
-        self.interrupted_ = result.interrupted
+        self._set_fitted(result, seed)
 
-    def _note_out_of_bag(self, grower: TaskGrower, rows: Rows, p: SimpleNamespace, seed: int, n_threads: int) -> None:
-        data = grower.train.data
-        self.oob_scores_, counts = out_of_bag_scores(grower, self.ensemble_, seed=seed, n_threads=n_threads)
+    def _note_out_of_bag(self, grower: TaskGrower, session: Session, *, has_queries: bool) -> None:
+        """Score the training data out of the bag, and measure it when there are queries."""
+        data, n_threads = grower.train.data, session.n_threads
+        self.oob_scores_, counts = out_of_bag_scores(grower, self.ensemble_, seed=session.seed, n_threads=n_threads)
         unseen = int(np.count_nonzero(counts == 0))
         if unseen:
             warnings.warn(
@@ -760,68 +698,47 @@ class RandomForest(GradesMixin, Ranker):
                 "grow more trees, or on smaller samples",
                 stacklevel=3,
             )
-        self.oob_evaluation_ = self.oob_score_ = None
-        if rows.has_queries:
-            self.oob_evaluation_ = evaluate_scored(
-                self.oob_scores_, data, as_list(p.measure), p.convention, n_threads=n_threads
-            )
-            self.oob_score_ = next(iter(self.oob_evaluation_.means.values()))
+        self.oob_evaluation_: Evaluation | None = None
+        self.oob_score_: float | None = None
+        if has_queries:
+            measures = as_list(self.measure)
+            found = evaluate_scored(self.oob_scores_, data, measures, self.convention, n_threads=n_threads)
+            self.oob_evaluation_, self.oob_score_ = found, next(iter(found.means.values()))
 
 
-def evaluate_scored(
-    scores: FloatArray,
-    data: Dataset,
-    measures: Sequence[str | Measure],
-    convention: str | Convention = "rankwood",
-    *,
-    n_threads: int | None = None,
-) -> Evaluation:
-    """Measure the queries all of whose documents have a score; the others have NaN, and are left out of the means."""
-    index = data.queries.index
-    complete = np.bincount(index, weights=np.isnan(scores), minlength=data.n_queries) == 0
-    # Documents without a score are given one, so that nothing is in their way; their queries do not count.
-    result = evaluate(np.nan_to_num(scores), data, measures, convention=convention, n_threads=n_threads)
-    values = {name: np.where(complete, row, np.nan) for name, row in result.per_query.items()}
-    means = {name: mean(row, data.query_weights) for name, row in values.items()}
-    return Evaluation(result.convention, means, values, data.query_weights)
-
-
-def task_of(p: SimpleNamespace, y: FloatArray) -> Task:
-    """The task of checked parameters, for these labels."""
-    return Ordinal.of(y) if p.task == "ordinal" else Regression()
-
-
-def rules_of(p: SimpleNamespace) -> FullDepthRules:
-    """How trees are made, by checked parameters."""
-    return FullDepthRules(
-        criterion=p.criterion,
-        max_features=p.max_features,
-        queries_per_tree=p.queries_per_tree,
-        docs_per_tree=p.docs_per_tree,
-        replace=p.replace,
-        max_depth=p.max_depth,
-        n_leaves=p.n_leaves,
-        min_docs_per_leaf=p.min_docs_per_leaf,
-        min_gain=p.min_gain,
-    )
-
-
-# iGBRT (Mohan et al. 2011, algorithm 3): boosting that starts from a forest.
+def grower_of(forest: RandomForest, data: Dataset | BinnedDataset, *, n_threads: int) -> TaskGrower:
+    """What grows the trees of a forest, whose parameters are checked, on a data set."""
+    coded = CodedDataset.make(data, forest.max_bins, missing_as_zero=forest.missing == "zero", n_threads=n_threads)
+    task = Ordinal.of(coded.data.y) if forest.task == "ordinal" else Regression()
+    return TaskGrower(coded, rules_from(FullDepthRules, forest), task)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class InitializedMART(MART):
     """iGBRT: trees boosted from where a forest ends (Mohan et al. 2011, algorithm 3); forest and trees are one model.
 
-    forest    what to start from: an Ensemble, of rankwood or imported; a fitted ranker; or an estimator, of which a
-              copy is first fitted to the same data with the same task. None: a RandomForest as in the paper
+    With task="ordinal" every binary problem has a forest of its own to start from. With a checkpoint the forest is
+    saved beside it, in a file of the same name that ends in `.forest`; a RandomForest is saved as it grows, and goes
+    on from there, any other estimator when it is fitted. The other parameters and attributes are MART's.
 
-    The other parameters are MART's; trees have depth 4 at most, as in the paper. With task="ordinal" every binary
-    problem has a forest of its own to start from. scikit-learn's `clone`, and so its cross-validation, forgets what a
-    ranker in `forest` was fitted to, but keeps an Ensemble.
+    Parameters
+    ----------
+    n_leaves : int, default 16
+        Most leaves of a boosted tree: as many as there can be at depth 4.
+    max_depth : int or None, default 4
+        Most splits between the root and a leaf of a boosted tree; 4 as in the paper.
+    forest : Ensemble, ranker or None, default None
+        What to start from: a model, of rankwood or imported; a fitted ranker; or an estimator, of which a copy is
+        first fitted to the same data with the same task. None: a RandomForest as in the paper. scikit-learn's `clone`,
+        and so its cross-validation, forgets what a ranker was fitted to, but keeps an Ensemble.
 
-    Fitted, besides what MART has: `initial_ensemble_`, the forest.
+    Attributes
+    ----------
+    initial_ensemble_ : Ensemble
+        The forest.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=5)
     >>> start = rw.MART(n_trees=3, n_leaves=4).fit(data)
@@ -834,25 +751,21 @@ class InitializedMART(MART):
     max_depth: int | None = 4
     forest: Any = None
 
-    def _start(
-        self,
-        p: SimpleNamespace,
-        init_model: Any,
-        task: Task,
-        train: BinnedDataset,
-        seed: int,
-        checkpoint: Checkpoint | None,
-    ) -> Ensemble | None:
+    def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
         if init_model is not None:  # a model to go on from, which has its forest already
-            start = ensemble_of(init_model, "init_model")
+            return super()._start(init_model, task, train, session)
+        forest = paper_forest(random_state=session.seed, n_jobs=self.n_jobs) if self.forest is None else self.forest
+        if not hasattr(forest, "fit") or hasattr(forest, "ensemble_"):
+            start = ensemble_of(forest, "forest")
+        elif can_go_on(forest):
+            start = fit_initial_forest(forest, self, train.data, checkpoint=session.checkpoint).ensemble_
         else:
-            forest = paper_forest(random_state=seed, n_jobs=self.n_jobs) if p.forest is None else p.forest
-            if hasattr(forest, "fit") and not hasattr(forest, "ensemble_"):
-                start = _fit_or_load(forest, task, train, checkpoint)
-            else:
-                start = ensemble_of(forest, "forest")
-        self.initial_ensemble_ = routing_missing(start, p)
-        return self.initial_ensemble_
+            start = _fit_or_load(forest, task, train, session.checkpoint)
+        return self._routing_missing(start)
+
+    def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
+        super()._note(result, start, seed)
+        self.initial_ensemble_ = start
 
 
 def paper_forest(n_trees: int = 1000, **parameters: Any) -> RandomForest:
@@ -863,12 +776,73 @@ def paper_forest(n_trees: int = 1000, **parameters: Any) -> RandomForest:
     return RandomForest(n_trees=n_trees, max_features=0.1, **parameters)
 
 
-def fit_forest(forest: Any, task: Task, train: BinnedDataset) -> Ensemble:
+def can_go_on(forest: Any) -> bool:
+    """Whether a forest that was interrupted goes on from a checkpoint: its samples must be those of a number."""
+    return isinstance(forest, RandomForest) and isinstance(forest.random_state, (int, np.integer))
+
+
+def fit_initial_forest(
+    forest: RandomForest,
+    ranker: InitializedMART,
+    data: Dataset,
+    *,
+    checkpoint: Checkpoint | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> RandomForest:
+    """A copy of the forest, fitted to what the ranker will be boosted on, with the ranker's task.
+
+    `InitializedMART.fit` calls this. Those who want to see the forest grow call it first, with callbacks, and give the
+    fitted forest to the ranker; the model and the files are the same.
+
+    Parameters
+    ----------
+    forest : RandomForest
+        Not fitted yet, and left alone.
+    ranker : InitializedMART
+        What will start from the forest.
+    data : Dataset
+        What both learn from.
+    checkpoint : Checkpoint, optional
+        That of the boosting: the forest's is a file beside it, saved as often.
+    callbacks : sequence of callables
+        Told of every tree of the forest.
+    """
+    seen = zero_filled(data) if ranker.missing == "zero" else data
+    copy: RandomForest = clone(forest).set_params(task=ranker.task)
+    copy.fit(seen, callbacks=callbacks, checkpoint=None if checkpoint is None else _beside(checkpoint))
+    return copy
+
+
+def _fit_or_load(forest: Any, task: Task, train: BinnedDataset, checkpoint: Checkpoint | None) -> Ensemble:
+    """The model of an estimator that is fitted to the data for the task, whole; kept beside the checkpoint, if any."""
+    if checkpoint is None:
+        return _fit_whole(forest, task, train.data)
+    path = _beside(checkpoint).path
+    parameters = {name: value for name, value in forest.get_params().items() if name != "n_jobs"}
+    nothing = Ensemble.from_trees([], n_features=train.data.n_features)
+    identity = identify(train, {}, nothing, {"forest": (type(forest).__name__, parameters), "task": task})
+    check_writable(path)
+    if Path(path).exists():
+        model = Ensemble.load(path)
+        check_identity(os.fspath(path), model, identity)
+    else:
+        model = _fit_whole(forest, task, train.data).with_metadata(checkpoint={"identity": identity})
+        model.save(path)
+    notes = model.metadata
+    del notes["checkpoint"]
+    return model.replace(metadata=notes)
+
+
+def _beside(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint of the forest, beside that of the boosting."""
+    return replace(checkpoint, path=os.fspath(checkpoint.path) + ".forest")
+
+
+def _fit_whole(forest: Any, task: Task, data: Dataset) -> Ensemble:
     """A copy of an estimator, fitted to the data for the task; one for every problem when it knows of no tasks."""
     if "task" in forest.get_params(deep=False):
-        return _fitted(clone(forest).set_params(task=task.name), train.data)
-    targets = task.targets(train.data.y)
-    return task.combine([_fitted(clone(forest), train.data.replace(y=target)) for target in targets])
+        return _fitted(clone(forest).set_params(task=task.name), data)
+    return task.combine([_fitted(clone(forest), data.replace(y=target)) for target in task.targets(data.y)])
 
 
 def _fitted(forest: Any, data: Dataset) -> Ensemble:
@@ -882,77 +856,3 @@ def _fitted(forest: Any, data: Dataset) -> Ensemble:
     if not isinstance(model, Ensemble):
         raise RankwoodError(f"forest must be a ranker that has an ensemble_ when fitted, got {type(forest).__name__}")
     return model
-
-
-def _fit_or_load(forest: Any, task: Task, train: BinnedDataset, checkpoint: Checkpoint | None) -> Ensemble:
-    """A forest is kept beside the checkpoint, so that it is grown once."""
-    if checkpoint is None:
-        return fit_forest(forest, task, train)
-    path = os.fspath(checkpoint.path) + ".forest"
-    parameters = {name: value for name, value in forest.get_params().items() if name != "n_jobs"}
-    nothing = Ensemble.from_trees([], n_features=train.data.n_features)
-    identity = identify(train, {}, nothing, {"forest": (type(forest).__name__, parameters), "task": task})
-    check_writable(path)
-    if Path(path).exists():
-        model = Ensemble.load(path)
-        check_identity(path, model, identity)
-    else:
-        model = fit_forest(forest, task, train).with_metadata(checkpoint={"identity": identity})
-        model.save(path)
-    notes = model.metadata
-    del notes["checkpoint"]
-    return model.replace(metadata=notes)
-
-
-# How good a forest is by the number of its trees, without other data than it was grown on.
-
-
-def out_of_bag_curve(
-    forest: RandomForest,
-    train: Dataset,
-    measures: str | Measure | Sequence[str | Measure] = "nDCG@10",
-    *,
-    sizes: Sequence[int] | None = None,
-    convention: str | Convention = "rankwood",
-    n_threads: int | None = None,
-) -> Curve:
-    """Measures over the number of trees of a fitted forest, on the data it was fitted to, out of the bag.
-
-    What every tree has seen is drawn again from the forest's seed. Arguments are those of `measure_curve`; with
-    task="ordinal", `sizes` count the trees of a grade.
-
-    >>> import rankwood as rw
-    >>> data = rw.make_ranking(n_queries=40, docs_per_query=10, n_features=6)
-    >>> forest = rw.RandomForest(30, queries_per_tree=0.3, out_of_bag=True).fit(data)
-    >>> curve = out_of_bag_curve(forest, data, sizes=[10, 30])
-    >>> bool(abs(curve.values["nDCG@10"][-1] - forest.oob_score_) < 1e-12)
-    True
-    """
-    if not isinstance(forest, RandomForest):
-        raise RankwoodError(
-            f"what a tree has seen is drawn again by the forest that was fitted: give the RandomForest, "
-            f"not {type(forest).__name__}"
-        )
-    check_is_fitted(forest, "ensemble_")
-    p = checked_parameters(forest)
-    coded = CodedDataset.make(train, p.max_bins, missing_as_zero=p.missing == "zero", n_threads=n_threads)
-    grower = TaskGrower(coded, rules_of(p), task_of(p, train.y))
-    seed, step = int(forest.ensemble_.metadata["seed"]), grower.task.n_problems
-    if not _same_first_tree(forest, grower, seed, n_threads):
-        raise DataError("this is not the data that the forest was fitted to: its first tree, grown again, is another")
-    at = usual_sizes(forest.n_trees_ // step) if sizes is None else np.asarray(sizes)
-    curve = measure_curve(
-        forest,
-        train,
-        measures,
-        sizes=(at * step).tolist(),
-        in_bag=lambda tree: grower.sample(seed, tree // step)[0],
-        convention=convention,
-        n_threads=n_threads,
-    )
-    return Curve(curve.sizes // step, curve.values)
-
-
-def _same_first_tree(forest: RandomForest, grower: TaskGrower, seed: int, n_threads: int | None) -> bool:
-    again = grower.grow(seed, 0, 1, n_threads=resolve_threads(n_threads)).threshold
-    return np.array_equal(again, forest.ensemble_.threshold[: len(again)])

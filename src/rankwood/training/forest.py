@@ -17,40 +17,40 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
+from rankwood.evaluation.evaluator import Evaluation, evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.evaluation.per_query import mean
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 from rankwood.system import resolve_threads
-from rankwood.training.callbacks import Callback, CallbackEnv, Result, as_mapping
+from rankwood.training.callbacks import CallbackEnv, Result
 from rankwood.training.checkpoint import (
-    Checkpoint,
+    CheckpointFile,
     GrowingForest,
     Identity,
     identify_data,
     identify_settings,
     mean_weight,
 )
-from rankwood.training.driver import Growth, Keeper, OnInterrupt, check_size, drive
+from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.losses import document_weights
 from rankwood.training.tasks import Regression, Task
-from rankwood.training.watch import CustomMeasure, Measures, ScoredData
-
-# Trees grown to full depth on samples of the data: the trees of a forest, many in one native call.
+from rankwood.training.watch import Measures, ScoredData
 
 
 @dataclass(frozen=True)
 class FullDepthRules:
     """How each tree of a forest is made: what it sees, and when it stops.
 
-    criterion          "variance" of the labels, or "entropy" over labels as classes; a leaf's value is the mean label
-    max_features       features drawn at each node: a count, a fraction, "sqrt" of all, or None for all. As long as all
-                       that were drawn are constant in the node, more are drawn
-    queries_per_tree   whole queries that a tree is grown on: a count, or a fraction of all
-    docs_per_tree      documents, when no queries are drawn: a count, or a fraction of all
-    replace            whether one may be drawn twice; None: documents yes, queries no
-    max_depth, n_leaves    limits of a tree; with n_leaves, the split that gains most comes next
-    min_docs_per_leaf  smallest number of documents of a leaf; below 1, a fraction of those that the tree sees
-    min_gain           a split must lower the mean impurity of its documents by more than this
+    Parameters
+    ----------
+    criterion, max_features
+        What splits lower, and the features drawn at each node: the parameters of these names of
+        `rankwood.RandomForest`, which explains them all.
+    queries_per_tree, docs_per_tree, replace
+        The sample that a tree is grown on.
+    max_depth, n_leaves, min_docs_per_leaf, min_gain
+        Limits of a tree; by default there are none.
     """
 
     criterion: Literal["variance", "entropy"] = "variance"
@@ -81,8 +81,10 @@ class FullDepthRules:
             raise RankwoodError(f"min_gain must be a number of at least 0, got {self.min_gain}")
 
     def n_tried(self, n_features: int) -> int:
-        """Features drawn at each node.
+        """Number of features drawn at each node, of so many.
 
+        Examples
+        --------
         >>> FullDepthRules(max_features="sqrt").n_tried(46), FullDepthRules(max_features=0.1).n_tried(136)
         (6, 13)
         """
@@ -95,7 +97,7 @@ class FullDepthRules:
         return max(1, int(self.max_features * n_features))
 
     def sampling(self, sizes: IndexArray) -> _native.SampleRules:
-        """What a tree draws when queries have these sizes."""
+        """The sample that a tree draws, for the kernel, when queries have these sizes."""
         queries = self.queries_per_tree is not None
         name = "queries_per_tree" if queries else "docs_per_tree"
         given = self.queries_per_tree if queries else 1.0 if self.docs_per_tree is None else self.docs_per_tree
@@ -111,6 +113,7 @@ class FullDepthRules:
         return _native.SampleRules(queries, replace, n_drawn)
 
     def native(self, n_features: int, missing_as_zero: bool) -> _native.FullDepthRules:
+        """The other rules, for the kernel."""
         return _native.FullDepthRules(
             self.n_tried(n_features),
             float(self.min_docs_per_leaf),
@@ -126,7 +129,7 @@ def _is_count(share: Any) -> bool:
 
 
 def _check_share(name: str, share: Any) -> None:
-    """A count is a whole number from 1 up, a fraction a float up to 1.0."""
+    """Refuse what is neither a count (a whole number from 1 up) nor a fraction (a float up to 1.0)."""
     if share is None or (name == "max_features" and share == "sqrt"):
         return
     if _is_count(share) and not isinstance(share, bool):
@@ -145,12 +148,22 @@ GROWN = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", 
 
 
 class FullDepthGrower:
-    """Grows the trees of forests on one coded data set.
+    """Grows trees of full depth on one coded data set, many in one native call.
 
-    `target` is what the trees learn, one number per row of the data set in input order; None: its labels. Weights of
-    documents and queries count in means and gains. Tree number t of a seed draws from a stream of its own: it does not
-    depend on which trees are grown with it, nor on the number of threads.
+    Weights of documents and queries count in means and gains. Tree number t of a seed draws from a stream of its own:
+    it does not depend on which trees are grown with it, nor on the number of threads.
 
+    Parameters
+    ----------
+    train : CodedDataset
+        What the trees are grown on.
+    rules : FullDepthRules
+        How each is made.
+    target : array of float, optional
+        What the trees learn, one number per row of the data set in input order; its labels unless given.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> from rankwood.data.bins import CodedDataset
     >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 0, 1], group=[3])
@@ -190,14 +203,14 @@ class FullDepthGrower:
     def grow(
         self, seed: int, first: int, n_trees: int, *, stop: Callable[[], bool] | None = None, n_threads: int
     ) -> Trees:
-        """The trees number `first` to `first + n_trees - 1` of a seed; when `stop` says so, only some of the first."""
+        """The trees number `first` to `first + n_trees - 1` of a seed; fewer when `stop()` becomes true meanwhile."""
         sizes, *arrays = self._native.grow(_word(seed), first, n_trees, self._sampling, self._rules, stop, n_threads)
         columns = dict(zip(GROWN, arrays, strict=True))
         columns["missing_left"] = columns["missing_left"].view(np.bool_)
         return Trees(**columns, node_offsets=offsets_of(sizes))
 
     def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
-        """What else than the data set and the rules decides the trees."""
+        """Arrays besides the data and the rules that determine the trees."""
         return self.target, self.train.codes, self.train.low, self.train.high
 
     def sample(self, seed: int, tree: int) -> tuple[IndexArray, IndexArray]:
@@ -225,7 +238,7 @@ class FullDepthGrower:
 def running_sums(
     batch: Trees, X: FeatureMatrix, sums: FloatArray, *, n_threads: int, block: int = 2**23
 ) -> Iterator[FloatArray]:
-    """The sum of leaf values of every row after each of the trees, `sums` being those before."""
+    """Yield the sum of leaf values of every row after each of the trees; `sums` are those before the first."""
     step, done = max(1, block // max(1, len(X))), 0
     while done < batch.n_trees:
         some = batch.part(done, min(done + step, batch.n_trees))
@@ -236,19 +249,20 @@ def running_sums(
 
 
 def _word(seed: int) -> int:
-    """A seed of any size as 64 bits."""
+    """A seed of any size as a number of 64 bits."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-
-
-# The trees of a forest for a task: one for each of its problems and numbers, all on the same sample.
 
 
 REGRESSION = Regression()
 
 
 class TaskGrower:
-    """Grows rounds of trees on one coded data set. Round t of a seed draws one sample, for the trees of all problems.
+    """Grows rounds of trees, one for every problem of a task, on one coded data set.
 
+    Round t of a seed draws one sample, for the trees of all problems.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> from rankwood.training.tasks import Ordinal
     >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], group=[3])
@@ -264,7 +278,7 @@ class TaskGrower:
     def grow(
         self, seed: int, first: int, n_rounds: int, *, stop: Callable[[], bool] | None = None, n_threads: int
     ) -> Trees:
-        """Rounds `first` to `first + n_rounds - 1`, the problems in turn; fewer when `stop` says so."""
+        """Rounds `first` to `first + n_rounds - 1`, problems in turn; fewer when `stop()` becomes true meanwhile."""
         batches = [one.grow(seed, first, n_rounds, stop=stop, n_threads=n_threads) for one in self.problems]
         return batches[0] if len(batches) == 1 else _in_turn(batches)
 
@@ -273,11 +287,11 @@ class TaskGrower:
         return self.problems[0].sample(seed, number)
 
     def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
-        """What else than the data set, the task and the rules decides the trees."""
+        """Arrays besides the data, the task and the rules that determine the trees."""
         return tuple(array for one in self.problems for array in one.fingerprint_arrays())
 
     def start(self) -> Ensemble:
-        """The whole model before the first round."""
+        """The model before the first round."""
         data = self.train.data
         empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
         return self.task.combine([empty] * self.task.n_problems)
@@ -286,10 +300,27 @@ class TaskGrower:
 def out_of_bag_scores(
     grower: TaskGrower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
 ) -> tuple[FloatArray, IndexArray]:
-    """Score of every document by the trees that were not grown on it, and how many rounds these are; in input order.
+    """Score of every document by the trees that were not grown on it, and the number of rounds that these are of.
 
-    `model` has the trees that `grow_forest` gave for the same `seed` and `first_tree`, or the first of them. The score
-    is the model's with these trees alone, NaN where every tree has seen the document. Costs what scoring the data does.
+    It costs what scoring the data does.
+
+    Parameters
+    ----------
+    grower : TaskGrower
+        What grew the trees.
+    model : Ensemble
+        The trees that `grow_forest` gave for the same `seed` and `first_tree`, or the first of them.
+    seed, first_tree : int
+        Those of `grow_forest`.
+    n_threads : int, optional
+        Threads; None uses every CPU.
+
+    Returns
+    -------
+    scores : array of float
+        In input order. NaN where every tree has seen the document.
+    counts : array of int
+        Rounds that have not seen the document.
     """
     threads = resolve_threads(n_threads)
     train, task, step = grower.train, grower.task, 64
@@ -304,78 +335,56 @@ def out_of_bag_scores(
     return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
 
 
+def evaluate_scored(
+    scores: FloatArray,
+    data: Dataset,
+    measures: Sequence[str | Measure],
+    convention: str | Convention = "rankwood",
+    *,
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Measures of the queries all of whose documents have a score; the others are NaN and left out of the means."""
+    index = data.queries.index
+    complete = np.bincount(index, weights=np.isnan(scores), minlength=data.n_queries) == 0
+    # Documents without a score get some score, which does not matter: their queries do not count.
+    result = evaluate(np.nan_to_num(scores), data, measures, convention=convention, n_threads=n_threads)
+    values = {name: np.where(complete, row, np.nan) for name, row in result.per_query.items()}
+    means = {name: mean(row, data.query_weights) for name, row in values.items()}
+    return Evaluation(result.convention, means, values, data.query_weights)
+
+
 def _native_trees(trees: Trees) -> _native.ForestTrees:
     *columns, offsets = trees.native()
     return _native.ForestTrees(offsets, *columns)
 
 
 def _in_turn(batches: list[Trees]) -> Trees:
-    """The first tree of every batch, the second of every batch, and so on; as many as each has."""
+    """The first tree of every batch, the second of every batch, and so on, as far as all batches go."""
     n_rounds = min(batch.n_trees for batch in batches)
     order = np.arange(len(batches) * n_rounds).reshape(len(batches), n_rounds).T.ravel()
     return Trees.join([batch.part(0, n_rounds) for batch in batches]).select(order)
 
 
-# The mean of trees grown independently of each other, round by round.
+BATCH_SECONDS = 0.4  # of growing between two calls of callbacks
 
 
-BATCH_SECONDS = 0.4  # of growing between two looks at callbacks
-
-
-@dataclass(frozen=True)
-class Forest:
-    """What growing a forest gives: one ensemble, tree weights 1/M, and how it came about."""
-
-    ensemble: Ensemble
-    best_iteration: int  # number of trees kept
-    best_score: Mapping[str, Mapping[str, float]]  # of that size: data set, then measure
-    interrupted: bool
-
-
-def grow_forest(
-    grower: TaskGrower,
-    *,
-    n_trees: int,
-    first_tree: int = 0,
-    valid: Mapping[str, Dataset | CodedDataset] | None = None,
-    measures: Sequence[str | Measure | CustomMeasure] = ("nDCG@10",),
-    convention: str | Convention = "rankwood",
-    callbacks: Sequence[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-    on_interrupt: OnInterrupt = "raise",
-    seed: int = 0,
-    n_threads: int | None = None,
-) -> Forest:
-    """Grow the trees number `first_tree` to `first_tree + n_trees - 1` of a seed; the model is their mean.
+def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int = 0) -> Trained:
+    """A forest grows: the mean of the trees number `first_tree` to `first_tree + n_trees - 1` of the session's seed.
 
     With a task of several problems it is as many rounds: in each, every problem grows one tree on the same sample.
-    `valid` names the data sets to measure on after each tree. A tree depends on its number, the seed, the data and the
-    rules alone: the same give the same forest bit for bit, whatever the number of threads, and also when growing went
-    on from a checkpoint.
+    A tree depends on its number, the seed, the data and the rules alone: the same give the same forest bit for bit,
+    whatever the number of threads, and also when growing went on from a checkpoint.
     """
-    threads = resolve_threads(n_threads)
-    sets = {name: one if isinstance(one, Dataset) else one.data for name, one in (valid or {}).items()}
-    for name, one in sets.items():
-        if one.n_docs == 0:
-            raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
-    batches = Batches(grower, sets, Measures(measures, convention), first_tree, n_trees, seed=seed, n_threads=threads)
+    batches = Batches(grower, session, n_trees=n_trees, first_tree=first_tree)
     keeper = None
-    if checkpoint is not None:
-        keeper = Keeper(checkpoint, batches.identity())
+    if session.checkpoint is not None:
+        keeper = CheckpointFile(session.checkpoint, batches.identity())
         keeper.load(batches.growing)
         check_size(batches.growing.n_rounds, n_trees)
-        batches.go_on(checkpoint.every)
-    driven = drive(
-        batches,
-        n_iterations=n_trees,
-        callbacks=callbacks,
-        train_name=next((name for name, one in sets.items() if one is grower.train.data), None),
-        keeper=keeper,
-        on_interrupt=on_interrupt,
-    )
-    n_kept = driven.last + 1
-    ensemble = batches.growing.whole(n_kept, last=True)
-    return Forest(ensemble, n_kept, as_mapping(driven.results), driven.interrupted)
+        batches.go_on(session.checkpoint.every)
+    train_name = next((name for name, one in batches.sets.items() if one is grower.train.data), None)
+    driven = drive(batches, session, n_iterations=n_trees, train_name=train_name, keeper=keeper)
+    return Trained(batches.growing.whole(driven.n_kept, last=True), driven)
 
 
 class Batches(Growth):
@@ -384,23 +393,18 @@ class Batches(Growth):
     A batch is as many trees as take BATCH_SECONDS, so that callbacks, checkpoints and Ctrl-C are looked after.
     """
 
-    def __init__(
-        self,
-        grower: TaskGrower,
-        sets: Mapping[str, Dataset],
-        measures: Measures,
-        first_tree: int,
-        n_trees: int,
-        *,
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        self.grower, self.sets, self.measures = grower, sets, measures
-        self.first_tree, self.n_trees, self.seed = first_tree, n_trees, seed
+    def __init__(self, grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int) -> None:
+        self.grower, self.measures, self.seed = grower, session.measures, session.seed
+        self.first_tree, self.n_trees = first_tree, n_trees
+        self.sets = {name: one if isinstance(one, Dataset) else one.data for name, one in session.valid.items()}
+        for name, one in self.sets.items():
+            if one.n_docs == 0:
+                raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
         self.growing = GrowingForest(grower.start(), grower.task)
         self.params: dict[str, Any] = {}
-        self.watched = {name: _Watched(one, self.growing, n_threads=n_threads) for name, one in sets.items()}
-        self.pace = _Pace(n_threads)
+        threads = session.n_threads
+        self.watched = {name: _Watched(one, self.growing, n_threads=threads) for name, one in self.sets.items()}
+        self.pace = _Pace(threads)
         self.every: int | None = None  # a checkpoint is made every so many rounds: batches end there
         self._rounds: Iterator[list[Result]] = iter(())  # measures of the rounds of the last batch
         self._n_grown = 0  # rounds of all batches
@@ -450,12 +454,12 @@ class Batches(Growth):
         return not self._cut_short or self.growing.n_rounds == self._n_grown
 
     def _grow(self, interrupted: Callable[[], bool]) -> None:
-        """The next batch."""
+        """Grow the next batch, as far as a checkpoint that is due or an interrupt lets it."""
         done, n_problems = self._n_grown, self.grower.task.n_problems
-        wanted = min(self.pace.n_trees(), self.n_trees - done)
+        wanted = min(self.pace.n_trees, self.n_trees - done)
         if self.every is not None:
             wanted = min(wanted, self.every - done % self.every)
-        batch = self.pace.time(self.grower, self.seed, self.first_tree + done, wanted, interrupted)
+        batch = self.pace.timed(self.grower, self.seed, self.first_tree + done, wanted, interrupted)
         self.growing.add(batch)
         self._cut_short = interrupted()
         self._rounds = _after_each(batch, n_problems, done, self.watched, self.measures)
@@ -463,7 +467,7 @@ class Batches(Growth):
 
 
 class _Watched(ScoredData):
-    """A data set to measure on, and the sum of the trees' values so far."""
+    """A data set to measure on, with the sum of the trees' values so far for every document."""
 
     def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int) -> None:
         super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads)
@@ -472,11 +476,11 @@ class _Watched(ScoredData):
         self.sums = np.zeros(data.n_docs)
 
     def go_on_from(self, model: Ensemble) -> None:
-        """With the sums of a model whose tree weights are 1: the same additions in the same order."""
+        """Take the sums of a model whose tree weights are 1: the same additions in the same order."""
         self.sums = model.score(self.X, n_threads=self.n_threads)
 
     def after_each(self, batch: Trees, n_before: int) -> Iterator[None]:
-        """Set the scores to the mean after each round of a batch, before which there were `n_before`."""
+        """Set the scores to the mean after each round of a batch; `n_before` rounds came before."""
         step = self.task.n_problems
         for number, sums in enumerate(running_sums(batch, self.X, self.sums, n_threads=self.n_threads), start=1):
             self.sums = sums
@@ -488,7 +492,7 @@ class _Watched(ScoredData):
 def _after_each(
     batch: Trees, n_problems: int, n_before: int, watched: Mapping[str, _Watched], measures: Measures
 ) -> Iterator[list[Result]]:
-    """The measures after each round of a batch."""
+    """Yield the measures after each round of a batch."""
     steps = [one.after_each(batch, n_before) for one in watched.values()]
     for _ in range(batch.n_trees // n_problems):
         for step in steps:
@@ -497,19 +501,17 @@ def _after_each(
 
 
 class _Pace:
-    """How many trees to grow before looking up: as many as take BATCH_SECONDS."""
+    """Number of trees of the next batch: as many as take BATCH_SECONDS."""
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
-        self.size = n_threads
+        self.n_trees = n_threads
 
-    def n_trees(self) -> int:
-        return self.size
-
-    def time(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
+    def timed(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
+        """Grow a batch, and learn from its time how large the next should be."""
         start = time.perf_counter()
         batch = grower.grow(seed, first, n_trees, stop=stop, n_threads=self.n_threads)
         rounds = max(time.perf_counter() - start, 1e-6) / max(1.0, n_trees / self.n_threads)  # seconds per round
         wanted = int(BATCH_SECONDS / rounds) * self.n_threads
-        self.size = max(self.n_threads, min(wanted, 8 * self.size))
+        self.n_trees = max(self.n_threads, min(wanted, 8 * self.n_trees))
         return batch

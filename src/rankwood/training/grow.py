@@ -15,12 +15,20 @@ from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
 from rankwood.model.trees import Tree
 
-# What a tree gets to see: a sample of queries, a sample of features.
-
 
 @dataclass(frozen=True)
 class Sampling:
-    """Shares drawn without replacement: of the queries for each tree, of the features for each tree or each split."""
+    """What a tree gets to see: samples of queries and features, drawn without replacement.
+
+    Parameters
+    ----------
+    query_fraction : float
+        Share of the queries, drawn for each tree.
+    feature_fraction : float
+        Share of the features.
+    per_split : bool
+        Whether features are drawn for each split instead of each tree.
+    """
 
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
@@ -32,7 +40,7 @@ class Sampling:
                 raise RankwoodError(f"{name} must lie above 0 and be at most 1, got {getattr(self, name)}")
 
     def rows(self, offsets: OffsetArray, rng: Generator) -> NDArray[np.uint32] | None:
-        """Rows of a sample of whole queries, ascending; None for all rows."""
+        """Rows of a sample of whole queries, in rising order; None for all rows."""
         n_queries = len(offsets) - 1
         if self.query_fraction == 1.0:
             return None
@@ -42,7 +50,7 @@ class Sampling:
         return np.flatnonzero(np.repeat(drawn, np.diff(offsets))).astype(np.uint32)
 
     def features(self, n_features: int, rng: Generator) -> NDArray[np.uint8]:
-        """Marks of a sample of features."""
+        """A sample of features: 1 for every feature that was drawn, else 0."""
         marks = np.zeros(n_features, dtype=np.uint8)
         n_drawn = max(1, round(self.feature_fraction * n_features))
         if n_drawn == n_features:
@@ -52,12 +60,9 @@ class Sampling:
         return marks
 
 
-# A tree while it grows, and when it is done: over bins as well as over values.
-
-
 @dataclass
 class GrowingTree:
-    """Nodes numbered as the grower numbers them: the children of a node follow each other."""
+    """A tree while it grows; nodes are numbered as by the kernel, the two children of a node one after the other."""
 
     gain: list[float] = field(default_factory=list)  # of the best split of every node
     depth: list[int] = field(default_factory=list)
@@ -80,13 +85,13 @@ class GrowingTree:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A finished tree, and the bins behind its thresholds. Leaves are numbered from left to right."""
+    """A finished tree with the bins behind its thresholds. Leaves are numbered from left to right."""
 
     tree: Tree
     bins: NDArray[np.int32]  # of every inner node: bins up to this one go left
 
     def leaves_of(self, binned: BinnedDataset, *, n_threads: int = 1) -> NDArray[np.uint16]:
-        """Leaf of every document of a data set in the bins that the tree was grown on."""
+        """Leaf that every document reaches; the data set must be in the bins that the tree was grown on."""
         leaf = np.empty(binned.n_docs, dtype=np.uint16)
         tree = self.tree
         assert tree.missing_left is not None
@@ -106,7 +111,7 @@ def finish(
     leaves: list[int],
     leaf_value: FloatArray,
 ) -> GrownTree:
-    """Arrays of a grown tree; `inner` and `leaves` are those of `growing.walk()`."""
+    """The finished tree as arrays; `inner` and `leaves` are those of `growing.walk()`."""
     number_of = {node: number for number, node in enumerate(inner)}
     number_of |= {node: ~number for number, node in enumerate(leaves)}
     first = [growing.first_child[node] for node in inner]
@@ -126,7 +131,7 @@ def finish(
 
 
 def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
-    """A tree that was grown on these bins, and the bins behind its thresholds."""
+    """A tree of a checkpoint, which was grown on these bins, with the bins behind its thresholds found again."""
     bins = np.empty(len(tree.feature), dtype=np.int32)
     for node, (feature, threshold) in enumerate(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)):
         start, end = edges.offsets[feature : feature + 2]
@@ -134,22 +139,32 @@ def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
     return GrownTree(tree, bins)
 
 
-# Best-first growth, with the cost-sensitive choice of Asadi & Lin (2013, section 3.1).
-
-
 MAX_LEAVES = 65_536  # leaf numbers of training documents are kept in two bytes
 
 
 @dataclass(frozen=True)
 class GrowthRules:
-    """When a tree stops growing, and which leaf is split next.
+    """When a boosted tree stops growing, and which leaf is split next.
 
-    n_leaves, max_depth    limits of a tree (max_depth None: no limit)
-    min_docs_per_leaf      smallest number of documents of a leaf; below 1, a fraction of those that the tree sees
-    min_gain, min_hessian  smallest gain of a split, smallest sum of hessians of a leaf
-    l2                     added to the sum of hessians wherever it divides
-    depth_relaxation       Asadi & Lin's lambda in [0, 1]: how much gain may be given up for a shallower tree
-    gain                   "newton" or "variance" (their equation 2, on the pseudo-responses)
+    Parameters
+    ----------
+    n_leaves : int, default 64
+        Most leaves of a tree.
+    max_depth : int or None, default None
+        Most splits between the root and a leaf; None sets no limit.
+    min_docs_per_leaf : float, default 1
+        Fewest documents of a leaf; below 1, a fraction of those that the tree sees.
+    min_gain : float, default 0.0
+        Least gain of a split.
+    min_hessian : float, default 1e-3
+        Least sum of hessians of a leaf.
+    l2 : float, default 0.0
+        Added to the sum of hessians wherever it divides.
+    depth_relaxation : float, default 0.0
+        Lambda of Asadi & Lin (2013), from 0 to 1: how much gain may be given up for a shallower tree.
+    gain : {"newton", "variance"}, default "newton"
+        What a split gains: the fall of the loss by Newton's approximation, or of the variance of the pseudo-responses
+        (Asadi & Lin, equation 2).
     """
 
     n_leaves: int = 64
@@ -177,7 +192,7 @@ class GrowthRules:
                 raise RankwoodError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
 
     def min_docs(self, n_docs: int) -> int:
-        """Smallest number of documents of a leaf when a tree is grown on `n_docs`."""
+        """Fewest documents of a leaf when a tree is grown on `n_docs`."""
         if self.min_docs_per_leaf >= 1:
             return int(self.min_docs_per_leaf)
         return max(1, int(np.ceil(self.min_docs_per_leaf * n_docs)))
@@ -194,10 +209,24 @@ def grow_leafwise(
     hessian_is_count: bool = False,
     draw_features: Callable[[], NDArray[np.uint8]] | None = None,
 ) -> GrowingTree:
-    """Grow one tree on `rows`: split the chosen leaf until there are `n_leaves`, or no split gains.
+    """Grow one tree best-first: split the chosen leaf until there are enough leaves, or no split gains.
 
-    `features` marks what may be split on at the root, and everywhere unless `draw_features` gives new marks for the
-    two children of each split. `hessian_is_count` says that every hessian is 1.
+    Parameters
+    ----------
+    grower : TreeGrower
+        The kernel, which finds splits and carries them out.
+    gradient, hessian : array
+        Of every document.
+    rows : array
+        Documents that the tree is grown on.
+    features : array
+        1 for every feature that may be split on.
+    rules : GrowthRules
+        When to stop, and which leaf is split next.
+    hessian_is_count : bool
+        Whether every hessian is 1.
+    draw_features : callable, optional
+        Draws features for the two children of each split; `features` then counts at the root only.
     """
     max_depth = rules.max_depth if rules.max_depth is not None else rules.n_leaves
     root_gain = grower.start(
@@ -235,10 +264,10 @@ def grow_leafwise(
 
 
 def choose_leaf(splittable: list[int], tree: GrowingTree, depth_relaxation: float) -> int:
-    """The leaf to split next: of largest gain; or, relaxed, of least tree depth among those of nearly that gain.
+    """The leaf to split next: the one that gains most, or nearly as much where that keeps the tree shallower.
 
-    Equations 3 to 5: among the leaves whose gain exceeds (1 - lambda) times the best, take the one that leaves the
-    tree shallowest, ties by gain. Equal gains go to the older node.
+    Asadi & Lin (2013), equations 3 to 5: among the leaves whose gain exceeds (1 - lambda) times the best, take the one
+    that leaves the tree shallowest, ties by gain. Equal gains go to the older node.
     """
     gain = tree.gain
     best = max(splittable, key=gain.__getitem__)
@@ -249,15 +278,12 @@ def choose_leaf(splittable: list[int], tree: GrowingTree, depth_relaxation: floa
     return max(shallow, key=gain.__getitem__, default=best)
 
 
-# Pruning while boosting: Asadi & Lin (2013, section 3.2).
-
-
 def prune_to_balance(tree: GrowingTree, balance: float) -> None:
-    """Collapse the deepest leaves until the tree is full enough for its depth: equation 6.
+    """Collapse the deepest leaves until the tree is full enough for its depth.
 
-    While the number of nodes is below `balance` (their alpha) times that of a perfect tree of the same depth, the
-    deepest pair of sibling leaves becomes one leaf again; of several, the one whose split gained least. 0 never
-    prunes, 1 leaves a perfect tree.
+    Pruning while boosting, Asadi & Lin (2013), equation 6: while the number of nodes is below `balance` (their alpha)
+    times that of a perfect tree of the same depth, the deepest pair of sibling leaves becomes one leaf again; of
+    several, the one whose split gained least. 0 never prunes, 1 leaves a perfect tree.
     """
     n_nodes = 2 * len(tree.first_child) + 1
     while tree.first_child and n_nodes < balance * (2 ** (tree.max_depth + 1) - 1):
@@ -270,18 +296,23 @@ def prune_to_balance(tree: GrowingTree, balance: float) -> None:
             tree.max_depth -= 1
 
 
-# From gradients to a finished tree: sample, grow, prune, give the leaves their values.
-
-
 SMALL = 20_000  # rows below which a second thread costs more than it gives
 
 
 @dataclass(frozen=True)
 class TreeRules:
-    """How each tree of an ensemble is made.
+    """How each boosted tree is made.
 
-    `balance` is Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
-    `missing_as_zero` sends missing values where 0 goes; the data to learn from then has none.
+    Parameters
+    ----------
+    growth : GrowthRules
+        How it grows.
+    sampling : Sampling
+        What it gets to see.
+    balance : float
+        Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
+    missing_as_zero : bool
+        Whether missing values go where 0 goes; the data to learn from then has none.
     """
 
     growth: GrowthRules = field(default_factory=GrowthRules)
@@ -295,7 +326,7 @@ class TreeRules:
 
 
 class TreeBuilder:
-    """Builds trees on one binned data set, with threads that are kept from tree to tree."""
+    """Builds trees from gradients on one data set, with threads that are kept from tree to tree."""
 
     def __init__(self, binned: BinnedDataset, rules: TreeRules, *, constant_hessian: bool, n_threads: int) -> None:
         self.binned, self.rules = binned, rules
@@ -338,7 +369,7 @@ class TreeBuilder:
         return grown, leaf_of_row
 
     def _leaf_values(self, leaves: NDArray[np.uint64], gradient: FloatArray, hessian: FloatArray) -> FloatArray:
-        """Newton step of every leaf. The denominator has a floor, so that no leaf runs away."""
+        """Newton step of every leaf. The denominator has a lower bound, so that values stay bounded."""
         g, h = np.empty(len(leaves)), np.empty(len(leaves))
         self._grower.sums(leaves, gradient, hessian, g, h)
         growth = self.rules.growth

@@ -1,15 +1,15 @@
-"""What `fit`, `predict` and `score` are given, in all its spellings, as data sets."""
+"""The data that `fit`, `predict` and `score` are given, in any of its forms, as data sets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from rankwood.data.bins import BinnedDataset, CodedDataset
+from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FEATURE
 from rankwood.errors import DataError
@@ -19,12 +19,9 @@ from rankwood.matrix import column_names, column_order, drop_column
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
 
 
-Train = TypeVar("Train", BinnedDataset, CodedDataset)
-
-
 @dataclass(frozen=True)
 class Rows:
-    """Features and labels, and what goes with them: all of `fit` that is about the training data."""
+    """Features and labels with queries and weights, as `fit` and `score` are given them."""
 
     X: Any
     y: Any = None
@@ -35,16 +32,25 @@ class Rows:
 
     @property
     def is_dataset(self) -> bool:
+        """Whether the features come as a data set, which has its own labels and queries."""
         return isinstance(self.X, (Dataset, BinnedDataset))
 
     @property
     def has_queries(self) -> bool:
+        """Whether the rows say which query they belong to."""
         return self.is_dataset or self.qid is not None or self.group is not None or _has_qid(self.X)
 
     def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
-        """As a data set with the features that `learner` was fitted on; `reset` makes it learn which these are.
+        """The rows as a data set, with the features that the learner was fitted on in their order.
 
-        `alone`: without queries every row is one of its own, instead of an error.
+        Parameters
+        ----------
+        learner : estimator
+            Whose features these must be.
+        reset : bool
+            Whether the learner is to note the features of these rows as its own instead.
+        alone : bool
+            Whether every row is a query of its own when there are none; else that is an error.
         """
         if self.is_dataset:
             return self._as_given(learner, reset)
@@ -92,67 +98,94 @@ class Rows:
         return data
 
 
-def training_data(learner: Any, rows: Rows) -> BinnedDataset:
-    """The training data in bins: those it comes in, or new ones."""
-    data = something_to_learn_from(learner, rows)
-    if not isinstance(rows.X, BinnedDataset):
-        return BinnedDataset.make(data, learner.max_bins, n_threads=learner._n_threads())
-    if data is not rows.X.data:  # missing values became 0
-        return BinnedDataset.encode(data, rows.X.edges, n_threads=learner._n_threads())
-    return rows.X
+def training_data(learner: Any, rows: Rows, *, needs_queries: bool, missing_as_zero: bool) -> Dataset:
+    """The rows as a data set to learn from; the learner notes its features.
 
-
-def something_to_learn_from(learner: Any, rows: Rows) -> Dataset:
-    """The training data; the learner notes its features."""
-    data = rows.dataset(learner, reset=True, alone=not learner._needs_queries)
+    Parameters
+    ----------
+    learner : estimator
+        Gets `n_features_in_` and `feature_names_in_`.
+    rows : Rows
+        What `fit` was given.
+    needs_queries : bool
+        Whether rows without queries are an error; else every row is a query of its own.
+    missing_as_zero : bool
+        Whether missing values become 0.
+    """
+    data = rows.dataset(learner, reset=True, alone=not needs_queries)
     if data.n_docs == 0:
         raise DataError("there is nothing to learn from: the training data has no rows")
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
         if weights is not None and not weights.any():
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
-    return zero_filled(data) if _missing_as_zero(learner) else data
+    return zero_filled(data) if missing_as_zero else data
 
 
-def evaluation_data(
-    learner: Any,
-    train: Train,
-    given: Rows,
-    valid: Any,
-    eval_set: Any,
-    eval_qid: Sequence[Any] | None,
-    eval_group: Sequence[Any] | None,
-    eval_names: Sequence[str] | None,
-) -> dict[str, Dataset | BinnedDataset | Train]:
-    """The data sets to measure on, by name; the training data, given again, is `train` itself."""
-    eval_set = _as_sets(eval_set)
-    sets = [*([] if valid is None else [(valid, None)]), *eval_set]
-    n_sets, n_given = len(sets), len(eval_set)
-    for name, values in (("eval_qid", eval_qid), ("eval_group", eval_group), ("eval_names", eval_names)):
-        if values is not None and len(values) != n_given:
-            raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
-    watched: dict[str, Dataset | BinnedDataset | Train] = {}
-    for place, one in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
-        X, y = one
-        is_train = given.has_queries and (X is given.X or X is _behind(given.X) or X is train.data) and y is given.y
-        if place >= 0 and eval_names is not None:
-            name = str(eval_names[place])
-        else:
-            name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
-        if is_train and any(other is train for other in watched.values()):
-            raise DataError("the training data is given twice to be measured: once is enough")
-        if name in watched:
-            raise DataError(f"two data sets to measure on have the name {name!r}: give others in eval_names")
-        qid, group = (None if values is None or place < 0 else values[place] for values in (eval_qid, eval_group))
-        try:
-            rows = Rows(X, y, qid, group)
-            watched[name] = train if is_train else _in_bins(rows, rows.dataset(learner), _missing_as_zero(learner))
-        except ValueError as error:
-            raise DataError(f"data set {name!r}: {error}") from error
-    return watched
+def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> BinnedDataset:
+    """The training data in bins: those that the rows came in, or new ones."""
+    if not isinstance(rows.X, BinnedDataset):
+        return BinnedDataset.make(data, max_bins, n_threads=n_threads)
+    if data is not rows.X.data:  # missing values became 0
+        return BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads)
+    return rows.X
+
+
+@dataclass(frozen=True)
+class EvalSets:
+    """The data sets to measure on, as `fit` is given them."""
+
+    valid: Any = None
+    eval_set: Any = None
+    eval_qid: Sequence[Any] | None = None
+    eval_group: Sequence[Any] | None = None
+    eval_names: Sequence[str] | None = None
+
+    def by_name(
+        self, learner: Any, given: Rows, train: Dataset, *, missing_as_zero: bool
+    ) -> dict[str, Dataset | BinnedDataset]:
+        """The data sets by name.
+
+        Parameters
+        ----------
+        learner : estimator
+            Whose features the data sets must have.
+        given : Rows
+            What `fit` was given to learn from.
+        train : Dataset
+            What these rows became; it stands for them when they are to be measured, too.
+        missing_as_zero : bool
+            Whether missing values become 0.
+        """
+        eval_set = _as_sets(self.eval_set)
+        sets = [*([] if self.valid is None else [(self.valid, None)]), *eval_set]
+        n_sets, n_given = len(sets), len(eval_set)
+        for name in ("eval_qid", "eval_group", "eval_names"):
+            values = getattr(self, name)
+            if values is not None and len(values) != n_given:
+                raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
+        found: dict[str, Dataset | BinnedDataset] = {}
+        for place, (X, y) in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
+            is_train = given.has_queries and (X is given.X or X is _behind(given.X) or X is train) and y is given.y
+            if place >= 0 and self.eval_names is not None:
+                name = str(self.eval_names[place])
+            else:
+                name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
+            if is_train and any(other is train for other in found.values()):
+                raise DataError("the training data is given twice to be measured: once is enough")
+            if name in found:
+                raise DataError(f"two data sets to measure on have the name {name!r}: give others in eval_names")
+            queries = (self.eval_qid, self.eval_group)
+            qid, group = (None if values is None or place < 0 else values[place] for values in queries)
+            try:
+                rows = Rows(X, y, qid, group)
+                found[name] = train if is_train else _with_its_bins(rows, rows.dataset(learner), missing_as_zero)
+            except ValueError as error:
+                raise DataError(f"data set {name!r}: {error}") from error
+        return found
 
 
 def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
-    """Pairs (X, y) of what may be a list of pairs and Datasets, or just one of these."""
+    """The data sets as pairs (X, y); given is a list of pairs and Datasets, or just one of these."""
     datasets = (Dataset, BinnedDataset)
     if eval_set is None:
         return []
@@ -164,36 +197,35 @@ def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
     return sets
 
 
-def _in_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset | BinnedDataset:
-    """The bins that the data came in, which may be those of the training data."""
+def _with_its_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset | BinnedDataset:
+    """The data set; in the bins that it came in, which may be those of the training data."""
     if missing_as_zero and (filled := zero_filled(data)) is not data:
         return filled
     return rows.X if isinstance(rows.X, BinnedDataset) else data
 
 
-def _missing_as_zero(learner: Any) -> bool:
-    return getattr(learner, "missing", "native") == "zero"
-
-
 def _behind(X: Any) -> Any:
-    """The data set behind bins."""
+    """The data set behind a BinnedDataset; anything else as it is."""
     return X.data if isinstance(X, BinnedDataset) else X
 
 
 def zero_filled(data: Dataset) -> Dataset:
-    """The data set with 0 for missing values; itself when none is missing."""
+    """The data set with 0 for missing values; the same object when none is missing."""
     missing = np.isnan(data.X)
     if not missing.any():
         return data
     return data.replace(X=np.where(missing, FEATURE(0), data.X))
 
 
-def scoring_matrix(learner: Any, X: Any) -> Any:
-    """The features of X, which may be all that `fit` takes, as a fitted learner's ensemble scores them."""
+def scoring_matrix(learner: Any, X: Any, *, names_of_dataset: bool) -> Any:
+    """The features of X, which may be all that `fit` takes, as a fitted learner's ensemble scores them.
+
+    `names_of_dataset` says that the learner was fitted to a Dataset, and has the names of its features from there.
+    """
     if isinstance(X, (Dataset, BinnedDataset)):
         return Rows(X).dataset(learner).X
     features, _ = split_qid(X)
-    if learner._fitted_on_dataset:  # whose names a matrix cannot have: no warning for that
+    if names_of_dataset:  # which a matrix cannot have: no warning for that
         return features
     return validate_data(learner, features, reset=False, **ACCEPTED)
 
@@ -211,7 +243,7 @@ def _has_qid(X: Any) -> bool:
 
 
 def remember_features(learner: Any, data: Dataset) -> None:
-    """What scikit-learn's validate_data notes of a matrix, noted of a data set."""
+    """Note the features of a data set on the learner, as scikit-learn's validate_data does for a matrix."""
     learner.n_features_in_ = data.n_features
     if data.feature_names is not None:
         learner.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -220,7 +252,10 @@ def remember_features(learner: Any, data: Dataset) -> None:
 
 
 def checked_order(learner: Any, data: Dataset) -> list[int] | None:
-    """Where `data` has the features that `learner` was fitted on, None: in their places; others are refused."""
+    """Columns of `data` in the order that the learner was fitted on; None when they are in that order already.
+
+    Other features are refused.
+    """
     if data.n_features != learner.n_features_in_:
         what = f"{type(learner).__name__} is expecting {learner.n_features_in_} features as input"
         raise DataError(f"X has {data.n_features} features, but {what}")

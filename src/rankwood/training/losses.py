@@ -32,14 +32,15 @@ class Loss(Protocol):
     """What the boosting loop asks of a loss."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What messages call it."""
 
     @property
     def constant_hessian(self) -> bool:
-        """True when a document's hessian is its weight, 1 without weights, whatever the scores."""
+        """Whether a document's hessian is its weight (1 without weights), whatever the scores."""
 
     def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
-        """The score to start from; `weights` as `document_weights` gives them."""
+        """The score of all documents before the first tree; `weights` are those of `document_weights`."""
 
     def prepare(
         self,
@@ -50,7 +51,7 @@ class Loss(Protocol):
         *,
         n_threads: int | None = None,
     ) -> Gradients:
-        """Bind the loss to labels, queries and weights; what does not depend on scores is computed once, here."""
+        """The loss bound to labels, queries and weights: what does not depend on scores is computed once, here."""
 
 
 def document_weights(
@@ -58,6 +59,8 @@ def document_weights(
 ) -> FloatArray | None:
     """Weight of every document, its query's weight included; None when there are no weights.
 
+    Examples
+    --------
     >>> document_weights(np.array([0, 1, 3]), None, np.array([1.0, 5.0])).tolist()
     [1.0, 5.0, 5.0]
     """
@@ -71,6 +74,8 @@ def document_weights(
 class SquaredLoss:
     """Half the squared error, `w (y - score)^2 / 2`: trees are fitted to residuals (MART).
 
+    Examples
+    --------
     >>> data = SquaredLoss().prepare(np.array([3.0, 1.0]), np.array([0, 2]))
     >>> gradient, hessian = np.empty(2), np.empty(2)
     >>> data.gradients(np.array([2.0, 2.0]), gradient, hessian)
@@ -82,7 +87,7 @@ class SquaredLoss:
     constant_hessian: ClassVar[bool] = True
 
     def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
-        """The mean label: the best constant."""
+        """The mean label, which is the best constant."""
         if len(y) == 0 or (weights is not None and not weights.any()):
             return 0.0
         return float(np.average(y, weights=weights))
@@ -115,7 +120,7 @@ class _SquaredGradients:
 
 @dataclass(frozen=True)
 class LambdaLoss:
-    """LambdaMART's loss: pairs of documents in the wrong order, weighed by what their exchange does to NDCG.
+    """LambdaMART's loss: pairs of documents of a query, weighed by what their exchange does to NDCG.
 
     For each pair of a query in which document i is better than j,
 
@@ -126,16 +131,24 @@ class LambdaLoss:
     r is 1 / log2(1 + r). A document's weight multiplies its lambda and w, a query's weight those of its documents.
     A query of n documents costs O(n log n + n truncation).
 
-    truncation     pairs with both ranks beyond it do not count, and the ideal DCG ends there; None: the whole list
-    sigma          steepness of rho
-    normalize      as LightGBM's lambdarank_norm: d is divided by 0.01 + |s_i - s_j|, unless all scores of the query
-                   are equal; then lambda and w are scaled by log2(1 + S) / S, S being the sum of |lambda| over both
-                   documents of every pair
-    gains          gain of a label: None for 2^label - 1, "linear" for the label itself, or a table whose entry k is the
-                   gain of label k
-    cut_discounts  the discount is 0 beyond the truncation level, so that d is exactly the change of NDCG@truncation;
-                   False keeps 1 / log2(1 + r) at every rank, as LightGBM does
+    Parameters
+    ----------
+    truncation : int or None, default 30
+        Pairs with both ranks beyond it do not count, and the ideal DCG ends there. None takes the whole list.
+    sigma : float, default 1.0
+        Steepness of rho.
+    normalize : bool, default True
+        As LightGBM's lambdarank_norm: d is divided by 0.01 + |s_i - s_j|, unless all scores of the query are equal;
+        then lambda and w are scaled by log2(1 + S) / S, S being the sum of |lambda| over both documents of every pair.
+    gains : "linear", tuple of float or None, default None
+        Gain of a label: None for 2^label - 1; "linear" for the label itself; or a table whose entry k is the gain of
+        label k.
+    cut_discounts : bool, default False
+        Whether the discount is 0 beyond the truncation, so that d is exactly the change of NDCG@truncation. False
+        keeps 1 / log2(1 + r) at every rank, as LightGBM does.
 
+    Examples
+    --------
     >>> data = LambdaLoss(normalize=False).prepare(np.array([0.0, 1.0]), np.array([0, 2]))
     >>> gradient, hessian = np.empty(2), np.empty(2)
     >>> data.gradients(np.zeros(2), gradient, hessian)
@@ -167,7 +180,7 @@ class LambdaLoss:
             object.__setattr__(self, "gains", _gain_table(self.gains))
 
     def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
-        """0: the loss knows differences of scores only."""
+        """0, since the loss depends on differences of scores only."""
         return 0.0
 
     def prepare(
@@ -206,8 +219,12 @@ class _LambdaGradients:
 
 
 def label_gains(y: FloatArray, gains: Literal["linear"] | tuple[float, ...] | None = None) -> FloatArray:
-    """Gain of every label, as `LambdaLoss` describes `gains`; labels may be real numbers unless a table is given.
+    """Gain of every label, by the rule that `LambdaLoss` calls `gains`.
 
+    Labels may be real numbers unless a table is given.
+
+    Examples
+    --------
     >>> label_gains(np.array([0.0, 1.0, 4.0])).tolist(), label_gains(np.array([0.0, 1.0]), (0.0, 0.5)).tolist()
     ([0.0, 1.0, 15.0], [0.0, 0.5])
     """
@@ -251,11 +268,20 @@ GradientFunction: TypeAlias = Callable[[FloatArray, FloatArray, OffsetArray, "Fl
 class CustomLoss:
     """A loss given as a function `(scores, labels, offsets, weights) -> (gradient, hessian)`.
 
-    As in LightGBM and XGBoost the function returns the first and second derivative of the loss to be minimised, by
-    the score of each document; the sign is turned here. It sees documents query by query, query q being the rows
-    `offsets[q]` to `offsets[q + 1]`, and applies the weights itself: `weights` has one entry per document, the
-    weight of its query included, or is None. The arrays it is given are read-only.
+    Parameters
+    ----------
+    function : callable
+        As in LightGBM and XGBoost it returns the first and second derivative of the loss to be minimised, by the score
+        of each document; the sign is turned here. It sees documents query by query, query q being the rows
+        `offsets[q]` to `offsets[q + 1]`, and applies the weights itself: `weights` has one entry per document, the
+        weight of its query included, or is None. The arrays it is given are read-only.
+    base : float, default 0.0
+        Score of all documents before the first tree.
+    name : str, default "custom"
+        What messages call it.
 
+    Examples
+    --------
     >>> loss = CustomLoss(lambda scores, labels, offsets, weights: (scores - labels, np.ones(len(scores))))
     >>> gradient, hessian = np.empty(2), np.empty(2)
     >>> loss.prepare(np.array([3.0, 1.0]), np.array([0, 2])).gradients(np.array([2.0, 2.0]), gradient, hessian)

@@ -19,8 +19,10 @@ LEARNERS = {
 
 
 def learner_class(name: str) -> Any:
-    """The estimator of that name.
+    """The class of estimators that has this name on the command line.
 
+    Examples
+    --------
     >>> learner_class("xdart").__name__
     'XDART'
     """

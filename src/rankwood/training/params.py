@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import collections.abc
+import copy
 import difflib
 import math
 import numbers
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from types import SimpleNamespace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -19,30 +19,50 @@ from rankwood.errors import RankwoodError
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of value: in words, whether a value is of it, and how text becomes one (None: it cannot)."""
+    """One kind of value that a parameter may have."""
 
-    words: str
-    holds: Callable[[Any], bool]
-    read: Callable[[str], Any] | None = None
+    words: str  # for messages
+    holds: Callable[[Any], bool]  # whether a value is of this kind
+    read: Callable[[str], Any] | None = None  # from text; None when it cannot be written as text
 
 
-def checked_parameters(learner: Any) -> SimpleNamespace:
-    """The parameters of a learner, numpy's numbers as Python's.
+Learner = TypeVar("Learner")
+Rules = TypeVar("Rules")
 
-    One of another type than its annotation says is an error. Ranges are checked by those who use them.
+
+def checked_parameters(learner: Learner) -> Learner:
+    """A copy of the learner whose parameters have the types that their annotations say, numpy's numbers as Python's.
+
+    A parameter of another type is an error. Ranges are checked by the rules that the parameters become.
     """
-    found = SimpleNamespace()
+    checked = copy.copy(learner)
     for name, kinds in parameter_kinds(type(learner)).items():
         value = getattr(learner, name)
         if kinds and not any(kind.holds(value) for kind in kinds):
             raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
-        setattr(found, name, value.item() if isinstance(value, np.generic) else value)
-    return found
+        setattr(checked, name, value.item() if isinstance(value, np.generic) else value)
+    return checked
+
+
+def rules_from(kind: type[Rules], learner: Any, **others: Any) -> Rules:
+    """An object of the dataclass `kind` whose fields are the learner's parameters of the same names, or `others`.
+
+    Examples
+    --------
+    >>> from rankwood import LambdaMART
+    >>> from rankwood.training.grow import Sampling
+    >>> rules_from(Sampling, LambdaMART(query_fraction=0.5), per_split=True)
+    Sampling(query_fraction=0.5, feature_fraction=1.0, per_split=True)
+    """
+    names = [field.name for field in fields(kind) if field.name not in others]  # type: ignore[arg-type]
+    return kind(**{name: getattr(learner, name) for name in names}, **others)
 
 
 def read_parameter(learner: type, text: str) -> tuple[str, Any]:
-    """Read `name=value` as a parameter of a class of learners.
+    """The name and the value of a parameter of a class of learners, from the text `name=value`.
 
+    Examples
+    --------
     >>> from rankwood import LambdaMART
     >>> read_parameter(LambdaMART, "max_depth=none"), read_parameter(LambdaMART, "gains=0,1,3.5")
     (('max_depth', None), ('gains', (0, 1, 3.5)))
@@ -62,8 +82,10 @@ def read_parameter(learner: type, text: str) -> tuple[str, Any]:
 
 
 def check_parameter(learner: type, name: str, value: Any) -> None:
-    """Refuse a parameter that a class of learners does not have, and a value of another type than it must be.
+    """Refuse a parameter that a class of learners does not have, and a value of the wrong type.
 
+    Examples
+    --------
     >>> from rankwood import LambdaMART
     >>> check_parameter(LambdaMART, "n_leaves", 16)
     """
@@ -73,7 +95,7 @@ def check_parameter(learner: type, name: str, value: Any) -> None:
 
 
 def kinds_of(learner: type, name: str) -> list[Kind]:
-    """The kinds of value of one parameter."""
+    """The kinds of value that one parameter may have; a name that the learner does not have is an error."""
     all_kinds = parameter_kinds(learner)
     if name not in all_kinds:
         near = difflib.get_close_matches(name, all_kinds, n=1, cutoff=0.5)
@@ -83,7 +105,7 @@ def kinds_of(learner: type, name: str) -> list[Kind]:
 
 
 def parameter_kinds(learner: type) -> dict[str, list[Kind]]:
-    """The kinds of value that each parameter may have; an empty list where anything goes."""
+    """The kinds of value that each parameter may have; an empty list where any value will do."""
     hints = get_type_hints(learner)
     return {field.name: _kinds(hints[field.name]) for field in fields(learner)}
 

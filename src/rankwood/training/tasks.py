@@ -13,19 +13,20 @@ from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 
-# The classification setting (Mohan et al. 2011, section 6): binary problems as one additive ensemble, and back.
-#
-# For c = 1..C, C being the highest grade, problem c learns T_c(x), the probability that a document is graded below c.
-# The expected grade is the sum of 1 - T_c(x): linear in the trees, so one ensemble with base C and negated weights.
-# The entry `ordinal` of its metadata says which problem each tree belongs to and what the bases of the problems were.
+# The classification setting (Mohan et al. 2011, section 6). For c = 1..C, C being the highest grade, problem c learns
+# T_c(x), the probability that a document is graded below c. The expected grade is the sum of 1 - T_c(x): linear in the
+# trees, so one ensemble with base C and negated weights. The entry NOTE of its metadata says which problem each tree
+# belongs to and what the bases of the problems were.
 
 
 NOTE = "ordinal"
 
 
 def combine(problems: Sequence[Ensemble]) -> Ensemble:
-    """The ensemble whose score is the expected grade, of one model of P(grade < c) for each c = 1, 2, ...
+    """The ensemble whose score is the expected grade, from one model of P(grade < c) for each c = 1, 2, ...
 
+    Examples
+    --------
     >>> below_1 = Ensemble.from_trees([(0, 0.5, 0.9, 0.1)])  # P(grade < 1)
     >>> below_2 = Ensemble.from_trees([(0, 0.5, 1.0, 0.3)])
     >>> model = combine([below_1, below_2])
@@ -43,7 +44,7 @@ def combine(problems: Sequence[Ensemble]) -> Ensemble:
 
 
 def extend(start: Ensemble, boosted: Ensemble) -> Ensemble:
-    """`start`, which `combine` or this function made, and rounds of trees: in each, one for every problem in turn."""
+    """A model that `combine` or this function made, with rounds of trees added: one for every problem in turn."""
     bases, owners = _read_note(start)
     cycle = np.arange(boosted.n_trees) % len(bases) + 1
     note = {"bases": bases, "problem_of_tree": [*owners.tolist(), *cycle.tolist()]}
@@ -51,7 +52,7 @@ def extend(start: Ensemble, boosted: Ensemble) -> Ensemble:
 
 
 def split(model: Ensemble) -> list[Ensemble]:
-    """The models of P(grade < c), c = 1, 2, ..., that were combined: the inverse of `combine` and `extend`, exactly."""
+    """The models of P(grade < c), c = 1, 2, ..., of a combined model: the exact inverse of `combine` and `extend`."""
     bases, owners = _read_note(model)
     parts = [model.select(owners == c) for c in range(1, len(bases) + 1)]
     return [
@@ -61,18 +62,37 @@ def split(model: Ensemble) -> list[Ensemble]:
 
 
 def n_problems(model: Ensemble) -> int:
-    """Number of binary problems of a model: its highest grade."""
+    """Number of binary problems of a combined model, which is its highest grade."""
     return len(_read_note(model)[0])
 
 
 def grade_probabilities(model: Ensemble, X: Any, *, n_threads: int | None = None) -> FloatArray:
-    """Probability of every grade 0, 1, ..., C for every row of `X`, by a model that was trained with task="ordinal".
+    """Probability of every grade for every row, by a model that was trained with task="ordinal".
 
-    T_1, ..., T_C ought to rise from 0 to 1 but are learnt apart, and boosted trees may overshoot. Rows where they do
-    not are given the nearest that do, in least squares: isotonic regression, then clipping to [0, 1]. The first keeps
-    their sum, so the expected grade is the model's score unless something was clipped. P(grade = r) = T_{r+1} - T_r,
-    with T_0 = 0 and T_{C+1} = 1, is then never negative and sums to 1.
+    Parameters
+    ----------
+    model : Ensemble
+        Of a ranker that was fitted with task="ordinal", with all its trees.
+    X : matrix
+        Features.
+    n_threads : int, optional
+        Threads; None uses every CPU.
 
+    Returns
+    -------
+    array of float, shape (n_rows, C + 1)
+        Column r is the probability of grade r = 0, 1, ..., C; every row sums to 1.
+
+    Notes
+    -----
+    The model has T_c, the probability of a grade below c, for c = 1, ..., C. These ought to rise from 0 to 1 but are
+    learnt apart, and boosted trees may overshoot. Rows where they do not rise are given the nearest values that do, in
+    least squares: isotonic regression, then clipping to [0, 1]. The first keeps their sum, so the expected grade is
+    the model's score unless something was clipped. P(grade = r) = T_{r+1} - T_r, where T_0 = 0 and T_{C+1} = 1, is then
+    never negative.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=30, docs_per_query=20, n_features=5)
     >>> model = rw.MART(n_trees=5, n_leaves=4, task="ordinal").fit(data).ensemble_
@@ -91,6 +111,8 @@ def nearest_distribution(below: FloatArray) -> FloatArray:
     Isotonic regression by its min-max formula: entry c is the largest, over a <= c, of the smallest, over b >= c, of
     the mean of entries a..b.
 
+    Examples
+    --------
     >>> nearest_distribution(np.array([[0.2, 0.6, 0.4], [0.1, 0.5, 1.2]])).round(6).tolist()
     [[0.2, 0.5, 0.5], [0.1, 0.5, 1.0]]
     """
@@ -125,42 +147,41 @@ def _read_note(model: Ensemble) -> tuple[list[float], NDArray[np.int64]]:
     return note["bases"], owners
 
 
-# What the labels are learnt as: themselves, or as binary problems that are boosted side by side.
-
-
-MOST_PROBLEMS = 100  # a label beyond is hardly a grade, and each problem costs as much as a whole regression
+MOST_PROBLEMS = 100  # a larger label is hardly a grade, and each problem costs as much as a whole regression
 
 
 class Task(Protocol):
-    """What the boosting loop asks of a task: its problems, and how their models make one."""
+    """What training asks of a task: its problems, and how their models make one."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Value of the parameter `task` of estimators."""
 
     @property
-    def n_problems(self) -> int: ...
+    def n_problems(self) -> int:
+        """Number of targets that are learnt side by side, each by trees of its own."""
 
     @property
     def sign(self) -> float:
-        """What a problem's tree weights are multiplied by in the whole model."""
+        """Factor of a problem's tree weights in the whole model."""
 
     def targets(self, y: FloatArray) -> list[FloatArray]:
         """The labels of every problem."""
 
     def combine(self, problems: list[Ensemble]) -> Ensemble:
-        """The whole model of the models of the problems."""
+        """The whole model, from the models of the problems."""
 
     def split(self, model: Ensemble) -> list[Ensemble]:
-        """The models of the problems, of the whole model."""
+        """The models of the problems, from the whole model."""
 
     def extend(self, start: Ensemble, boosted: Ensemble) -> Ensemble:
-        """A whole model, and rounds of trees: in each, one for every problem in turn."""
+        """A whole model with rounds of trees added: one for every problem in turn."""
 
     def begin(self, start: Ensemble) -> Ensemble:
-        """A model to start from, with no more notes than the task needs."""
+        """A model to start from without its notes, but for those that the task needs."""
 
     def covering(self, start: Ensemble | None) -> Task:
-        """The task with the problems that a model to start from has; an error when it cannot be."""
+        """The task with as many problems as a model to start from has; an error when it has too few."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +213,10 @@ class Regression:
 
 @dataclass(frozen=True)
 class Ordinal:
-    """The classification setting: for c = 1..n_problems, whether the label is below c. See `rankwood.training.tasks`.
+    """The classification setting: for c = 1..n_problems, whether the label is below c.
 
+    Examples
+    --------
     >>> [target.tolist() for target in Ordinal.of(np.array([0.0, 2.0, 1.0])).targets(np.array([0.0, 2.0, 1.0]))]
     [[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
     """
@@ -204,7 +227,7 @@ class Ordinal:
 
     @classmethod
     def of(cls, y: FloatArray) -> Ordinal:
-        """For the grades 0 up to the largest label, which there need not all be."""
+        """The task of labels that are grades, 0 up to the largest of them; not all need to occur."""
         wrong = np.flatnonzero(~(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y))))
         if len(wrong):
             raise DataError(
@@ -235,7 +258,7 @@ class Ordinal:
         return start.replace(metadata={NOTE: start.metadata[NOTE]})
 
     def covering(self, start: Ensemble | None) -> Ordinal:
-        """More grades in the model than in the data are fine, fewer are not."""
+        """The task with the grades of a model to start from: at least those of the data."""
         if start is None:
             return self
         n_known = n_problems(start)

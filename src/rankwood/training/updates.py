@@ -12,17 +12,15 @@ from numpy.random import Generator
 from rankwood.errors import RankwoodError
 from rankwood.training.callbacks import Result, Step
 
-# Update rules: which trees the next one is grown without, and what becomes of their weights and of its own.
-#
 # A rule is its parameters and nothing else. What it needs to know of a training is in the steps that were made, so
 # that a training goes on from a checkpoint as if it had never stopped.
 
 
 class Drop(NamedTuple):
-    """Trees to grow the next one without: how many there should be, and those that were drawn."""
+    """Trees that the next one is grown without."""
 
-    k: float = 0.0
-    trees: tuple[int, ...] = ()
+    k: float = 0.0  # how many there should be, before rounding
+    trees: tuple[int, ...] = ()  # those that were drawn, by number
 
 
 class Settled(NamedTuple):
@@ -31,17 +29,19 @@ class Settled(NamedTuple):
     weight: float
     factor: float = 1.0
     removed: bool = False
-    candidate: float | None = None  # the measure that removal was judged by
+    candidate: float | None = None  # measure of the model without the dropped trees, where it decided on removal
 
 
-Judge = Callable[[float], Result]  # measure of the model without the dropped trees, the new one in it with this weight
+# Measure, on the judge's data, of the model without the dropped trees and with the new one, which has this weight.
+MeasureAt = Callable[[float], Result]
 
 
 class Update(Protocol):
-    """What the boosting loop asks of a rule."""
+    """What the boosting loop asks of an update rule."""
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """Learning rate before any callback changes it."""
 
     @property
     def drops(self) -> bool:
@@ -52,18 +52,47 @@ class Update(Protocol):
         """The data that removal is judged on; None when nothing is ever removed."""
 
     def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
-        """Before the next tree: what to drop, after the step `last`. The stream is that of the iteration."""
+        """The trees to drop before the next one is grown.
 
-    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
-        """When it is grown: weights. The learning rate is that of the iteration."""
+        Parameters
+        ----------
+        live : sequence of int
+            Numbers of the live trees.
+        last : Step, optional
+            What happened in the iteration before; None in the first.
+        rng : Generator
+            The random stream of the iteration.
+        """
+
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, measure_at: MeasureAt) -> Settled:
+        """The weights of the new tree and of the dropped ones, once it is grown.
+
+        Parameters
+        ----------
+        drop : Drop
+            What `draw` gave.
+        learning_rate : float
+            That of the iteration.
+        last : Step, optional
+            What happened in the iteration before; None in the first.
+        measure_at : callable
+            Measures the model without the dropped trees, by the weight of the new one.
+        """
 
 
 @dataclass(frozen=True)
 class Plain:
     """Every tree joins with the learning rate as its weight, and the others stay as they are.
 
-    schedule    "constant"; or "adaptive", the control of Lucchese et al. (2017): with learning rate nu, tree i = 0, 1,
-                ... has the weight nu / (k + nu), k = rate * i, as if DART had dropped k trees
+    Parameters
+    ----------
+    learning_rate : float
+        Weight of a tree, nu.
+    schedule : {"constant", "adaptive"}
+        "adaptive" is the control of Lucchese et al. (2017): tree i = 0, 1, ... has the weight nu / (k + nu), where
+        k = rate * i, as if DART had dropped k trees.
+    rate : float
+        How fast the weights of the adaptive schedule fall.
     """
 
     learning_rate: float = 0.1
@@ -81,7 +110,7 @@ class Plain:
     def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
         return Drop()
 
-    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, measure_at: MeasureAt) -> Settled:
         check_learning_rate(learning_rate)
         if self.schedule == "constant":
             return Settled(float(learning_rate))
@@ -90,24 +119,32 @@ class Plain:
 
 
 def check_learning_rate(learning_rate: float) -> None:
+    """Refuse learning rates that are not above 0."""
     if not 0.0 < learning_rate < float("inf"):
         raise RankwoodError(f"learning_rate must be above 0, got {learning_rate}")
 
 
-# Update rules that drop trees: DART (Rashmi & Gilad-Bachrach 2015) and X-DART (Lucchese et al. 2017, algorithm 1).
-
-
-FIRST_K, MORE_K = 1.0, 0.5  # of the adaptive strategy
+FIRST_K, MORE_K = 1.0, 0.5  # of the adaptive strategy: trees to drop at first, and more in every iteration
 
 
 @dataclass(frozen=True)
 class Dart:
-    """k = rate * (live trees) of them are drawn and left out while a tree is grown; all then stay, weighing less.
+    """Some live trees are left out while a tree is grown, and all then stay with smaller weights: DART.
 
-    With learning rate nu the new tree's weight is nu / (k + nu), and those of dropped trees become k / (k + nu) of what
-    they were. k is rounded, one half upwards, and at most half of the trees; with none dropped the weight is nu.
-    `skip` is the probability that an iteration drops nothing. `weighting` "lightgbm" has k + 1 in place of k + nu: the
-    same at learning rate 1, and with a small one a model that forgets what it learnt first.
+    Of Rashmi & Gilad-Bachrach (2015). With learning rate nu the new tree's weight is nu / (k + nu), and those of the k
+    dropped trees become k / (k + nu) of what they were; with none dropped the weight is nu.
+
+    Parameters
+    ----------
+    learning_rate : float
+        nu.
+    rate : float
+        Share of the live trees that are dropped: k = rate * trees, rounded, one half upwards, and at most half of them.
+    skip : float
+        Probability that an iteration drops nothing.
+    weighting : {"paper", "lightgbm"}
+        "lightgbm" has k + 1 in place of k + nu: the same at learning rate 1; with a small one the model forgets what
+        it learnt first.
     """
 
     learning_rate: float = 1.0
@@ -131,7 +168,7 @@ class Dart:
         return None
 
     def wanted(self, n_live: int, last: Step | None) -> float:
-        """How many of the live trees to drop, not yet rounded."""
+        """Number of live trees to drop, before rounding."""
         return self.rate * n_live
 
     def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
@@ -142,12 +179,12 @@ class Dart:
         places = sorted(rng.choice(len(live), n_dropped, replace=False).tolist())
         return Drop(k, tuple(live[place] for place in places))
 
-    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, measure_at: MeasureAt) -> Settled:
         check_learning_rate(learning_rate)
         return self._normalised(drop, float(learning_rate))
 
     def _normalised(self, drop: Drop, nu: float, candidate: float | None = None) -> Settled:
-        """All trees stay: the new one and the dropped ones share what either would have added alone."""
+        """Weights when all trees stay: the new tree and the dropped ones share what either would have added alone."""
         k = len(drop.trees)
         if k == 0:
             return Settled(nu)
@@ -157,13 +194,23 @@ class Dart:
 
 @dataclass(frozen=True)
 class XDart(Dart):
-    """As Dart, but dropped trees are removed for good when the model is better without them than it ever was.
+    """DART that removes dropped trees for good when the model is better without them: X-DART.
 
-    strategy       how k is chosen: "ratio", rate * (live trees) as in Dart; "fixed", always `k`; "adaptive", 1 at
-                   first, 0.5 more in every iteration up to `upper_bound`, and 1 again after each improvement
-    upper_bound    of the adaptive k: a number of trees, or below 1 a share of the live ones; k may always be 1
-    reference      what the model without them must surpass: the "best" of all iterations, or the "previous"
-    judge          the data on which: "valid" or "train"
+    Lucchese et al. (2017), algorithm 1. Weights are those of Dart when the trees stay; else the new tree's is nu.
+
+    Parameters
+    ----------
+    strategy : {"ratio", "fixed", "adaptive"}
+        How many trees k are dropped: "ratio", rate * trees as in Dart; "fixed", always `k`; "adaptive", 1 at first,
+        0.5 more in every iteration up to `upper_bound`, and 1 again after each improvement.
+    k : int
+        Number of trees that the strategy "fixed" drops.
+    upper_bound : float
+        Of the adaptive k: a number of trees, or below 1 a share of the live ones; k may always be 1.
+    reference : {"best", "previous"}
+        What the model without the dropped trees must surpass: the best of all iterations, or the previous one.
+    judge : {"valid", "train"}
+        The data on which.
     """
 
     strategy: Literal["ratio", "fixed", "adaptive"] = "adaptive"
@@ -199,19 +246,19 @@ class XDart(Dart):
         bound = self.upper_bound * n_live if self.upper_bound < 1 else self.upper_bound
         return min(last.k + MORE_K, max(bound, FIRST_K))
 
-    def settle(self, drop: Drop, learning_rate: float, last: Step | None, judge: Judge) -> Settled:
+    def settle(self, drop: Drop, learning_rate: float, last: Step | None, measure_at: MeasureAt) -> Settled:
         check_learning_rate(learning_rate)
         nu = float(learning_rate)
         if not drop.trees or last is None:
             return self._normalised(drop, nu)
-        found = judge(nu)
+        found = measure_at(nu)
         if surpasses(found, last.best if self.reference == "best" else last.value):
             return Settled(nu, removed=True, candidate=found.metric_value)
         return self._normalised(drop, nu, found.metric_value)
 
 
 def surpasses(found: Result, reference: float | None) -> bool:
-    """Whether a measure is better than a value of the same measure; than none, it is."""
+    """Whether a measure is better than a value of the same measure; true when there is no value."""
     if reference is None:
         return True
     return found.metric_value > reference if found.maximize else found.metric_value < reference

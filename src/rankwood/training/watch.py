@@ -23,12 +23,11 @@ from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live, Result, Step
 from rankwood.training.grow import SMALL, GrownTree
 
-# Scores of a data set out of which trees can be taken again: the leaf of every document in every live tree is kept.
-
 
 class KeptLeaves:
-    """Changes `scores` in place. One byte per document and tree, two for trees of more than 256 leaves.
+    """Scores that trees can be taken out of again: the leaf of every document in every live tree is kept.
 
+    `scores` are changed in place. A leaf takes one byte per document and tree, two for trees of more than 256 leaves.
     A score is the exact sum of what it was at the start and of its trees' values, rounded once: see kept_leaves.hpp.
     So it does not matter which trees came and went before, nor in what order. Documents that no tree tells apart have
     equal scores, and training that goes on from a checkpoint has the scores that it had.
@@ -38,27 +37,27 @@ class KeptLeaves:
         self.scores, self.n_threads = scores, n_threads
         self.rests = np.zeros(len(scores))
         small = np.abs(scores) < 2.0**-28
-        scores[small] = np.rint(scores[small] * 2.0**80) * 2.0**-80  # as the values of leaves are
+        scores[small] = np.rint(scores[small] * 2.0**80) * 2.0**-80  # rounded as the values of leaves are
         self._kept: dict[int, tuple[AnyArray, FloatArray]] = {}
 
     def keep(self, number: int, tree: Tree, leaf_of_row: NDArray[np.uint16]) -> None:
-        """Remember a tree. It is not added."""
+        """Keep the leaves of a tree, which is not added yet."""
         n_leaves = len(tree.leaf_value)
         self._kept[number] = (leaf_of_row.astype(np.uint8) if n_leaves <= 256 else leaf_of_row, tree.leaf_value)
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Let go of trees that were removed."""
+        """Free the leaves of trees that were removed."""
         for number in numbers:
             del self._kept[number]
 
     @property
     def trees(self) -> list[int]:
-        """Numbers of the trees that are remembered."""
+        """Numbers of the trees whose leaves are kept."""
         return list(self._kept)
 
     @property
     def n_bytes(self) -> int:
-        """Memory of their leaves."""
+        """Memory of the leaves that are kept."""
         return sum(leaves.nbytes for leaves, _ in self._kept.values())
 
     def put_in(self, numbers: Iterable[int], live: Live) -> None:
@@ -66,11 +65,14 @@ class KeptLeaves:
         self._add({number: live[number] for number in numbers})
 
     def take_out(self, numbers: Iterable[int], live: Live) -> None:
-        """Take trees out of the scores, in which they are with their weights in `live`."""
+        """Subtract trees from the scores, with their weights in `live`."""
         self._add({number: -live[number] for number in numbers})
 
     def settle(self, step: Step, live: Live) -> None:
-        """Add the new tree of a step and the trees that it had dropped, or forget these; `live` is after the step."""
+        """Add the new tree of a step, and the trees that it dropped unless they were removed.
+
+        `live` has the weights after the step.
+        """
         if step.removed:
             self.forget(step.dropped)
         self.put_in([step.iteration, *(() if step.removed else step.dropped)], live)
@@ -82,8 +84,6 @@ class KeptLeaves:
             _native.add_trees(*weighted, self.scores, self.rests, self.n_threads)
 
 
-# Scores of a data set as the ensemble grows, and the measures on them.
-
 # A user's own measure: (labels, scores, offsets of queries) -> value, the higher the better; or -> (name, value,
 # whether higher is better), as LightGBM's are.
 CustomMeasure: TypeAlias = Callable[[FloatArray, FloatArray, OffsetArray], "float | tuple[str, float, bool]"]
@@ -91,7 +91,15 @@ CustomMeasure: TypeAlias = Callable[[FloatArray, FloatArray, OffsetArray], "floa
 
 @dataclass(frozen=True)
 class Measures:
-    """The measures to watch, in the order given, under one convention."""
+    """The measures to watch, in the order given, under one convention.
+
+    Parameters
+    ----------
+    measures : sequence of str, Measure or callable
+        Names and measures become Measure; functions of users stay as they are.
+    convention : str or Convention
+        How measures are computed where tools disagree.
+    """
 
     measures: Sequence[str | Measure | CustomMeasure]
     convention: str | Convention
@@ -111,7 +119,7 @@ class Measures:
 
 
 class ScoredData:
-    """One data set, and the score of every document, query by query."""
+    """A data set with a score for every document; documents stand query by query."""
 
     def __init__(self, data: Dataset, scores: FloatArray, *, n_threads: int) -> None:
         self.data, self.n_threads = data, 1 if data.n_docs < SMALL else n_threads
@@ -120,7 +128,7 @@ class ScoredData:
         self._bound: dict[tuple[Measure, ...], Evaluator] = {}
 
     def evaluator(self, measures: Measures) -> Evaluator:
-        """The measures that have names, bound to this data set."""
+        """The measures that are not functions of the user's, bound to this data set."""
         key = tuple(measures.named)
         if key not in self._bound:
             threads, convention = self.n_threads, measures.convention
@@ -128,7 +136,7 @@ class ScoredData:
         return self._bound[key]
 
     def results(self, name: str, measures: Measures) -> list[Result]:
-        """The measures on the present scores, under the name of the data set."""
+        """The measures of the present scores; `name` is that of the data set."""
         evaluator = self.evaluator(measures)
         means = iter(evaluator.means(self.scores) if measures.named else ())
         found = []
@@ -160,7 +168,7 @@ class ScoredData:
 
 
 class Watched(ScoredData):
-    """A data set in bins, scored by boosted trees."""
+    """A data set in bins, with the scores of boosted trees."""
 
     def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
         super().__init__(binned.data, scores, n_threads=n_threads)
@@ -168,11 +176,11 @@ class Watched(ScoredData):
 
     @classmethod
     def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
-        """With the scores of a model to go on from."""
+        """The data set with the scores of a model to go on from."""
         return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
 
     def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
-        """Add a tree's contribution. The same additions in the same order as a model's score."""
+        """Add a tree to the scores: the same additions in the same order as when the model is scored."""
         if leaf_of_row is None:
             leaf_of_row = grown.leaves_of(self.binned, n_threads=self.n_threads)
         _native.add_leaf_values(leaf_of_row, grown.tree.leaf_value, weight, self.scores, self.n_threads)
