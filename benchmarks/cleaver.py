@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import rankwood as rw
+from rankwood.evaluation.evaluator import Evaluator
 from rankwood.pruning.line_search import LineSearch, Point, promising_weights
 from rankwood.pruning.outputs import Part, unsigned_weights
 from rankwood.system import active_isa, available_isas, cpu_name
@@ -71,12 +72,13 @@ def issue_shape(args: argparse.Namespace, train: rw.Dataset, valid: rw.Dataset, 
     print(f"\n1. {model.n_trees} trees of {model.n_leaves / model.n_trees:.0f} leaves, {train.n_docs:,} training and "
           f"{valid.n_docs:,} validation documents, {args.iterations} iterations, {args.threads} threads, half "
           "of the trees pruned")  # fmt: skip
+    search = LineSearch(iterations=args.iterations, patience=args.iterations)
+    settings = rw.PruningSettings(victims="train", search=search, measure_speed=False)
     for strategy, theirs in (("quality-loss", 52.0), ("skip", 16.0)):
         wall, cpu, result = timed(
             lambda strategy=strategy: rw.cleaver(
-                model, train, valid, strategy=strategy, rates=(0.5,), measure_speed=False, n_threads=args.threads,
-                victims="train", variants="line-search", judge=None,
-                search=LineSearch(iterations=args.iterations, patience=args.iterations),
+                model, train, valid, strategy=strategy, rates=(0.5,), variants="line-search", judge=None,
+                settings=settings, n_threads=args.threads,
             ),
             args.repeats,
         )  # fmt: skip
@@ -110,7 +112,7 @@ def growth(args: argparse.Namespace, train: rw.Dataset, model: rw.Ensemble) -> N
         for queries in (0.25, 0.5, 1.0):
             some = model.select(np.arange(max(1, int(share * model.n_trees))))
             data = train.select_queries(range(max(1, int(queries * train.n_queries))))
-            part = Part.of(some, data, "nDCG@10", "rankwood", n_threads=args.threads)
+            part = Part.of(some, Evaluator(data, by_query=True, n_threads=args.threads))
             weights = unsigned_weights(some)
             trees, radius, start = np.arange(some.n_trees), 2 * weights.mean(), Point.at(part, weights)
             call = lambda part=part, s=start, t=trees, r=radius: promising_weights(part, s, t, r, 20)  # noqa: E731
@@ -143,7 +145,8 @@ def main() -> None:
     train, valid = data.select_queries(range(300)), data.select_queries(range(300, 400))
     model = make_model(train, 150, 50)
     issue_shape(args, train, valid, model)
-    against_numpy(args, Part.of(model, train, "nDCG@10", "rankwood", n_threads=args.threads), unsigned_weights(model))
+    part = Part.of(model, Evaluator(train, by_query=True, n_threads=args.threads))
+    against_numpy(args, part, unsigned_weights(model))
     if not args.quick:
         growth(args, train, model)
     if args.large:

@@ -440,30 +440,35 @@ def engine_cases() -> Cases:
 
 def prune_cases() -> Cases:
     train, valid, test = parts()
-    short = {"search": rw.LineSearch(iterations=4), "rates": (0.3, 0.6), "measure_speed": False, "n_threads": 2}
+    short = {"search": rw.LineSearch(iterations=4), "measure_speed": False}
 
-    def pruned(of: str = "boosted", **options: Any) -> Any:
-        result = rw.cleaver(model(of), train, valid, **short | options)
+    def pruned(of: str = "boosted", settings: dict[str, Any] | None = None, **options: Any) -> Any:
+        how = {"rates": (0.3, 0.6), "n_threads": 2, "settings": rw.PruningSettings(**short | (settings or {}))}
+        result = rw.cleaver(model(of), train, valid, **how | options)
         rows = [[row.ensemble, row.as_dict() | {"speed_up": row.speed_up is None}] for row in result.rows]
         how = [result.accepted, result.measure, result.convention, result.strategy, result.rule, result.needed_bytes]
         return result.ensemble, rows, how, masked(result.summary())
 
     for name in ("quality-loss", "quality-loss-greedy", "score-loss", "low-weights", "skip", "last", "random"):
         yield f"prune/strategy/{name}", partial(pruned, strategy=name)
-        yield f"prune/strategy/{name}-train", partial(pruned, strategy=name, victims="train", judge=None, seed=3)
+        as_the_paper = partial(pruned, judge=None, settings={"victims": "train", "seed": 3})
+        yield f"prune/strategy/{name}-train", partial(as_the_paper, strategy=name)
     for name, options in {
         "function": {"strategy": lambda outputs, weights, queries, k: np.arange(len(weights) - k)},
-        "judge": {"judge": test}, "share": {"judge": 0.3}, "test": {"test": test}, "speed": {"measure_speed": True},
-        "sample": {"max_queries": 15}, "one-thread": {"n_threads": 1}, "wrong": {"strategy": "quality"},
-        "measure": {"measure": "ERR", "convention": "yahoo"}, "search": {"search": rw.LineSearch(0.3, 5, 0.8, 6, 2)},
+        "judge": {"judge": test}, "share": {"judge": 0.3}, "test": {"test": test},
+        "speed": {"settings": {"measure_speed": True}}, "sample": {"settings": {"max_queries": 15}},
+        "one-thread": {"n_threads": 1}, "wrong": {"strategy": "quality"},
+        "measure": {"measure": "ERR", "convention": "yahoo"},
+        "search": {"settings": {"search": rw.LineSearch(0.3, 5, 0.8, 6, 2)}},
         **{variant: {"variants": variant} for variant in ("line-search", "refit", "distil", "gradient")},
-        "fits": {"refit": rw.Refit(5, 0.5), "distil": rw.Distil(4)},
-        "not-significant": {"accept": "not-significant", "alpha": 0.1},
-        "non-inferior": {"accept": "non-inferior", "margin": 0.05},
+        "fits": {"settings": {"refit": rw.Refit(5, 0.5), "distil": rw.Distil(4)}},
+        "not-significant": {"accept": rw.Acceptance("not-significant", alpha=0.1)},
+        "non-inferior": {"accept": rw.Acceptance("non-inferior", margin=0.05)},
         **{of: {"of": of} for of in ("forest", "named", "dropped")},
     }.items():  # fmt: skip
         yield f"prune/{name}", partial(pruned, **options)
-    grow = partial(rw.grow_and_prune, train=train, valid=valid, size=7, grow=6, keep=3, search=short["search"])
+    settings = rw.PruningSettings(**short)
+    grow = partial(rw.grow_and_prune, train=train, valid=valid, size=7, grow=6, keep=3, settings=settings)
     for ranker in (rw.LambdaMART(n_leaves=5), rw.MART(n_leaves=5)):
         yield f"prune/grow_and_prune/{type(ranker).__name__}", partial(grow, ranker)
 

@@ -60,12 +60,14 @@ if TYPE_CHECKING:
     from rankwood.model.trees import Tree as Tree
     from rankwood.model.visits import Usage as Usage
     from rankwood.model.visits import usage as usage
-    from rankwood.pruning.cleaver import CleaverResult as CleaverResult
+    from rankwood.pruning.accept import Acceptance as Acceptance
     from rankwood.pruning.cleaver import cleaver as cleaver
-    from rankwood.pruning.cleaver import grow_and_prune as grow_and_prune
+    from rankwood.pruning.grow_and_prune import grow_and_prune as grow_and_prune
     from rankwood.pruning.leaves import Distil as Distil
     from rankwood.pruning.leaves import Refit as Refit
     from rankwood.pruning.line_search import LineSearch as LineSearch
+    from rankwood.pruning.pruner import PruningSettings as PruningSettings
+    from rankwood.pruning.result import CleaverResult as CleaverResult
     from rankwood.scoring.engines import Engine as Engine
     from rankwood.scoring.engines import PreparedModel as PreparedModel
     from rankwood.scoring.engines import available_engines as available_engines
@@ -100,11 +102,13 @@ _HOME_OF = {
     "verify": "rankwood.verification",
     "Verification": "rankwood.verification",
     "cleaver": "rankwood.pruning.cleaver",
-    "CleaverResult": "rankwood.pruning.cleaver",
+    "CleaverResult": "rankwood.pruning.result",
+    "Acceptance": "rankwood.pruning.accept",
+    "PruningSettings": "rankwood.pruning.pruner",
     "LineSearch": "rankwood.pruning.line_search",
     "Refit": "rankwood.pruning.leaves",
     "Distil": "rankwood.pruning.leaves",
-    "grow_and_prune": "rankwood.pruning.cleaver",
+    "grow_and_prune": "rankwood.pruning.grow_and_prune",
     "tune": "rankwood.lab.tune",
     "TuneResult": "rankwood.lab.tune",
     "SearchSpace": "rankwood.lab.search",

@@ -13,7 +13,7 @@ LEARN = ["--train", "train.txt", "--valid", "valid.txt"]
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rw.make_ranking(n_queries=8, docs_per_query=6, n_features=3, seed=0)
-    for name in ("train", "valid"):
+    for name in ("train", "valid", "judge"):
         rw.write_svmlight(data, f"{name}.txt")
     rw.MART(n_trees=2, n_leaves=3, min_docs_per_leaf=1).fit(data).ensemble_.save("model.rw")
     return tmp_path
@@ -29,6 +29,7 @@ def folder(tmp_path, monkeypatch):
         (["train", "mart", *LEARN, "-o"], "train.txt"),
         (["tune", *LEARN, "--budget-us", "1", "-o"], "train.txt"),
         (["prune", "model.rw", *LEARN, "-o"], "model.rw"),
+        (["prune", "model.rw", *LEARN, "--judge", "judge.txt", "-o"], "judge.txt"),
         (["convert", "model.rw", "--to", "lightgbm"], "model.rw"),
     ],
 )

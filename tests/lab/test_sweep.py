@@ -43,8 +43,9 @@ def trained(study, number, fold, seed, pruned=False):
     kind = {"lambdamart": rw.LambdaMART, "mart": rw.MART}[setting.learner]
     model = kind(**setting.parameters, random_state=seed).fit(data.train).ensemble_
     if pruned:
-        model = rw.cleaver(model, data.train, data.valid, rates=(0.25, 0.5), variants=("line-search",),
-                           search=rw.LineSearch(iterations=3), seed=seed).ensemble  # fmt: skip
+        how = rw.PruningSettings(search=rw.LineSearch(iterations=3), seed=seed)
+        pruned = rw.cleaver(model, data.train, data.valid, rates=(0.25, 0.5), variants="line-search", settings=how)
+        model = pruned.ensemble
     return model, data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +11,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import rankwood as rw
-from rankwood.pruning.accept import Acceptance
-from rankwood.pruning.cleaver import Pruner
+from rankwood.evaluation.evaluator import Evaluator
 from rankwood.pruning.outputs import TreeOutputs, needed_bytes, unsigned_weights
+from rankwood.pruning.pruner import Pruner
 from rankwood.pruning.strategies import STRATEGIES, Chooser
 from strategies.ensembles import ensembles
 from strategies.pruning import rankings
 
 pytestmark = pytest.mark.native
 SHORT = rw.LineSearch(iterations=4)
+TIMED = rw.PruningSettings(search=SHORT)
+QUICK = rw.PruningSettings(search=SHORT, measure_speed=False)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +38,9 @@ def model(parts):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_gives_a_table_that_is_true(parts, model, strategy):
     train, valid, test = parts
-    result = rw.cleaver(model, train, valid, test=test, strategy=strategy, rates=(0.25, 0.5), search=SHORT, seed=1,
-                        variants="line-search", victims="train" if strategy == "skip" else "valid")  # fmt: skip
+    how = replace(TIMED, seed=1, victims="train" if strategy == "skip" else "valid")
+    result = rw.cleaver(model, train, valid, test=test, strategy=strategy, rates=(0.25, 0.5), variants="line-search",
+                        settings=how)  # fmt: skip
     assert [row.rate for row in result.rows] == [0.0, 0.25, 0.5]
     assert result.rows[0].ensemble is model
     for row, most in zip(result.rows, (16, 12, 8), strict=True):
@@ -59,7 +63,7 @@ def test_any_ensemble_is_never_worse_on_validation_data(data):
     """Bases, negative and zero weights, missing values, constant trees, queries of one document."""
     model = data.draw(ensembles(max_trees=6))
     train, valid = (data.draw(rankings(model.n_features)) for _ in range(2))
-    how = {"rates": (0.0, 0.4, 0.8), "search": rw.LineSearch(iterations=2), "measure_speed": False}
+    how = {"rates": (0.0, 0.4, 0.8), "settings": replace(QUICK, search=rw.LineSearch(iterations=2))}
     labels = [valid.query(q).y for q in range(valid.n_queries)]
     assume(any(len(set(found)) > 1 for found in labels))  # else nothing tells models apart
     result = rw.cleaver(
@@ -81,7 +85,7 @@ def test_any_ensemble_is_never_worse_on_validation_data(data):
 def test_ordinal_models_keep_signs_and_base_but_no_longer_tell_grades(parts):
     train, valid, _ = parts
     model = rw.MART(n_trees=6, n_leaves=4, task="ordinal").fit(train).ensemble_
-    result = rw.cleaver(model, train, valid, rates=(0.5,), accept="non-inferior", margin=10.0, search=SHORT)
+    result = rw.cleaver(model, train, valid, rates=(0.5,), accept=rw.Acceptance("non-inferior", 10.0), settings=TIMED)
     assert result.accepted
     assert (result.ensemble.tree_weights < 0).all()
     assert result.ensemble.base == model.base
@@ -96,16 +100,16 @@ def test_forests_with_many_leaves(parts):
     outputs = TreeOutputs.of(model, train)
     assert outputs.codes.dtype == np.uint16
     assert outputs.scores(unsigned_weights(model)).tolist() == model.score(train.X).tolist()
-    result = rw.cleaver(model, train, valid, rates=(0.5,), search=SHORT, variants="refit", measure_speed=False)
+    result = rw.cleaver(model, train, valid, rates=(0.5,), variants="refit", settings=QUICK)
     assert result.rows[1].n_trees <= 3
 
 
 def test_rules_of_acceptance(parts, model):
     train, valid, _ = parts
-    how = {"rates": (0.3, 0.6, 0.9), "search": SHORT, "measure_speed": False, "variants": "line-search"}
+    how = {"rates": (0.3, 0.6, 0.9), "settings": QUICK, "variants": "line-search"}
     strict = rw.cleaver(model, train, valid, **how)
     loose = rw.cleaver(model, train, valid, accept="not-significant", **how)
-    margin = rw.cleaver(model, train, valid, accept="non-inferior", margin=0.5, **how)
+    margin = rw.cleaver(model, train, valid, accept=rw.Acceptance("non-inferior", margin=0.5), **how)
     assert loose.ensemble.n_trees <= strict.ensemble.n_trees
     assert [row.accepted for row in loose.rows[1:]] == [
         row.valid >= strict.valid_before or row.p_valid > 0.05 for row in strict.rows[1:]
@@ -127,7 +131,7 @@ def misled():
 
 def test_a_loss_on_test_data_is_said(misled):
     model, valid, test = misled
-    how = {"rates": 0.5, "variants": "line-search", "search": SHORT, "measure_speed": False}
+    how = {"rates": 0.5, "variants": "line-search", "settings": QUICK}
     result = rw.cleaver(model, valid, valid, test=test, **how)
     assert result.accepted
     assert result.test == rw.compare(model, result.ensemble, test)
@@ -143,13 +147,14 @@ def test_a_loss_on_test_data_is_said(misled):
 
 def test_no_loss_is_claimed_without_one(misled):
     model, valid, test = misled
-    how = {"rates": 0.5, "variants": "line-search", "search": SHORT, "measure_speed": False}
+    how = {"rates": 0.5, "variants": "line-search", "settings": QUICK}
     gained = rw.cleaver(model, valid, valid, test=valid, **how)
     assert gained.accepted
     assert not gained.is_loss
     assert "on test data" in gained.summary()
     assert "loss" not in gained.summary()
-    lenient = rw.cleaver(model, valid, valid, test=test, alpha=1e-9, **how)  # the same loss, by another level
+    other_level = rw.Acceptance(alpha=1e-9)
+    lenient = rw.cleaver(model, valid, valid, test=test, accept=other_level, **how)  # the same loss
     assert lenient.test.difference < 0
     assert not lenient.is_loss
     untested = rw.cleaver(model, valid, valid, **how)
@@ -165,13 +170,13 @@ def test_no_loss_is_claimed_without_one(misled):
 
 def test_what_cannot_be_told_is_not_accepted():
     worse = [np.array([0.4])]
-    assert Acceptance("not-significant").judge(np.array([0.5]), worse, [False]) == [False]
-    assert Acceptance("non-inferior", 0.9).judge(np.array([0.5]), worse, [False]) == [False]
+    assert rw.Acceptance("not-significant").decide(np.array([0.5]), worse, [False]) == [False]
+    assert rw.Acceptance("non-inferior", 0.9).decide(np.array([0.5]), worse, [False]) == [False]
 
 
 def test_other_data_may_judge(parts, model):
     train, valid, judge = parts
-    result = rw.cleaver(model, train, valid, judge=judge, rates=(0.3, 0.6), search=SHORT, measure_speed=False)
+    result = rw.cleaver(model, train, valid, judge=judge, rates=(0.3, 0.6), settings=QUICK)
     full = result.rows[0]
     for row in result.rows:
         assert row.judged == row.worth == rw.evaluate(row.ensemble, judge)["nDCG@10"]
@@ -184,7 +189,7 @@ def test_other_data_may_judge(parts, model):
 def test_queries_are_set_aside_to_judge_by(parts, model):
     train, valid, more = parts
     kept, aside = valid.split(0.6, seed=0)
-    how = {"rates": (0.3,), "search": SHORT, "measure_speed": False}
+    how = {"rates": (0.3,), "settings": QUICK}
     one = rw.cleaver(model, train, valid, judge=0.4, **how)
     two = rw.cleaver(model, train, kept, judge=aside, **how)
     assert [row.judged for row in one.rows] == [row.judged for row in two.rows]
@@ -206,7 +211,7 @@ def test_queries_are_set_aside_to_judge_by(parts, model):
 def test_metadata_says_what_was_done(parts, model):
     train, valid, _ = parts
     result = rw.cleaver(
-        model, train, valid, rates=(0.5,), strategy="skip", accept="non-inferior", margin=0.9, search=SHORT
+        model, train, valid, rates=(0.5,), strategy="skip", accept=rw.Acceptance("non-inferior", 0.9), settings=TIMED
     )
     note = result.ensemble.metadata["cleaver"]
     assert (note["strategy"], note["rate"], note["n_trees_before"]) == ("skip", 0.5, 16)
@@ -221,14 +226,14 @@ def test_trees_driven_to_zero_go():
     y = rng.integers(0, 3, 300).astype(float)
     data = rw.Dataset(np.stack([rng.integers(0, 2, 300), y], axis=1), y, group=[30] * 10)
     model = rw.Ensemble.from_trees([(0, 0.5, 0.0, 100.0), (1, 0.5, 0.0, (1, 1.5, 1.0, 2.0))])
-    result = rw.cleaver(model, data, data, rates=(0.0,), measure_speed=False)
+    result = rw.cleaver(model, data, data, rates=(0.0,), settings=rw.PruningSettings(measure_speed=False))
     assert result.ensemble == model.select([1])
     assert result.valid_after == 1.0 > result.valid_before
 
 
 def test_refit_reaches_the_ensemble(parts, model):
     train, valid, _ = parts
-    result = rw.cleaver(model, train, valid, rates=(0.5,), variants=("line-search", "refit"), search=SHORT)
+    result = rw.cleaver(model, train, valid, rates=(0.5,), variants=("line-search", "refit"), settings=TIMED)
     plain, refitted = result.rows[1:]
     assert refitted.valid >= plain.valid
     assert refitted.n_trees == plain.n_trees
@@ -238,7 +243,7 @@ def test_refit_reaches_the_ensemble(parts, model):
 def test_pruned_models_keep_what_training_knew(parts, model):
     train, valid, _ = parts
     covers = [tuple(model.tree(number).leaf_cover) for number in range(model.n_trees)]
-    result = rw.cleaver(model, train, valid, rates=(0.5,), variants=("line-search", "refit", "distil"), search=SHORT)
+    result = rw.cleaver(model, train, valid, rates=(0.5,), variants=("line-search", "refit", "distil"), settings=TIMED)
     for row in result.rows:
         assert {tuple(row.ensemble.tree(number).leaf_cover) for number in range(row.n_trees)} <= set(covers)
 
@@ -246,10 +251,10 @@ def test_pruned_models_keep_what_training_knew(parts, model):
 def test_other_measures_and_weights_and_sample(parts, model):
     train, valid, _ = parts
     weighted = rw.Dataset(valid.X, valid.y, qid=valid.qid, query_weights=np.arange(1.0, 31.0))
-    result = rw.cleaver(model, train, weighted, measure="AP", convention="trec", rates=(0.4,), search=SHORT,
-                        max_queries=20, measure_speed=False)  # fmt: skip
+    result = rw.cleaver(model, train, weighted, measure="AP", convention="trec", rates=(0.4,),
+                        settings=replace(QUICK, max_queries=20))  # fmt: skip
     assert result.measure == "AP"
-    full = rw.cleaver(model, train, weighted, measure="AP", convention="trec", rates=(0.4,), search=SHORT)
+    full = rw.cleaver(model, train, weighted, measure="AP", convention="trec", rates=(0.4,), settings=TIMED)
     assert full.valid_before == rw.evaluate(model, weighted, "AP", convention="trec")["AP"]
     assert (
         full.rows[1].p_valid
@@ -263,7 +268,7 @@ def test_features_are_found_by_name(parts, model):
     named = model.replace(feature_names=names)
     turned = rw.Dataset(valid.X[:, ::-1], valid.y, qid=valid.qid, feature_names=names[::-1])
     train, valid = (rw.Dataset(data.X, data.y, qid=data.qid, feature_names=names) for data in (train, valid))
-    one, two = (rw.cleaver(named, train, data, rates=(0.5,), search=SHORT) for data in (valid, turned))
+    one, two = (rw.cleaver(named, train, data, rates=(0.5,), settings=TIMED) for data in (valid, turned))
     assert one.ensemble == two.ensemble
 
 
@@ -271,8 +276,9 @@ def test_memory_is_stated_and_refused(parts, model):
     train, valid, _ = parts
     assert needed_bytes(model, 1000) == 1000 * (16 + 64)
     with pytest.raises(rw.RankwoodError, match=r"894 documents reach in 16 trees need 71,520 bytes.*max_queries=22"):
-        rw.cleaver(model, train, valid, max_memory=60_000)
-    sampled = rw.cleaver(model, train, valid, max_memory=60_000, max_queries=22, rates=(0.5,), search=SHORT)
+        rw.cleaver(model, train, valid, settings=rw.PruningSettings(max_memory=60_000))
+    small = replace(TIMED, max_memory=60_000, max_queries=22)
+    sampled = rw.cleaver(model, train, valid, rates=(0.5,), settings=small)
     assert sampled.needed_bytes <= 60_000
 
 
@@ -283,19 +289,56 @@ def test_memory_is_stated_and_refused(parts, model):
         ({"rates": (0.5, 1.0)}, "rates are shares of the trees to take out, from 0 to below 1"),
         ({"rates": ("half",)}, "rates must be numbers"),
         ({"accept": "always"}, "accept must be one of"),
-        ({"accept": "non-inferior"}, "needs a margin"),
-        ({"accept": "non-inferior", "margin": -1.0}, "margin must be a positive number"),
-        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+        ({"accept": "non-inferior"}, r"needs a margin.*accept=Acceptance\('non-inferior', margin=0\.005\)"),
         ({"strategy": "worst"}, "no strategy 'worst'"),
         ({"variants": ("newton",)}, "variants are"),
-        ({"victims": "test"}, "victims must be 'train' or 'valid'"),
         ({"measure": "nDCG@x"}, "nDCG@x"),
-        ({"max_queries": 0}, "max_queries must be at least 1"),
+        ({"settings": SHORT}, "settings must be a PruningSettings, got LineSearch"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(parts, model, wrong, words):
     with pytest.raises(rw.RankwoodError, match=words):
         rw.cleaver(model, *parts[:2], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"rule": "always"}, "accept must be one of 'quality', 'not-significant', 'non-inferior', got 'always'"),
+        ({"rule": "non-inferior"}, "needs a margin"),
+        ({"rule": "non-inferior", "margin": -1.0}, "margin must be a positive number"),
+        ({"margin": 0.01}, "margin is for accept='non-inferior'"),
+        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+    ],
+)
+def test_wrong_rules(wrong, words):
+    with pytest.raises(rw.RankwoodError, match=words):
+        rw.Acceptance(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"victims": "test"}, "victims must be 'train' or 'valid'"),
+        ({"max_queries": 0}, "max_queries must be at least 1"),
+        ({"search": None}, "search must be a LineSearch, got NoneType"),
+        ({"refit": True}, "refit must be a Refit, got bool"),
+        ({"distil": SHORT}, "distil must be a Distil, got LineSearch"),
+    ],
+)
+def test_wrong_settings(wrong, words):
+    with pytest.raises(rw.RankwoodError, match=words):
+        rw.PruningSettings(**wrong)
+
+
+def test_data_that_does_not_suit_the_model_is_refused_before_the_search(parts, model):
+    train, valid, test = parts
+    narrow = rw.Dataset(test.X[:, :3], test.y, qid=test.qid)
+    told = []
+    for data in ({"test": narrow}, {"judge": narrow}):
+        with pytest.raises(rw.RankwoodError, match="3 features"):
+            rw.cleaver(model, train, valid, **data, progress=lambda done, total: told.append(done))
+    assert told == []
 
 
 def test_wrong_objects(parts, model):
@@ -312,22 +355,6 @@ def test_wrong_objects(parts, model):
         rw.cleaver(model, train, valid.select_queries([]))
 
 
-def test_grow_and_prune(parts):
-    train, valid, _ = parts
-    stages = []
-    model, told = rw.grow_and_prune(
-        rw.LambdaMART(n_leaves=6, learning_rate=0.2), train, valid, 10, grow=8, keep=4, search=SHORT,
-        on_stage=stages.append,
-    )  # fmt: skip
-    assert stages == told
-    assert [stage.n_trees <= goal for stage, goal in zip(told, (4, 8, 10), strict=True)] == [True] * 3
-    assert [stage.n_grown for stage in told] == [8, told[0].n_trees + 8, told[1].n_trees + 8]
-    assert told[-1].valid == rw.evaluate(model, valid)["nDCG@10"]
-    assert model.metadata["grow_and_prune"]["size"] == 10
-    with pytest.raises(rw.RankwoodError, match="1 <= keep <= grow"):
-        rw.grow_and_prune(rw.LambdaMART(), train, valid, 10, grow=2, keep=4)
-
-
 def test_victims_are_chosen_by_the_data_asked_for(parts, model):
     train, valid, _ = parts
     seen = []
@@ -337,13 +364,14 @@ def test_victims_are_chosen_by_the_data_asked_for(parts, model):
         return np.arange(outputs.n_trees - k)
 
     for victims in ("train", "valid"):
-        rw.cleaver(model, train, valid, strategy=watch, victims=victims, rates=(0.5,), search=SHORT)
+        rw.cleaver(model, train, valid, strategy=watch, rates=(0.5,), settings=replace(TIMED, victims=victims))
     assert seen == [train.n_docs, valid.n_docs]
 
 
 def test_pruner_scores_as_its_ensemble(parts, model):
     train, valid, _ = parts
-    pruner = Pruner.of(model, train, valid, "nDCG@10", "rankwood", Chooser("last", 9), SHORT, rw.Refit())
+    bound = [Evaluator(data, by_query=True) for data in (train, valid)]
+    pruner = Pruner.of(model, *bound, Chooser("last", 9), TIMED)
     for pruned in pruner.prune(9, ("line-search", "gradient", "refit", "distil")):
         outputs = pruner.valid.outputs.with_values(pruned.values)
         assert outputs.scores(pruned.weights).tolist() == pruner.ensemble(pruned).score(valid.X).tolist()
@@ -352,8 +380,9 @@ def test_pruner_scores_as_its_ensemble(parts, model):
 @pytest.mark.parametrize("measure", ["nDCG(gains=(0, 5, 1, 2, 3))@5", "ERR", "RBP(p=0.5)", "nDCG(dcg='log2')@10"])
 def test_refit_and_gradient_for_other_measures(parts, model, measure):
     train, valid, _ = parts
-    result = rw.cleaver(model, train, valid, measure=measure, rates=(0.5,), search=rw.LineSearch(iterations=2),
-                        variants=("line-search", "gradient", "refit"), measure_speed=False)  # fmt: skip
+    result = rw.cleaver(model, train, valid, measure=measure, rates=(0.5,),
+                        variants=("line-search", "gradient", "refit"),
+                        settings=replace(QUICK, search=rw.LineSearch(iterations=2)))  # fmt: skip
     assert result.valid_after >= result.valid_before
 
 
@@ -361,7 +390,8 @@ def test_a_sample_searches_and_all_queries_judge(parts, model):
     train, valid, _ = parts
     before = rw.evaluate(model, valid)["nDCG@10"]
     for seed in range(4):
-        result = rw.cleaver(model, train, valid, rates=(0.5, 0.8), search=SHORT, max_queries=5, seed=seed)
+        settings = replace(TIMED, max_queries=5, seed=seed)
+        result = rw.cleaver(model, train, valid, rates=(0.5, 0.8), settings=settings)
         assert result.rows[0].valid == pytest.approx(before)
         for row in result.rows:
             assert row.valid == pytest.approx(rw.evaluate(row.ensemble, valid)["nDCG@10"])
@@ -375,7 +405,3 @@ def test_data_that_tells_nothing_is_refused(parts, model):
         rw.cleaver(model, train, flat)
     with pytest.raises(rw.RankwoodError, match="share of the validation queries to judge by must lie between 0 and 1"):
         rw.cleaver(model, train, valid, judge=5)
-    with pytest.raises(rw.RankwoodError, match="margin is for accept='non-inferior'"):
-        rw.cleaver(model, train, valid, margin=0.01)
-    with pytest.raises(rw.RankwoodError, match="give a boosted ranker such as LambdaMART"):
-        rw.grow_and_prune(rw.RandomForest(), train, valid, 5)

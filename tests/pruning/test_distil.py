@@ -76,7 +76,8 @@ def test_threads_and_labels_have_no_part_in_it(data_and_model):
 def test_the_smallest_shares_go(data_and_model):
     train, model = data_and_model
     loud = model.reweigh(model.tree_weights * np.where(np.arange(model.n_trees) < 5, 10.0, 1e-3))
-    result = rw.cleaver(loud, train, train, rates=(0.8,), variants="distil", measure_speed=False, judge=None)
+    result = rw.cleaver(loud, train, train, rates=(0.8,), variants="distil", judge=None,
+                        settings=rw.PruningSettings(measure_speed=False))  # fmt: skip
     (row,) = result.rows[1:]
     assert row.n_trees == model.n_trees - round(0.8 * model.n_trees)
     assert_array_equal(row.ensemble.tree_weights[:5], loud.tree_weights[:5])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from oracles import cleaver as oracle
+from rankwood.evaluation.evaluator import Evaluator
 from rankwood.pruning.outputs import Part, unsigned_weights
 from rankwood.pruning.strategies import STRATEGIES, Chooser, score_shares, skip, without_each
 from strategies.pruning import models_and_data, tied_models_and_data
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.native
 def test_strategies_are_their_slow_twins(strategy, data):
     model, ranking = data.draw(st.one_of(models_and_data(), tied_models_and_data()))
     k = data.draw(st.integers(0, model.n_trees - 1))
-    part = Part.of(model, ranking, "nDCG@10", "rankwood", n_threads=1)
+    part = Part.of(model, Evaluator(ranking, by_query=True, n_threads=1))
     weights = unsigned_weights(model)
     chooser = Chooser(strategy, model.n_trees - 1, seed=3)
     found = chooser.stay(part.outputs, weights, part.queries, k)
@@ -34,7 +35,7 @@ def test_strategies_are_their_slow_twins(strategy, data):
 def test_ties_without_a_tree_are_ties(measure, data):
     """Documents that only this tree tells apart, or that others raise alike, stand in document order without it."""
     model, ranking = data.draw(tied_models_and_data())
-    part = Part.of(model, ranking, measure, "rankwood", n_threads=1)
+    part = Part.of(model, Evaluator(ranking, measure, by_query=True, n_threads=1))
     weights = unsigned_weights(model)
     found = without_each(part.outputs, weights, part.queries, np.arange(model.n_trees))
     for tree in range(model.n_trees):
@@ -48,7 +49,7 @@ def test_what_is_left_without_a_tree_is_what_the_pruned_model_gives(seed):
     rng = np.random.default_rng(seed)
     ranking = rw.Dataset(rng.integers(0, 3, (200, 4)), rng.integers(0, 4, 200), group=[20] * 10)
     model = rw.LambdaMART(8, 4, 0.1, min_docs_per_leaf=5).fit(ranking).ensemble_
-    part = Part.of(model, ranking, "nDCG@10", "rankwood", n_threads=1)
+    part = Part.of(model, Evaluator(ranking, by_query=True, n_threads=1))
     found = without_each(part.outputs, unsigned_weights(model), part.queries, np.arange(8))
     for tree in range(8):
         left = model.select(np.delete(np.arange(8), tree))
@@ -68,7 +69,7 @@ def test_shares_do_not_hang_on_the_numbers_of_leaves(data):
         tree_weights=[*model.tree_weights, 0.1, 0.1, 0.1],
         base=model.base,
     )
-    part = Part.of(whole, ranking, "nDCG@10", "rankwood", n_threads=1)
+    part = Part.of(whole, Evaluator(ranking, by_query=True, n_threads=1))
     shares = score_shares(part.outputs, unsigned_weights(whole))
     assert shares[-1] == shares[-2] == shares[-3]
 
@@ -90,7 +91,7 @@ def test_skip_spreads_evenly(sizes):
 def case():
     data = rw.make_ranking(n_queries=20, docs_per_query=15, n_features=5, seed=2)
     model = rw.LambdaMART(n_trees=8, n_leaves=5).fit(data).ensemble_
-    return Part.of(model, data, "nDCG@10", "rankwood", n_threads=1), unsigned_weights(model)
+    return Part.of(model, Evaluator(data, by_query=True, n_threads=1)), unsigned_weights(model)
 
 
 def test_a_function_of_ones_own(case):

@@ -1,4 +1,8 @@
-"""What every command shares: tables, JSON, progress on standard error, and the one-sentence error."""
+"""Output of all commands: tables and JSON on standard output; progress, warnings and errors on standard error.
+
+Everything that commands print goes through here and is taken for data, because names in models, files and paths may
+hold anything: no text is read as markup, and characters that are not printable are shown as escapes.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +22,20 @@ if TYPE_CHECKING:
     from rich.progress import TextColumn
 
 
-# What every command shares: tables, JSON, progress on standard error, and the one-sentence error.
-#
-# All that commands print goes through here, and all of it is taken for data: names in models, files and paths may
-# hold anything. No text is markup, and what is not printable is shown as an escape.
-
-
-PLAIN_LINE_SECONDS = 5.0  # how often progress is told when standard error is not a terminal
+PLAIN_LINE_SECONDS = 5.0  # between two lines of progress when standard error is not a terminal
 
 Advance = Callable[[float, float | None], None]  # (done so far, total if known)
 
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """A console that takes no text for markup, emoji or something to highlight."""
+    """A console of rich that prints text as it is: no markup, no emoji, no highlighting."""
     from rich.console import Console
 
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def plain_column(text_format: str) -> TextColumn:
-    """A column of a progress bar that takes no text for markup."""
+    """A text column of a progress bar in which nothing is read as markup."""
     from rich.progress import TextColumn
 
     return TextColumn(text_format, markup=False)
@@ -46,9 +44,18 @@ def plain_column(text_format: str) -> TextColumn:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str | Sequence[str] = ()
 ) -> None:
-    """Print a table on standard output; the first column is text, the others are right-aligned.
+    """Print a table on standard output, the first column left-aligned and the others right-aligned.
 
-    `caption` is a line, or several.
+    Parameters
+    ----------
+    title : str
+        Line above the table.
+    columns : sequence of str
+        Headings.
+    rows : sequence of sequences of str
+        Cells.
+    caption : str or sequence of str, default ()
+        Line or lines below the table; empty ones are left out.
     """
     from rich.table import Table
 
@@ -57,11 +64,11 @@ def print_table(
         table.add_column(printable(column), justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(printable, row))
-    # A table that is wider than the terminal is folded by the terminal; rich would cut its columns.
+    # The console is made as wide as the table, because rich would cut columns; a narrow terminal folds lines instead.
     console = plain_console()
     widest = console.measure(table, options=console.options.update(max_width=10_000)).maximum
     console = plain_console(width=max(console.width, widest))
-    console.print(printable(title), style="italic")  # not as parts of the table, which would fold them to its width
+    console.print(printable(title), style="italic")  # title and captions would be folded to the width of the table
     console.print(table)
     for line in [caption] if isinstance(caption, str) else caption:
         if line:
@@ -69,47 +76,59 @@ def print_table(
 
 
 def print_text(text: str) -> None:
-    """Print a sentence on standard output, folded between words."""
+    """Print a sentence on standard output, wrapped between words at the width of the terminal."""
     plain_console().print(printable(text))
 
 
 def print_line(line: str = "") -> None:
-    """Print a line on standard output as it is."""
+    """Print one line on standard output, not wrapped."""
     print(printable(line))
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object on standard output and nothing else."""
+    """Print a value as JSON on standard output."""
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def tell(message: str) -> None:
-    """Say something to a person: on standard error, so that standard output stays clean."""
+    """Print a message for people on standard error, so that standard output has results alone."""
     print(printable(message), file=sys.stderr, flush=True)
 
 
 def tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Say a warning in a line, as `warnings.showwarning` is asked to."""
+    """Print a warning as one line on standard error; it can stand in for `warnings.showwarning`."""
     tell(f"warning: {' '.join(str(message).split())}")
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
-    """End with one sentence on standard error."""
+    """End the process with one sentence on standard error and an exit status."""
     tell(f"rankwood: {' '.join(message.split())}")
     raise SystemExit(status)
 
 
 def escape_what_cannot_be_encoded() -> None:
-    """Where the encoding of standard output lacks a character, it is shown as an escape and not an error."""
+    """Make standard output show characters that its encoding lacks as escapes, instead of raising an error."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
 def progress(description: str, *, unit: str = "", quiet: bool = False) -> Iterator[Advance]:
-    """Show the progress of long work: a bar when standard error is a terminal, now and then a line elsewhere.
+    """Show progress on standard error: a bar on a terminal, a line every few seconds elsewhere.
 
-    Yields a function (done, total) to call as work proceeds.
+    Parameters
+    ----------
+    description : str
+        What is being done.
+    unit : str, default ""
+        What is counted; "bytes" are shown as MB.
+    quiet : bool, default False
+        Show nothing.
+
+    Yields
+    ------
+    callable
+        Function (done, total) to call as work proceeds; total is None while it is unknown.
     """
     if quiet:
         yield lambda done, total: None
@@ -145,15 +164,18 @@ def _lines(description: str, unit: str) -> Advance:
     return advance
 
 
-# Progress of a training: a live bar on a terminal, a line now and then elsewhere.
-
-
 Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures, time left)
 
 
 @contextmanager
 def training_progress(description: str, *, quiet: bool = False) -> Iterator[list[Callback]]:
-    """Show how a training goes: yields the callbacks to give to `fit`."""
+    """Show the progress of a training on standard error: a bar on a terminal, a line every few seconds elsewhere.
+
+    Yields
+    ------
+    list of callables
+        Callbacks to give to `fit`; empty if `quiet`.
+    """
     if quiet:
         yield []
     elif sys.stderr.isatty():
@@ -164,20 +186,28 @@ def training_progress(description: str, *, quiet: bool = False) -> Iterator[list
 
 
 class Watcher:
-    """A callback that shows where a training stands: trees, measures, best so far, time left."""
+    """A training callback that shows trees, measures, the best so far and the time left.
 
-    order = 25  # before early stopping, which ends the call
+    Parameters
+    ----------
+    show : callable
+        Called with the number of trees so far and in all, the measures and the time left in words.
+    every : float, default 0.0
+        Seconds between two calls of `show` at least.
+    """
+
+    order = 25  # before early stopping, which ends the round with an exception
 
     def __init__(self, show: Show, *, every: float = 0.0) -> None:
         self.show, self.every = show, every
         self.started = self.shown = time.monotonic()
-        self.first = 0  # trees that were there already
+        self.first = 0  # trees that the checkpoint already had, which say nothing of the time per tree
         self.best: tuple[float, int] | None = None
 
     def __call__(self, env: CallbackEnv) -> None:
         per_round = 1 if env.model is None else env.model.task.n_problems
         now, size, goal = time.monotonic(), env.iteration + 1, env.end_iteration
-        if env.step is not None and env.n_trees is not None:  # trees may be removed again
+        if env.step is not None and env.n_trees is not None:  # X-DART removes trees, so rounds and trees differ
             size, goal = env.step.n_trees, env.n_trees
         done, total = per_round * size, per_round * goal
         results = env.evaluation_result_list
@@ -195,7 +225,7 @@ class Watcher:
             self.show(done, total, told, f"{in_words(left)} left")
 
     def _measures(self, env: CallbackEnv) -> str:
-        """The first measure on every data set, and the best so far of the first that is not the training data."""
+        """The first measure on every data set, and its best value so far on the first one that is not training data."""
         results = env.evaluation_result_list
         values = [
             f"{result.dataset_name} {result.metric_value:.4f}"
@@ -208,14 +238,16 @@ class Watcher:
 
 
 def _removals(env: CallbackEnv) -> str:
-    """Iterations, and trees removed again, once there are any."""
+    """Iterations and removed trees in words; empty as long as no tree was removed."""
     n_removed = 0 if env.step is None else env.iteration + 1 - env.step.n_trees
     return f"{env.iteration + 1:,} iterations, {n_removed:,} trees removed" if n_removed else ""
 
 
 def in_words(seconds: float) -> str:
-    """A span of time, shortly.
+    """A number of seconds in words.
 
+    Examples
+    --------
     >>> in_words(4.2), in_words(75), in_words(7_300)
     ('4 s', '1:15 min', '2:01 h')
     """
@@ -234,7 +266,7 @@ def _training_bar(description: str) -> Iterator[Show]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
     class TwoLines(Progress):
-        """The bar, and below it the measures, which would not fit beside it."""
+        """A progress bar with the measures on a line below, as they would not fit beside it."""
 
         def get_renderables(self) -> Iterable[Any]:
             yield self.make_tasks_table(self.tasks)

@@ -1,4 +1,4 @@
-"""`rankwood demo`: train, prune, compare and time rankers on built-in data, and say what came of it."""
+"""`rankwood demo`: train, prune, compare and time rankers on built-in data, and print what was found."""
 
 from __future__ import annotations
 
@@ -20,17 +20,29 @@ if TYPE_CHECKING:
     from rankwood.lab.report.facts import ModelFacts, ReportFacts
 
 MEASURES = ("nDCG@10", "ERR", "AP")
-RATES = (0.4, 0.6, 0.7, 0.8)  # shares of the trees that pruning tries to take out
-PRUNING_QUERIES = 1500  # that weights are searched on, at most; models are judged by all
-BALANCE = 0.2  # of trees that are pruned while boosting
+RATES = (0.4, 0.6, 0.7, 0.8)  # shares of the trees that pruning tries to remove
+PRUNING_QUERIES = 1500  # queries that weights are searched on, at most; models are judged by all
+BALANCE = 0.2  # parameter `balance` of the learner that prunes each tree while boosting
 XDART_LEARNING_RATE = 0.3
-MARK = ".rankwood-demo"  # a file that marks the demo's folder
+MARK = ".rankwood-demo"  # an empty file that marks a folder as the demo's own
 COLUMNS = ("model", "trees", "nodes", f"{MEASURES[0]} (95 %)", "p", "us/doc", "speed-up")
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much the demo does. A pruned model must be shown to lose less than `margin` on validation data."""
+    """Sizes of the demo's data and models.
+
+    Parameters
+    ----------
+    n_queries, docs_per_query, n_features : int
+        Shape of the data.
+    n_trees, n_leaves, learning_rate : int, int, float
+        Parameters of LambdaMART.
+    xdart_trees : int
+        Trees of X-DART.
+    margin : float
+        Loss of the measure on validation data that a pruned model must be shown not to have.
+    """
 
     n_queries: int
     docs_per_query: int
@@ -75,7 +87,7 @@ def demo(
 
 
 def _take_folder(out: Path) -> None:
-    """Make the demo's folder, or use it again; not one that has files of others."""
+    """Make the demo's folder, or take the one of an earlier run; refuse a folder with other files."""
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).exists():
         raise RankwoodError(f"{out} has files that are not the demo's: give it a folder of its own with --out")
     out.mkdir(parents=True, exist_ok=True)
@@ -83,7 +95,7 @@ def _take_folder(out: Path) -> None:
 
 
 def _make_data(size: Size, out: Path, seed: int, threads: int | None) -> tuple[Dataset, Dataset, Dataset]:
-    """Synthetic data, written as LETOR files and read back as a user would read theirs."""
+    """Training, validation and test data, made up, written as LETOR files and read back as users read theirs."""
     from rankwood.data.svmlight import read_svmlight, write_svmlight
     from rankwood.data.synthetic import make_ranking
 
@@ -100,6 +112,7 @@ def _make_data(size: Size, out: Path, seed: int, threads: int | None) -> tuple[D
 
 
 def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int | None) -> dict[str, Ensemble]:
+    """Three trained models by name."""
     from rankwood.cli.console import training_progress
     from rankwood.data.bins import BinnedDataset
     from rankwood.training.estimators import XDART, LambdaMART
@@ -125,8 +138,10 @@ def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int |
 
 
 def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: int, threads: int | None) -> Ensemble:
-    """The smallest of several pruned models that validation data shows to be as good."""
+    """The smallest of several pruned models that is shown to be as good on validation data."""
+    from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import cleaver
+    from rankwood.pruning.pruner import PruningSettings
 
     start = time.monotonic()
     with progress("pruning", unit="searches") as advance:
@@ -135,11 +150,8 @@ def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: in
             train,
             valid,
             rates=RATES,
-            accept="non-inferior",
-            margin=size.margin,
-            max_queries=PRUNING_QUERIES,
-            measure_speed=False,
-            seed=seed,
+            accept=Acceptance("non-inferior", margin=size.margin),
+            settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=seed),
             n_threads=threads,
             progress=advance,
         )
@@ -152,7 +164,7 @@ def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: in
 
 
 def _look(models: dict[str, Ensemble], test: Dataset, out: Path, threads: int | None) -> ReportFacts:
-    """Measure, compare and time the models; the report and the table say the same."""
+    """Facts of the models on test data: measures, comparisons and times; also written as an HTML report."""
     from rankwood.atomic import atomic_write
     from rankwood.lab.report.page import render_page
     from rankwood.lab.report.write import gather
@@ -172,7 +184,7 @@ def _look(models: dict[str, Ensemble], test: Dataset, out: Path, threads: int | 
 
 
 def print_result(facts: ReportFacts) -> None:
-    """The table, and what it means in a sentence or two."""
+    """Print the table of models, and what it means in a sentence or two."""
     from rankwood.lab.report.page import summarise
 
     timing = facts.base.timing
@@ -207,7 +219,7 @@ def _row(facts: ReportFacts, model: ModelFacts) -> list[str]:
 
 
 def next_commands(out: Path) -> list[str]:
-    """What to try next: all of it works as it is."""
+    """Commands to try next, which work as they are."""
     folder = shlex.quote(str(out))
     return [
         f"rankwood evaluate {folder}/lambdamart.rw {folder}/cleaver.rw --data {folder}/test.txt",
@@ -219,6 +231,7 @@ def next_commands(out: Path) -> list[str]:
 
 
 def print_next(out: Path) -> None:
+    """Print where the report is, and commands to try next."""
     print_line()
     print_line(f"Open {out / 'report.html'} in a browser, or go on with:")
     for command in next_commands(out):

@@ -1,4 +1,4 @@
-"""Model files on the command line: arguments that several commands share, loading, writing."""
+"""Models and data of commands: arguments that several commands share, reading, and writing."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 
-# Arguments that several commands share.
-
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
 MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--measure", "-m")
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:
-    """Repeat a many-valued option before each of its values, which is the form typer reads.
+    """Arguments in which a many-valued option stands before each of its values, the form that typer reads.
 
+    Examples
+    --------
     >>> spread_values(["evaluate", "m.rw", "--data", "a", "b", "--json"])
     ['evaluate', 'm.rw', '--data', 'a', '--data', 'b', '--json']
     """
     spread: list[str] = []
     option: str | None = None
-    waiting = False  # the option stands there already and its first value comes next
+    waiting = False  # whether the option was just copied, so that its first value needs no repetition
     for number, argument in enumerate(arguments):
         if argument == "--":
             return spread + list(arguments[number:])
@@ -48,7 +48,7 @@ def spread_values(arguments: Sequence[str]) -> list[str]:
 
 
 class PrecisionName(str, Enum):
-    """What sums of leaf values are held in."""
+    """Precision in which leaf values are added up."""
 
     single = "single"
     double = "double"
@@ -67,25 +67,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of SVMlight data start at 0, not at 1.")]
 
 
-# Loading models and data for a command, with progress.
-
-
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
-    """Load models of any format, named by file name; by path when two files share a name."""
+    """Models of any format by file name, or by path when two files share a name."""
     from rankwood.formats.registry import load_model
 
     names = [path.name for path in paths]
     models: dict[str, Ensemble] = {}
     for path in paths:
         name = str(path) if names.count(path.name) > 1 else path.name
-        while name in models:  # the same file again
+        while name in models:  # the same file was given twice
             name += "'"
         models[name] = load_model(path)
     return models
 
 
 def source_leaves(model: Ensemble) -> int:
-    """Leaves of the model as the tool that it comes from counts them."""
+    """Number of leaves as the tool that the model comes from counts them."""
     from rankwood.formats.registry import source_of
 
     counted = source_of(model).get("n_leaves")
@@ -93,7 +90,7 @@ def source_leaves(model: Ensemble) -> int:
 
 
 def growth(model: Ensemble) -> str:
-    """A sentence on leaves that importing the model added; nothing when it added none."""
+    """A sentence on the leaves that importing the model added; empty when it added none."""
     from rankwood.formats.registry import source_of
 
     if source_leaves(model) >= model.n_leaves:
@@ -114,11 +111,28 @@ def load_data(
     queries: Literal["required", "optional"] = "required",
     quiet: bool = False,
 ) -> Dataset:
-    """Read ranking data of any kind, with a progress bar for large files.
+    """Read ranking data of any format, as wide as the models that will score it, and show progress.
 
-    Sparse text does not tell how many features there are. For `models` it is as wide as they are; that the last
-    features never occur is said, because it may be the wrong file. Of models whose format does not tell either, the
-    data decides, and they are replaced in `models` by wider ones.
+    Sparse text does not say how many features there are, and some model formats do not either. Data is made as wide as
+    the models; a note on standard error says when the last features are all 0, because it may be the wrong file. Models
+    whose width is not known are widened to that of the data.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files, joined if there are several.
+    models : dict or None, default None
+        Models by name. Those of unknown width are replaced **in the dict** by wider ones.
+    zero_based : bool, default False
+        Whether feature ids of SVMlight data start at 0.
+    n_threads : int or None, default None
+        Threads; all CPUs when None.
+    n_features : int or None, default None
+        Width of the data if there are no models.
+    queries : {"required", "optional"}, default "required"
+        Whether data without queries is refused.
+    quiet : bool, default False
+        Show no progress.
     """
     from rankwood.data.files import read_data
     from rankwood.formats.registry import widen, width_is_open
@@ -154,6 +168,8 @@ def load_data(
 def last_feature(X: FeatureMatrix) -> int:
     """Number, from 1, of the last feature that is not 0 in all rows; 0 when there is none.
 
+    Examples
+    --------
     >>> last_feature(np.array([[0, 1, 0], [2, 0, 0]], dtype=np.float32))
     2
     """
@@ -164,16 +180,13 @@ def last_feature(X: FeatureMatrix) -> int:
 
 
 def tell_absent_features(n_features: int, last: int) -> None:
-    """Say that the data has nothing in the features after `last`: it may be the wrong file."""
+    """Print a note if the features after number `last` are all 0: it may be the wrong file."""
     if last < n_features:
         tell(f"note: the model has {n_features} features; those after number {last} are 0 in all of the data")
 
 
-# Writing a model for a command, in any format; what was said of the conversion goes to the user.
-
-
 class Missing(str, Enum):
-    """What to do with directions of missing values that a format cannot hold."""
+    """What to do when a format cannot send missing values where the model sends them."""
 
     refuse = "refuse"
     ignore = "ignore"
@@ -190,7 +203,7 @@ IfMissing = Annotated[
 
 
 def check_output(output: Path, *inputs: Path | Sequence[Path] | None) -> None:
-    """Before any work: the file can be written, and is none of those that are read."""
+    """Refuse, before any work, an output file that cannot be written or that the command reads."""
     from rankwood.atomic import check_writable
 
     for given in inputs:
@@ -208,7 +221,21 @@ def write_model(
     missing: Missing = Missing.refuse,
     options: dict[str, Any] | None = None,
 ) -> str:
-    """Write a model, and tell of deviations; the name of the format."""
+    """Write a model, pass warnings of the conversion on to standard error, and return the name of the format.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The model.
+    path : Path
+        File to write.
+    format : str or None
+        Name of the format; told by the file name when None.
+    missing : Missing, default Missing.refuse
+        What to do when the format cannot send missing values where the model sends them.
+    options : dict or None, default None
+        Options of the format.
+    """
     from rankwood.formats.registry import find_exporter, save_as
 
     name = find_exporter(format, path).name
@@ -221,10 +248,10 @@ def write_model(
 
 
 def content_to_keep(source: Path, model: Ensemble, target: str, output: Path) -> bytes | None:
-    """The content of the file that `model` was read from if `output` is to be of the same format; else None.
+    """Content of the file that `model` was read from if `output` is to have the same format; else None.
 
-    A model that stays as it is stays so in every byte: what rankwood would write may be larger, and lacks what only
-    the tool that wrote it has use for.
+    A model that does not change is best copied byte for byte: written by rankwood it may be larger, and lacks what only
+    its own tool uses.
     """
     from rankwood.formats.registry import START, recognise, source_of
 
@@ -236,8 +263,10 @@ def content_to_keep(source: Path, model: Ensemble, target: str, output: Path) ->
 
 
 def read_options(texts: list[str]) -> dict[str, Any]:
-    """Options given as NAME=VALUE; numbers are numbers.
+    """Options of a format by name, from texts NAME=VALUE; whole numbers become int.
 
+    Examples
+    --------
     >>> read_options(["version=5", "name=ranker"])
     {'version': 5, 'name': 'ranker'}
     """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,15 +25,17 @@ from rankwood.cli.models import (
     source_leaves,
     write_model,
 )
+from rankwood.cli.options import takes_options
+from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
-    from rankwood.pruning.cleaver import CleaverResult
+    from rankwood.pruning.result import CleaverResult
 
 
 class AcceptRule(str, Enum):
-    """What a smaller model must pass on validation data."""
+    """Rule that a smaller model must pass on validation data."""
 
     quality = "quality"
     not_significant = "not-significant"
@@ -40,66 +43,70 @@ class AcceptRule(str, Enum):
 
 
 class VictimsBy(str, Enum):
-    """Where a strategy looks."""
+    """Data by which a strategy chooses the trees to remove."""
 
     valid = "valid"
     train = "train"
 
 
-def prune(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")],
-    train: Annotated[list[Path], typer.Option("--train", help="Data to search weights on. Several files are joined.")],
-    valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are judged on.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
-    test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None,
-    judge: Annotated[
-        list[Path] | None, typer.Option("--judge", help="Data set aside to judge smaller models by.")
-    ] = None,
+@dataclass(frozen=True)
+class PruneOptions:
+    """Arguments and options of `rankwood prune`, in the order of its help."""
+
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")]
+    train: Annotated[list[Path], typer.Option("--train", help="Data to search weights on. Several files are joined.")]
+    valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are judged on.")]
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
+    test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None
+    judge: Annotated[list[Path] | None, typer.Option("--judge", help="Data set aside to judge smaller models by.")] = (
+        None
+    )
     judge_share: Annotated[
         float | None,
         typer.Option(help="Share of the --valid queries to judge by; 0: none. Half of them unless given."),
-    ] = None,
+    ] = None
     strategy: Annotated[
         str,
         typer.Option(
             help="Which trees go: quality-loss, quality-loss-greedy, score-loss, low-weights, skip, last, random."
         ),
-    ] = "quality-loss",
-    rates: Annotated[
-        str | None, typer.Option(help="Shares of trees to take out; 0.1,0.2,...,0.9 unless given.")
-    ] = None,
+    ] = "quality-loss"
+    rates: Annotated[str | None, typer.Option(help="Shares of trees to take out; 0.1,0.2,...,0.9 unless given.")] = None
     accept: Annotated[
         AcceptRule, typer.Option(help="Take the smallest model that passes: quality, not-significant, non-inferior.")
-    ] = AcceptRule.quality,
-    margin: Annotated[float | None, typer.Option(help="non-inferior: how much of the measure may be lost.")] = None,
-    alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10",
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood",
+    ] = AcceptRule.quality
+    margin: Annotated[float | None, typer.Option(help="non-inferior: how much of the measure may be lost.")] = None
+    alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10"
+    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
     victims: Annotated[
         VictimsBy, typer.Option(help="The data that the strategy looks at: valid, or train as in the paper.")
-    ] = VictimsBy.valid,
+    ] = VictimsBy.valid
     refit: Annotated[
         bool, typer.Option("--refit/--no-refit", help="Also fit leaf values anew, and let both compete.")
-    ] = True,
+    ] = True
     distil: Annotated[
         bool,
         typer.Option("--distil/--no-distil", help="Also fit leaf values to the whole model's scores, without labels."),
-    ] = True,
+    ] = True
     gradient: Annotated[
         bool, typer.Option("--gradient", help="Also start the search from gradient steps, and let both compete.")
-    ] = False,
-    iterations: Annotated[int, typer.Option(min=0, help="Iterations of a line search, at most.")] = 100,
-    patience: Annotated[int, typer.Option(min=1, help="Iterations without a better validation measure.")] = 20,
+    ] = False
+    iterations: Annotated[int, typer.Option(min=0, help="Iterations of a line search, at most.")] = 100
+    patience: Annotated[int, typer.Option(min=1, help="Iterations without a better validation measure.")] = 20
     max_queries: Annotated[
         int | None, typer.Option(min=1, help="At most so many queries of --train and of --valid, drawn at random.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
-    threads: Threads = None,
-    to_format: ToFormat = None,
-    missing: IfMissing = Missing.refuse,
-    zero_based: ZeroBased = False,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
+    threads: Threads = None
+    to_format: ToFormat = None
+    missing: IfMissing = Missing.refuse
+    zero_based: ZeroBased = False
+    as_json: AsJson = False
+
+
+@takes_options
+def prune(options: PruneOptions) -> None:
     """Prune a model and re-weigh what remains (CLEaVER), as far as quality on validation data allows.
 
     For instance: rankwood prune model.rw --train train.txt --valid vali.txt --test test.txt -o small.rw
@@ -108,63 +115,55 @@ def prune(
 
     With --test the last sentence says what the smaller model gains or loses there, and a significant loss is warned of. When no smaller model is accepted the file written is the input itself, byte for byte, or converted if another format is asked for.
     """  # noqa: E501  typer keeps line ends
-    from rankwood.atomic import atomic_write
-    from rankwood.formats.registry import EXPORTERS, find_exporter
-    from rankwood.pruning.accept import Acceptance
-    from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
-    from rankwood.pruning.line_search import LineSearch
-    from rankwood.pruning.strategies import Chooser
+    from rankwood.pruning.cleaver import cleaver
 
-    check_output(output, model, train, valid, test)
-    by_suffix = any(output.suffix in exporter.suffix for exporter in EXPORTERS.values())
-    target = find_exporter(to_format, output).name if to_format or by_suffix else "rankwood"
-    if judge and judge_share is not None:
-        raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
-    shares = checked_rates(RATES if rates is None else _shares(rates))
-    Acceptance(accept.value, margin, alpha)  # what is wrong is said before files are read
-    Chooser(strategy, 0)
-    variants: list[Any] = ["line-search", *["gradient"] * gradient, *["refit"] * refit, *["distil"] * distil]
-    loaded = load_models([model])
-    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
-    searched, judged = (load_data(paths, loaded, **reading) for paths in (train, valid))
-    held_out = load_data(test, loaded, **reading) if test else None
-    judging: Any = "auto" if judge_share is None else judge_share or None
-    if judge:
-        judging = load_data(judge, loaded, **reading)
-    (ensemble,) = loaded.values()
-    kept = content_to_keep(model, ensemble, target, output)  # now: the file may change while we search
-    size = model.stat().st_size
+    target, arguments = _target(options), _arguments(options)  # mistakes are named before files are read
+    given = _read(options, target)
     try:
-        with progress("pruning", unit="searches", quiet=as_json) as advance:
-            result = cleaver(
-                ensemble, searched, judged, test=held_out, judge=judging,
-                measure=measure, convention=convention, strategy=strategy,
-                victims=victims.value, rates=shares, accept=accept.value, margin=margin, alpha=alpha, variants=variants,
-                search=LineSearch(iterations=iterations, patience=patience),
-                max_queries=max_queries, seed=seed, n_threads=threads, progress=advance,
-            )  # fmt: skip
+        with progress("pruning", unit="searches", quiet=options.as_json) as advance:
+            result = cleaver(given.model, given.train, given.valid, test=given.test, judge=given.judge,
+                             **arguments, progress=advance)  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
-    if result.accepted or kept is None:
-        write_model(result.ensemble, output, target, missing=missing)
-    else:
-        with atomic_write(output) as file:
-            file.write(kept)
-    if result.is_loss:
-        tell(f"warning: {_loss(result)}")
-    if result.accepted and result.ensemble.n_leaves > source_leaves(ensemble):
-        tell(f"warning: {_larger(ensemble, result.ensemble)}")
-    written = "pruned" if result.accepted else "converted" if kept is None else "copy"
-    sizes = size, output.stat().st_size
-    if as_json:
-        print_json({**_answer(result, output), "written": written, **_sizes(ensemble, result.ensemble, sizes)})
-        return
-    _print_table(result)
-    if written != "copy":
-        print_line(_size_sentence((model, ensemble), (output, result.ensemble), sizes))
-    print_line(result.summary())
-    how = {"copy": ": the input itself, byte for byte", "converted": f": the input, converted to {target}"}
-    tell(f"wrote {output}{how.get(written, '')}")
+    _report(options, given, result, _write(options, given, result))
+
+
+def _target(options: PruneOptions) -> str:
+    """Name of the format to write; refuses an output that is an input or cannot be written."""
+    from rankwood.formats.registry import EXPORTERS, find_exporter
+
+    check_output(options.output, options.model, options.train, options.valid, options.judge, options.test)
+    by_suffix = any(options.output.suffix in exporter.suffix for exporter in EXPORTERS.values())
+    return find_exporter(options.to_format, options.output).name if options.to_format or by_suffix else "rankwood"
+
+
+def _arguments(options: PruneOptions) -> dict[str, Any]:
+    """Keywords of `cleaver`, but for data and progress."""
+    from rankwood.pruning.accept import Acceptance
+    from rankwood.pruning.cleaver import RATES, checked_rates
+    from rankwood.pruning.line_search import LineSearch
+    from rankwood.pruning.pruner import PruningSettings
+    from rankwood.pruning.strategies import Chooser
+
+    if options.judge and options.judge_share is not None:
+        raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
+    rates = checked_rates(RATES if options.rates is None else _shares(options.rates))
+    accept = Acceptance(options.accept.value, options.margin, options.alpha)
+    Chooser(options.strategy, 0)  # refuses names that are not strategies
+    chosen = {"gradient": options.gradient, "refit": options.refit, "distil": options.distil}
+    search = LineSearch(iterations=options.iterations, patience=options.patience)
+    return {
+        "measure": options.measure,
+        "convention": options.convention,
+        "strategy": options.strategy,
+        "rates": rates,
+        "accept": accept,
+        "variants": ["line-search", *(name for name, is_chosen in chosen.items() if is_chosen)],
+        "settings": PruningSettings(
+            victims=options.victims.value, search=search, max_queries=options.max_queries, seed=options.seed
+        ),
+        "n_threads": options.threads,
+    }
 
 
 def _shares(text: str) -> list[float]:
@@ -172,6 +171,79 @@ def _shares(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise RankwoodError(f"--rates takes numbers with commas between them, like 0.3,0.5,0.7, got {text!r}") from None
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The model and the data that were read.
+
+    Parameters
+    ----------
+    target : str
+        Name of the format to write.
+    content : bytes or None
+        The model file as it is, to be written again if no smaller model is accepted; None if it must be converted.
+    n_bytes : int
+        Size of the model file.
+    judge : Dataset, float, "auto" or None
+        Data set aside to judge by, as `cleaver` takes it.
+    """
+
+    model: Ensemble
+    target: str
+    content: bytes | None
+    n_bytes: int
+    train: Dataset
+    valid: Dataset
+    test: Dataset | None
+    judge: Dataset | float | Literal["auto"] | None
+
+
+def _read(options: PruneOptions, target: str) -> _Given:
+    """Read the model and all data."""
+    loaded = load_models([options.model])
+
+    def data(paths: list[Path]) -> Dataset:
+        return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
+
+    train, valid = data(options.train), data(options.valid)
+    test = data(options.test) if options.test else None
+    judge: Any = "auto" if options.judge_share is None else options.judge_share or None
+    if options.judge:
+        judge = data(options.judge)
+    (model,) = loaded.values()
+    content = content_to_keep(options.model, model, target, options.output)  # now: it may change during the search
+    return _Given(model, target, content, options.model.stat().st_size, train, valid, test, judge)
+
+
+def _write(options: PruneOptions, given: _Given, result: CleaverResult) -> str:
+    """Write the result; what the file is then: "pruned", the input "converted", or a "copy" of it, byte for byte."""
+    from rankwood.atomic import atomic_write
+
+    if result.accepted or given.content is None:
+        write_model(result.ensemble, options.output, given.target, missing=options.missing)
+        return "pruned" if result.accepted else "converted"
+    with atomic_write(options.output) as file:
+        file.write(given.content)
+    return "copy"
+
+
+def _report(options: PruneOptions, given: _Given, result: CleaverResult, written: str) -> None:
+    """Warn of losses in quality or size, then print the table and its summary, or JSON."""
+    if result.is_loss:
+        tell(f"warning: {_loss(result)}")
+    if result.accepted and result.ensemble.n_leaves > source_leaves(given.model):
+        tell(f"warning: {_larger(given.model, result.ensemble)}")
+    n_bytes = options.output.stat().st_size
+    if options.as_json:
+        print_json({**_answer(result, options.output), "written": written, **_sizes(given, result, n_bytes)})
+        return
+    _print_table(result)
+    if written != "copy":
+        print_line(_size_sentence(options, given, result, n_bytes))
+    print_line(result.summary())
+    how = {"copy": ": the input itself, byte for byte", "converted": f": the input, converted to {given.target}"}
+    tell(f"wrote {options.output}{how.get(written, '')}")
 
 
 def _loss(result: CleaverResult) -> str:
@@ -191,23 +263,22 @@ def _larger(before: Ensemble, after: Ensemble) -> str:
     )
 
 
-def _sizes(before: Ensemble, after: Ensemble, n_bytes: tuple[int, int]) -> dict[str, Any]:
-    """Leaves as the source of the model counts them, as it has them here, and after pruning; and bytes of the files."""
+def _sizes(given: _Given, result: CleaverResult, n_bytes: int) -> dict[str, Any]:
+    """Leaves as the model's own tool counts them, as the model has them here, and after pruning; bytes of the files."""
     return {
-        "n_leaves_source": source_leaves(before),
-        "n_leaves_before": before.n_leaves,
-        "n_leaves_after": after.n_leaves,
-        "bytes_before": n_bytes[0],
-        "bytes_after": n_bytes[1],
+        "n_leaves_source": source_leaves(given.model),
+        "n_leaves_before": given.model.n_leaves,
+        "n_leaves_after": result.ensemble.n_leaves,
+        "bytes_before": given.n_bytes,
+        "bytes_after": n_bytes,
     }
 
 
-def _size_sentence(given: tuple[Path, Ensemble], written: tuple[Path, Ensemble], n_bytes: tuple[int, int]) -> str:
-    (source, before), (output, after) = given, written
-    grown = growth(before)
+def _size_sentence(options: PruneOptions, given: _Given, result: CleaverResult, n_bytes: int) -> str:
+    grown = growth(given.model)
     return (
-        f"{output.name} has {after.n_leaves:,} leaves and {n_bytes[1]:,} bytes, {source.name} {before.n_leaves:,} "
-        f"leaves and {n_bytes[0]:,} bytes" + (f"; {grown}" if grown else "")
+        f"{options.output.name} has {result.ensemble.n_leaves:,} leaves and {n_bytes:,} bytes, {options.model.name} "
+        f"{given.model.n_leaves:,} leaves and {given.n_bytes:,} bytes" + (f"; {grown}" if grown else "")
     )
 
 
@@ -243,27 +314,21 @@ def _print_table(result: CleaverResult) -> None:
     several = len({row.variant for row in result.rows}) > 2
     with_test = result.rows[0].test is not None
     judged = result.rows[0].judged is not None
+    with_margin = result.rule.margin is not None
     columns = [
-        "rate",
-        *["variant"] * several,
-        "trees",
-        "train",
-        "valid",
-        *["judged"] * judged,
-        "p",
-        *["test", "p (test)"] * with_test,
-    ]
-    columns += [*["p (inferior)"] * (result.rule.margin is not None), "speed-up", ""]
+        "rate", *["variant"] * several, "trees", "train", "valid", *["judged"] * judged, "p",
+        *["test", "p (test)"] * with_test, *["p (inferior)"] * with_margin, "speed-up", "",
+    ]  # fmt: skip
     rows = []
     for row in result.rows:
         mark = "chosen" if row is result.chosen else "accepted" if row.accepted and row.variant != "input" else ""
         rows.append([
             "input" if row.variant == "input" else f"{row.rate:.0%}",
             *[row.variant] * several,
-            f"{row.n_trees:,}", f"{row.train:.4f}", f"{row.valid:.4f}", *[_number(row.judged)] * judged,
-            _p(row.p_valid),
-            *([_number(row.test), _p(row.p_test)] if with_test else []),
-            *[_p(row.p_inferior)] * (result.rule.margin is not None),
+            f"{row.n_trees:,}", _figure(row.train), _figure(row.valid), *[_figure(row.judged)] * judged,
+            _figure(row.p_valid),
+            *([_figure(row.test), _figure(row.p_test)] if with_test else []),
+            *[_figure(row.p_inferior)] * with_margin,
             "" if row.speed_up is None else f"{row.speed_up:.2f}x", mark,
         ])  # fmt: skip
     print_table(
@@ -279,15 +344,12 @@ def _print_table(result: CleaverResult) -> None:
 
 
 def _batch(result: CleaverResult) -> str:
-    """What else than the engine was the same for all models that were timed."""
+    """Batch and precision that all models were timed with; empty when none was timed."""
     if not result.timings:
         return ""
     return f", {result.timings[0].batch:,} documents per call, {result.timings[0].precision} precision"
 
 
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _number(value: float | None) -> str:
+def _figure(value: float | None) -> str:
+    """A measure or a p-value with four digits; empty for None."""
     return "" if value is None else f"{value:.4f}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
 from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
+from rankwood.cli.options import takes_options
+from rankwood.data.dataset import Dataset
 from rankwood.lab.report.page import number
 
 if TYPE_CHECKING:
@@ -17,28 +21,34 @@ if TYPE_CHECKING:
     from rankwood.lab.tune import TuneResult
 
 
-def tune(
-    train: Annotated[list[Path], typer.Option("--train", help="Data to learn from. Several files are joined.")],
-    valid: Annotated[list[Path], typer.Option("--valid", help="Data to stop training by and to choose the model by.")],
+@dataclass(frozen=True)
+class TuneOptions:
+    """Options of `rankwood tune`, in the order of its help."""
+
+    train: Annotated[list[Path], typer.Option("--train", help="Data to learn from. Several files are joined.")]
+    valid: Annotated[list[Path], typer.Option("--valid", help="Data to stop training by and to choose the model by.")]
     budget_us: Annotated[
         float, typer.Option("--budget-us", help="Microseconds that scoring a document may take, on one thread.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")],
-    test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the chosen model on.")] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trainings in all, those of a resumed study included.")] = 30,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which no training begins.")] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10",
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood",
-    max_trees: Annotated[int, typer.Option(min=1, help="Trees that a training grows at most.")] = 1000,
-    batch: Annotated[int, typer.Option(min=1, help="Documents per call when a model is timed.")] = 1000,
+    ]
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
+    test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the chosen model on.")] = None
+    trials: Annotated[int, typer.Option(min=1, help="Trainings in all, those of a resumed study included.")] = 30
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which no training begins.")] = None
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10"
+    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
+    max_trees: Annotated[int, typer.Option(min=1, help="Trees that a training grows at most.")] = 1000
+    batch: Annotated[int, typer.Option(min=1, help="Documents per call when a model is timed.")] = 1000
     study: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep trials here, and go on from them if the file exists.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
-    threads: Threads = None,
-    zero_based: ZeroBased = False,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
+    threads: Threads = None
+    zero_based: ZeroBased = False
+    as_json: AsJson = False
+
+
+@takes_options
+def tune(options: TuneOptions) -> None:
     """Search for the best ranker that scores a document within so many microseconds.
 
     For instance: rankwood tune --train train.txt --valid vali.txt --test test.txt --budget-us 1 -o model.rw
@@ -47,45 +57,59 @@ def tune(
 
     Ctrl-C ends the search and keeps the best model so far; the exit status is 130. Exit status 1: no model is within the budget, and none is written.
     """  # noqa: E501  typer keeps line ends
-    from rankwood.atomic import check_writable
-    from rankwood.lab.extra import need
-    from rankwood.lab.search import STUDY_FILES, TUNING, SearchSpace
+    from rankwood.lab.search import SearchSpace
     from rankwood.lab.tune import tune as search
 
-    need("optuna", TUNING)  # said before files are read
-    check_output(output, train, valid, test)
-    if study is not None:
-        need("filelock", STUDY_FILES)
-        check_writable(study)
-    least = SearchSpace.n_trees[0]
-    space = SearchSpace(n_trees=(min(least, max_trees), max_trees))
-    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
-    data = load_data(train, **reading)
-    watched = load_data(valid, n_features=data.n_features, **reading)
-    held_out = load_data(test, n_features=data.n_features, **reading) if test else None
+    _check(options)
+    train, valid, test = _read(options)
+    most = options.max_trees
+    space = SearchSpace(n_trees=(min(SearchSpace.n_trees[0], most), most))
     try:
-        with progress("tuning", unit="trials", quiet=as_json) as advance:
+        with progress("tuning", unit="trials", quiet=options.as_json) as advance:
             result = search(
-                data, watched, budget_us=budget_us, test=held_out, n_trials=trials, timeout=timeout, measure=measure,
-                convention=convention, space=space, batch=batch, study=study, on_interrupt="keep",
-                seed=seed, n_threads=threads, progress=advance,
+                train, valid, budget_us=options.budget_us, test=test, n_trials=options.trials, timeout=options.timeout,
+                measure=options.measure, convention=options.convention, space=space, batch=options.batch,
+                study=options.study, on_interrupt="keep", seed=options.seed, n_threads=options.threads,
+                progress=advance,
             )  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted before a model was chosen: none was written", 130)
     if result.within_budget:
-        files = {"train": train, "valid": valid, "test": test or []}
+        files = {"train": options.train, "valid": options.valid, "test": options.test or []}
         names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
-        result.ensemble.with_metadata(data=names).save(output)
-    _answer(result, output, trials, as_json)
+        result.ensemble.with_metadata(data=names).save(options.output)
+    _report(options, result)
 
 
-def _answer(result: TuneResult, output: Path, trials: int, as_json: bool) -> None:
-    """Say what was found, and end with the status that goes with it."""
-    if as_json:
+def _check(options: TuneOptions) -> None:
+    """Refuse before files are read: absent packages, and outputs that are inputs or cannot be written."""
+    from rankwood.atomic import check_writable
+    from rankwood.lab.extra import need
+    from rankwood.lab.search import STUDY_FILES, TUNING
+
+    need("optuna", TUNING)
+    check_output(options.output, options.train, options.valid, options.test)
+    if options.study is not None:
+        need("filelock", STUDY_FILES)
+        check_writable(options.study)
+
+
+def _read(options: TuneOptions) -> tuple[Dataset, Dataset, Dataset | None]:
+    """Training, validation and test data, all as wide as the training data."""
+    read = partial(load_data, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
+    train = read(options.train)
+    valid = read(options.valid, n_features=train.n_features)
+    return train, valid, read(options.test, n_features=train.n_features) if options.test else None
+
+
+def _report(options: TuneOptions, result: TuneResult) -> None:
+    """Print what was found, and end with the exit status that goes with it."""
+    output = options.output
+    if options.as_json:
         print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
         raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
     _print(result)
-    stopped = f"interrupted after {result.n_trials} of {trials} trials: "
+    stopped = f"interrupted after {result.n_trials} of {options.trials} trials: "
     if not result.within_budget:
         fail(stopped + result.summary(), 130) if result.interrupted else fail(result.summary(), 1)
     print_line(f"{output}: {result.summary()}")
@@ -118,8 +142,10 @@ def _print(result: TuneResult) -> None:
 
 
 def describe(point: Point) -> str:
-    """Where a model comes from, shortly.
+    """Learner, shape and leaves of trees, and share of trees pruned away, in a few words.
 
+    Examples
+    --------
     >>> from rankwood.lab.search import Point
     >>> parameters = {"learner": "xdart", "shape": "balanced", "n_leaves": 31}
     >>> describe(Point(3, parameters, 0.5, "refit", 20, 600, 0.4, 1.0))
@@ -132,7 +158,7 @@ def describe(point: Point) -> str:
 
 
 def _comparisons(result: TuneResult) -> list[str]:
-    """The chosen model on test data, against the default and against the best whatever its cost."""
+    """Sentences that compare the chosen model on test data with the default, and with the best at any cost."""
     names = {"default": "the default LambdaMART", "best": "the best of all, whatever it costs"}
     return [_sentence(result.measure, one, names[role]) for role, one in result.comparisons.items()]
 

@@ -24,8 +24,9 @@ from rankwood.lab.runs import Config, OnRun, Result, RunTable, cross, in_words, 
 from rankwood.lab.study import FoldData, Report, Runs, Study, SyntheticFolds, Table, p_text, with_spread
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance
-from rankwood.pruning.cleaver import RATES, checked_rates, checked_variants, cleaver
+from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
 from rankwood.pruning.line_search import LineSearch
+from rankwood.pruning.pruner import PruningSettings, checked_variants
 from rankwood.pruning.strategies import Chooser
 from rankwood.scoring.timing import BATCH, time_models, warn_if_busy
 from rankwood.training.names import learner_class
@@ -221,18 +222,20 @@ class SweepStudy(Study):
         ranker.fit(train, valid=fold.valid if watched else None)
 
     def _pruned(self, model: Ensemble, config: Config, fold: FoldData) -> Ensemble:
-        how = dict(config["prune"])
-        rate, n_iterations = how.pop("rate", None), how.pop("iterations")
+        how = config["prune"]
+        rate, n_iterations = how.get("rate"), how["iterations"]
+        search = LineSearch() if n_iterations is None else LineSearch(iterations=n_iterations)
         found = cleaver(
             model,
             fold.train,
             fold.valid,
-            **(how if rate is None else {**how, "rates": [rate]}),
             measure=self.measures[0],
             convention=self.convention,
-            search=None if n_iterations is None else LineSearch(iterations=n_iterations),
-            measure_speed=False,
-            seed=config["seed"],
+            strategy=how["strategy"],
+            rates=how["rates"] if rate is None else [rate],
+            accept="quality" if rate is not None else Acceptance(how["accept"], how["margin"]),
+            variants=how["variants"],
+            settings=PruningSettings(search=search, measure_speed=False, seed=config["seed"]),
             n_threads=self.n_threads,
         )
         if rate is None:

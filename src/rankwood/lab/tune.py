@@ -193,6 +193,7 @@ class Bench:
 
     def _prune(self, whole: Ensemble, on_share: OnShare) -> list[tuple[float, str, Ensemble, float]]:
         from rankwood.pruning.cleaver import cleaver
+        from rankwood.pruning.pruner import PruningSettings
 
         if not self.rates or whole.n_trees < 2 or whole.n_nodes == 0:
             return []
@@ -203,9 +204,7 @@ class Bench:
             measure=self.measure,
             convention=self.convention,
             rates=self.rates,
-            max_queries=PRUNING_QUERIES,
-            measure_speed=False,
-            seed=self.seed,
+            settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=self.seed),
             n_threads=self.n_threads,
             progress=lambda done, total: on_share(_TRAINING_SHARE + (1 - _TRAINING_SHARE) * done / total),
         )

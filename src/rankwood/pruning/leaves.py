@@ -1,4 +1,4 @@
-"""New leaf values for the trees that stay: refitted to labels, or distilled from the whole model."""
+"""New leaf values for the trees that stay, fitted to labels (refit) or to the full model's scores (distil)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rankwood import _native
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.per_query import resolve
-from rankwood.pruning.line_search import Point, best_on_segment
 from rankwood.pruning.outputs import Part, Queries, TreeOutputs
 from rankwood.training.losses import LambdaLoss, label_gains
 
@@ -19,22 +18,29 @@ if TYPE_CHECKING:
     from rankwood.training.losses import Gradients
 
 
-# Beyond the paper: new leaf values for the trees that stay, and a start for the line search, by lambda gradients.
-#
-# Both go down the smooth surrogate that LambdaMART minimises, where the line search tries weights one by one.
-
-
-GRADED = ("nDCG", "DCG", "ERR")  # measures that tell more than relevant or not
+GRADED = ("nDCG", "DCG", "ERR")  # measures whose gains depend on the grade; all others see relevant or not
 
 
 @dataclass(frozen=True)
 class Refit:
-    """How leaf values are fitted again.
+    """Settings of the variant "refit": leaf values fitted to labels by Newton steps on LambdaMART's gradients.
 
-    passes     over all leaves, at most
-    rate       of a Newton step; shared by the trees, which all move at once
-    l2         added to every leaf's sum of second derivatives, times the mean of these
-    patience   passes in a row without a better validation measure after which it ends
+    Parameters
+    ----------
+    passes : int, default 50
+        Passes over all leaves at most.
+    rate : float, default 1.0
+        Length of a Newton step, shared equally among the trees, which all move at once.
+    l2 : float, default 1.0
+        Damping: this times the mean of all leaves' hessian sums is added to the hessian sum of every leaf.
+    patience : int, default 5
+        Passes in a row without a better validation measure after which fitting ends.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> rw.PruningSettings(refit=rw.Refit(passes=10)).refit.passes
+    10
     """
 
     passes: int = 50
@@ -50,11 +56,17 @@ class Refit:
 def refit_leaves(
     train: Part, valid: Part, weights: FloatArray, settings: Refit | None = None
 ) -> tuple[FloatArray, float]:
-    """Leaf values of all trees of weight above 0, fitted jointly; and the validation measure they reach.
+    """Fit the leaf values of all trees of positive weight jointly to the labels of the training data.
 
-    Every pass takes a diagonal Newton step on the lambda gradients for all leaves at once: a leaf's contribution moves
-    by rate / trees * sum(gradient) / (sum(hessian) + l2). Values that are best on validation data are kept, which may
-    be the old ones: it is never worse there.
+    Every pass takes a diagonal Newton step on the lambda gradients for all leaves at once: a leaf's contribution,
+    weight times value, moves by rate / trees * sum(gradient) / (sum(hessian) + damping).
+
+    Returns
+    -------
+    values : array of shape (n_leaves,)
+        Leaf values of the pass with the best validation measure; the old ones if no pass raised it.
+    valid : float
+        That validation measure.
     """
     how = Refit() if settings is None else settings
     trees = np.flatnonzero(weights > 0.0)
@@ -83,39 +95,8 @@ def refit_leaves(
     return best, best_valid
 
 
-def gradient_weights(
-    train: Part, weights: FloatArray, trees: IndexArray, *, samples: int = 20, steps: int = 10
-) -> FloatArray:
-    """Weights to start a line search from: projected Newton steps on the lambda gradients.
-
-    A step goes from the weights towards w + g / h for every tree, never below 0; the best of some points on the way, by
-    the training measure, is moved to, as long as that is better.
-    """
-    gradients = lambda_gradients(train.queries)
-    current = Point.at(train, weights)
-    for _ in range(steps):
-        first, second = leaf_derivatives(train, current.weights, trees, gradients)
-        values, starts = train.outputs.values, train.outputs.leaf_offsets[:-1]
-        with np.errstate(over="ignore", invalid="ignore"):  # of values far apart
-            slope = np.add.reduceat(first * values, starts)[trees]
-            curvature = np.add.reduceat(second * values**2, starts)[trees]
-            newton = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0.0)
-            target = current.weights.copy()
-            target[trees] = np.maximum(current.weights[trees] + newton, 0.0)
-        if not np.isfinite(target).all():
-            break
-        moved = best_on_segment(train, current, target, samples)
-        if not moved.quality > current.quality:
-            break
-        current = moved
-    return current.weights
-
-
 def lambda_gradients(queries: Queries) -> Gradients:
-    """LambdaMART's gradients for the measure at hand, at least as deep as it looks.
-
-    They are NDCG's whatever the measure, but with its gains: those of its labels, or relevant or not.
-    """
+    """LambdaMART's gradients of NDCG, with the gains of the measure that counts and at least as deep a cutoff."""
     cutoff = queries.measure.cutoff
     loss = LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains="linear")
     weights = queries.document_weights, queries.query_weights
@@ -123,12 +104,16 @@ def lambda_gradients(queries: Queries) -> Gradients:
 
 
 def surrogate_gains(queries: Queries) -> FloatArray:
-    """What every document is worth to the measure.
+    """Gain of every document by the measure that counts; for measures without grades 1 if relevant, else 0.
 
+    Examples
+    --------
     >>> import rankwood as rw
+    >>> from rankwood.evaluation.evaluator import Evaluator
     >>> data = rw.Dataset([[0.0], [0.0], [0.0]], [-1, 1, 3], group=[3])
-    >>> surrogate_gains(Queries(data, "nDCG@10")).tolist(), surrogate_gains(Queries(data, "P(rel=2)@5")).tolist()
-    ([0.0, 1.0, 7.0], [0.0, 0.0, 1.0])
+    >>> bound = [Queries(Evaluator(data, measure, by_query=True)) for measure in ("nDCG@10", "P(rel=2)@5")]
+    >>> [surrogate_gains(queries).tolist() for queries in bound]
+    [[0.0, 1.0, 7.0], [0.0, 0.0, 1.0]]
     """
     spec, labels = resolve(queries.measure, queries.evaluator.convention), queries.labels
     if queries.measure.name not in GRADED:
@@ -144,27 +129,35 @@ def surrogate_gains(queries: Queries) -> FloatArray:
 def leaf_derivatives(
     part: Part, weights: FloatArray, trees: IndexArray, gradients: Gradients
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of gradient (the way scores should go) and hessian over the documents in every leaf."""
+    """Sums of gradient (the direction in which scores should move) and of hessian over the documents in every leaf."""
     scores = part.outputs.scores(weights)
     gradient, hessian = np.empty_like(scores), np.empty_like(scores)
     gradients.gradients(scores, gradient, hessian)
     return part.outputs.leaf_sums(gradient, trees), part.outputs.leaf_sums(hessian, trees)
 
 
-# Beyond the paper: leaf values of the trees that stay, fitted to the scores of the whole model instead of to labels.
-#
-# A ranker knows its training data better than any other: weights and leaves that are searched by labels there fit
-# what it has learnt by heart. The scores of the whole model are a gentler teacher. What is fitted to them on training
-# documents holds on others, because it is the same function with fewer trees, and labels have no part in it.
-
-
 @dataclass(frozen=True)
 class Distil:
-    """How leaf values are fitted to the scores of the whole model.
+    """Settings of the variant "distil": leaf values fitted to the full model's scores instead of to labels.
 
-    passes     of conjugate gradients over all documents, at most
-    damping    documents that every leaf has besides its own, which want it as it was: few documents move it little
-    tolerance  it ends when the slope has fallen to this share of the first
+    Labels of the training data are over-fitted by the full model; its scores are not, so what is fitted to them on
+    training documents holds on others.
+
+    Parameters
+    ----------
+    passes : int, default 30
+        Iterations of conjugate gradients over all documents at most.
+    damping : float, default 10.0
+        Strength of the pull towards the old values: as if every leaf had so many more documents whose scores are right
+        already. Leaves with few documents move little.
+    tolerance : float, default 1e-4
+        Fitting ends when the norm of the gradient has fallen to this share of the first.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> rw.PruningSettings(distil=rw.Distil(damping=1.0)).distil.damping
+    1.0
     """
 
     passes: int = 30
@@ -179,11 +172,13 @@ class Distil:
 def distil_leaves(
     outputs: TreeOutputs, weights: FloatArray, stay: IndexArray, settings: Distil | None = None
 ) -> FloatArray:
-    """Leaf values with which the trees that stay, at their `weights`, come nearest to the scores of all trees.
+    """Leaf values with which the trees that stay, at their weights, come nearest to the scores of all trees.
 
-    Least squares over documents for all leaves jointly, damped towards the values as they are, by conjugate gradients.
-    Values of trees that go, and of those whose weight is 0, are as they were.
+    Least squares over documents for all leaves jointly, damped towards the old values, by conjugate gradients. Values
+    of trees that are removed or have weight 0 do not change.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, 0.5, 10.0, 30.0)])
     >>> outputs = TreeOutputs.of(model, rw.Dataset([[0.0], [1.0]], [0, 1], group=[2]))
@@ -194,7 +189,7 @@ def distil_leaves(
     trees = np.asarray(stay)[weights[stay] > 0.0]
     here = np.zeros_like(weights)
     here[trees] = 1.0
-    with np.errstate(over="ignore", invalid="ignore"):  # of values so large that their squares are infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of very large values overflow
         change = _least_squares(outputs, outputs.direction(weights * (1.0 - here)), here, how)
         per_leaf = np.repeat(weights * here, np.diff(outputs.leaf_offsets))
         values = outputs.values + np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
@@ -202,7 +197,7 @@ def distil_leaves(
 
 
 def _least_squares(outputs: TreeOutputs, missing: FloatArray, here: FloatArray, how: Distil) -> FloatArray:
-    """By how much the contribution of a leaf, weight times value, should change so that scores gain what is missing."""
+    """Changes of all leaves' contributions (weight times value) that best add up to the `missing` scores."""
     trees = np.flatnonzero(here)
     change: FloatArray = np.zeros(len(outputs.values))
     slope = outputs.leaf_sums(missing, trees)
@@ -225,5 +220,5 @@ def _least_squares(outputs: TreeOutputs, missing: FloatArray, here: FloatArray, 
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:
-    """The same on every machine, which a library's is not."""
+    """Dot product whose bits do not depend on the machine, as those of a BLAS library would."""
     return float((a * b).sum())

@@ -17,13 +17,27 @@ OnIteration = Callable[[int, int], None]  # (iterations done, iterations at most
 
 @dataclass(frozen=True)
 class LineSearch:
-    """How to search; the defaults are the paper's.
+    """Settings of the line search for tree weights; the defaults are the paper's.
 
-    radius      how far around its weight a tree's new weight is looked for; None: twice the mean weight
-    samples     weights tried in that interval, and points tried on the way to the new weights
-    shrink      the radius is multiplied by it after every iteration
-    iterations  at most
-    patience    iterations in a row without a better validation measure after which the search ends
+    Parameters
+    ----------
+    radius : float or None, default None
+        Half the width of the interval around a tree's weight in which its new weight is looked for, in the first
+        iteration. None: twice the mean weight.
+    samples : int, default 20
+        Weights tried in that interval, and points tried on the way to the new weights of all trees.
+    shrink : float, default 0.95
+        Factor of the radius after every iteration.
+    iterations : int, default 100
+        Iterations at most.
+    patience : int, default 20
+        Iterations in a row without a better validation measure after which the search ends.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> rw.PruningSettings(search=rw.LineSearch(iterations=10)).search.iterations
+    10
     """
 
     radius: float | None = None
@@ -43,7 +57,13 @@ class LineSearch:
             raise RankwoodError(f"shrink must be above 0 and at most 1, got {self.shrink}")
 
     def first_radius(self, weights: FloatArray) -> float:
-        """The radius to start with, for trees of these weights."""
+        """Radius of the first iteration.
+
+        Parameters
+        ----------
+        weights : array of shape (n_trees,)
+            Weights of the trees that are searched.
+        """
         if self.radius is not None:
             return self.radius
         return 2.0 * float(np.mean(weights)) if weights.any() else 1.0
@@ -51,10 +71,20 @@ class LineSearch:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search found: `weights` were accepted, and no others had a better validation measure.
+    """The weights with the best validation measure that a line search found.
 
-    train, valid   the measure with these weights, and with those the search started from
-    n_iterations   done; `history` has the training and validation measure after each
+    Parameters
+    ----------
+    weights : array of shape (n_trees,)
+        The weights.
+    train, valid : float
+        Training and validation measure with these weights.
+    train_before, valid_before : float
+        The same with the weights that the search started from.
+    n_iterations : int
+        Iterations done.
+    history : tuple of (float, float)
+        Training and validation measure after each iteration.
     """
 
     weights: FloatArray
@@ -75,12 +105,24 @@ def line_search(
     settings: LineSearch | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Searched:
-    """Weights, never negative, that raise the measure on training data, chosen by validation data.
+    """Search non-negative weights that raise the training measure, and take the best by the validation measure.
 
-    An iteration finds, for every tree on its own, the best of some weights around its present one; these together give
-    a direction, and the best point on the way there is moved to if it is better on training data. The weights with
-    the best validation measure are returned, which may be those the search started from: it is never worse there.
-    `trees`: those whose weights may change, all unless given.
+    An iteration finds, for every tree on its own, the best of some weights around its present one. These together give
+    a direction; the search moves to the best point on the way there, if that has a higher training measure. The result
+    may be the weights that the search started from, so its validation measure is never lower than theirs.
+
+    Parameters
+    ----------
+    train, valid : Part
+        Data that weights are searched on, and data that the best iteration is chosen by.
+    weights : array of shape (n_trees,)
+        Weights to start from.
+    trees : array of int or None, default None
+        Trees whose weights may change; None: all of them.
+    settings : LineSearch or None, default None
+        How to search.
+    on_iteration : callable or None, default None
+        Called after every iteration with the number done and the most there can be.
     """
     how = LineSearch() if settings is None else settings
     trees = np.arange(len(weights)) if trees is None else trees
@@ -108,7 +150,7 @@ def line_search(
 
 @dataclass(frozen=True)
 class Point:
-    """Weights, the scores they give training documents, what these were rounded by, and their measure."""
+    """Weights, the exact scores (scores and rests) that they give training documents, and the training measure."""
 
     weights: FloatArray
     scores: FloatArray
@@ -117,14 +159,16 @@ class Point:
 
     @classmethod
     def at(cls, train: Part, weights: FloatArray) -> Point:
+        """The point of the given weights."""
         scores, rests = train.outputs.exact_scores(weights)
         return cls(weights, scores, rests, train.queries.quality(scores))
 
 
 def promising_weights(train: Part, point: Point, trees: IndexArray, radius: float, samples: int) -> FloatArray:
-    """For every tree, all others held, the best of `samples` weights within `radius`, equally spaced and not negative.
+    """The best weight of every tree of `trees` while all others keep theirs.
 
-    A tree keeps its weight unless another is better; of equally good ones it takes the nearest.
+    Of each tree `samples` weights are tried, equally spaced within `radius` of the present one and not negative. A tree
+    keeps its weight unless another is better; of equally good weights it takes the nearest.
     """
     now = point.weights[trees]
     tried = np.linspace(np.maximum(now - radius, 0.0), now + radius, samples, axis=1)
@@ -138,10 +182,10 @@ def promising_weights(train: Part, point: Point, trees: IndexArray, radius: floa
 
 
 def best_on_segment(train: Part, point: Point, end: FloatArray, samples: int) -> Point:
-    """The best of `samples` points on the way from `point` to the weights `end`, these included.
+    """The best of `samples` equally spaced points on the way from `point` to the weights `end`, which is one of them.
 
-    They are compared by scores that are interpolated, backwards from the end, where weights may be 0 and documents
-    equal; the one taken is measured by its own.
+    Points are compared by interpolated scores; the one taken is then measured by its own. Interpolation starts at the
+    end, where weights may be 0, because documents that are ties there must stay ties.
     """
     if np.array_equal(point.weights, end):
         return point

@@ -1,4 +1,4 @@
-"""Outputs of every tree for every document, and what scores are worth by the measure that counts."""
+"""Outputs of every tree for every document, and the measure of the scores that weighted outputs add up to."""
 
 from __future__ import annotations
 
@@ -13,31 +13,36 @@ from rankwood import _native
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import LEAF_VALUE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError, ModelError, RankwoodError
-from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.evaluation.measures import Measure
 from rankwood.evaluation.per_query import resolve, tie_breaking
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import available_memory, resolve_threads
 
-# Outputs of every tree for every document, computed once and kept as leaf numbers: a byte or two each.
-
-
-BLOCK = 1 << 22  # leaf numbers that are found at a time, before they are put tree by tree
-BYTES_PER_DOCUMENT = 64  # scores, ranks and labels that a search keeps besides the leaf numbers
+BLOCK = 1 << 22  # leaf numbers found at a time, before they are transposed to stand tree by tree
+BYTES_PER_DOCUMENT = 64  # for the scores, ranks and labels that a search keeps besides the leaf numbers
 
 
 @dataclass(frozen=True)
 class TreeOutputs:
-    """What every tree says of every document, without its weight.
+    """The unweighted output of every tree for every document, kept as leaf numbers of a byte or two each.
 
-    codes         trees x documents: the leaf reached, numbered inside its tree; documents stand query by query
-    values        value of every leaf, tree after tree. A tree whose weight is negative has its values negated here, so
-                  that weights need never be negative: `unsigned_weights` gives the weights that go with it
-    leaf_offsets  where the leaves of each tree start in `values`
-    base          score of a document before any tree
+    Parameters
+    ----------
+    codes : array of shape (n_trees, n_docs)
+        Leaf that each document reaches, numbered from 0 inside its tree. Documents stand query by query.
+    values : array of shape (n_leaves,)
+        Value of every leaf, tree after tree. Where the model's weight of a tree is negative the values are negated, so
+        that weights need never be negative: `unsigned_weights` gives the weights that go with them.
+    leaf_offsets : array of shape (n_trees + 1,)
+        Where the leaves of each tree start in `values`.
+    base : float
+        Score of a document before any tree.
+    n_threads : int
+        Threads that sums over trees and documents use.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, 1.5, 3.0, 4.0)], tree_weights=[1, -2], base=10.0)
     >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], group=[3])
@@ -56,9 +61,23 @@ class TreeOutputs:
     def of(
         cls, model: Ensemble, data: Dataset, *, max_memory: int | None = None, n_threads: int | None = None
     ) -> TreeOutputs:
-        """Find the leaves of all documents. `max_memory`: bytes that this may take, what the machine has unless given.
+        """Find the leaf of every document of `data` in every tree.
 
-        Refuses when it would not fit; `needed_bytes` tells how much is needed.
+        Parameters
+        ----------
+        model : Ensemble
+            Model whose trees are asked; its features are found by name when both have names.
+        data : Dataset
+            Documents.
+        max_memory : int or None, default None
+            Bytes that this may take; what the machine has free when None.
+        n_threads : int or None, default None
+            Threads; all CPUs when None.
+
+        Raises
+        ------
+        RankwoodError
+            If it would not fit into the memory (`needed_bytes`).
         """
         if data.n_docs == 0:
             raise DataError("there is nothing to prune by: the data has no documents")
@@ -84,69 +103,72 @@ class TreeOutputs:
 
     @property
     def n_trees(self) -> int:
+        """Number of trees."""
         return int(self.codes.shape[0])
 
     @property
     def n_docs(self) -> int:
+        """Number of documents."""
         return int(self.codes.shape[1])
 
     @property
     def n_bytes(self) -> int:
-        """Memory that the leaf numbers take."""
+        """Bytes that the leaf numbers take."""
         return int(self.codes.nbytes)
 
     @property
     def arrays(self) -> tuple[AnyArray, FloatArray, OffsetArray]:
-        """What the kernels take."""
+        """Leaf numbers, leaf values and offsets, as the kernels take them."""
         return self.codes, self.values, self.leaf_offsets
 
     def output(self, tree: int) -> FloatArray:
-        """Output of one tree for every document."""
+        """Output of one tree, without its weight, for every document."""
         found: FloatArray = self.values[self.leaf_offsets[tree] :][self.codes[tree]]
         return found
 
     def scores(self, weights: Any) -> FloatArray:
-        """base + weights[0] * output(0) + weights[1] * output(1) + ..., in float64, from left to right.
+        """Scores of all documents: base + weights[0] * output(0) + weights[1] * output(1) + ..., from left to right.
 
-        The bits are those of `Ensemble.score`, also when trees of weight 0 are taken out of the ensemble.
+        The bits are those of `Ensemble.score` in double precision, also when trees of weight 0 are taken out of the
+        ensemble.
         """
         return self._sum(weights, self.base)
 
     def exact_scores(self, weights: Any) -> tuple[FloatArray, FloatArray]:
-        """The same scores, and what was rounded away when they were added up: scores + rests are the exact sums.
+        """Scores of all documents, and what rounding took from each: scores + rests are the exact sums.
 
-        They are, as long as two doubles hold them: scores below 2^24, and no tree that adds less than 2^-80.
+        They are exact as long as two doubles hold them: scores below 2^24, and no tree that adds less than 2^-80.
         """
         rests: FloatArray = np.empty(self.n_docs, SCORE)
         return self._sum(weights, self.base, rests), rests
 
     def direction(self, weights: Any) -> FloatArray:
-        """The same without the base: how scores change as weights change by `weights`."""
+        """Change of all scores when the weights of the trees change by `weights`: `scores` without the base."""
         return self._sum(weights, 0.0)
 
     def leaf_sums(self, x: FloatArray, trees: IndexArray) -> FloatArray:
-        """Sum of `x` over the documents in every leaf of some trees; 0 for the leaves of the others."""
+        """Sum of `x` over the documents in every leaf of `trees`; 0 for the leaves of all other trees."""
         sums: FloatArray = np.zeros(len(self.values))
         _native.leaf_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), x, self.n_threads, sums)
         return sums
 
     def share_sums(self, totals: FloatArray) -> FloatArray:
-        """Sum over documents of output / total, of every tree; exact, rounded once."""
+        """Sum over documents of output / total, for every tree; the sum is exact and rounded once."""
         sums: FloatArray = np.empty(self.n_trees)
         _native.share_sums(*self.arrays, np.ascontiguousarray(totals, SCORE), self.n_threads, sums)
         return sums
 
     def with_values(self, values: FloatArray) -> TreeOutputs:
-        """The same leaves with other values."""
+        """The same documents in the same leaves, with other leaf values."""
         array = np.ascontiguousarray(values, LEAF_VALUE)
         if array.shape != self.values.shape:
             raise ModelError(f"values must have one entry per leaf ({len(self.values)}), got shape {array.shape}")
-        other = copy(self)  # whose codes need not be checked again
+        other = copy(self)  # not the constructor, which would check all codes again
         object.__setattr__(other, "values", array)
         return other
 
     def as_tree(self, output: FloatArray) -> TreeOutputs:
-        """One tree with a leaf for every document, whose output is given."""
+        """A single tree that has one leaf per document and gives each document its entry of `output`."""
         codes = np.arange(self.n_docs, dtype=np.uint32)[None]
         return TreeOutputs(codes, output, np.array([0, self.n_docs], OFFSET), 0.0, self.n_threads)
 
@@ -157,23 +179,25 @@ class TreeOutputs:
 
 
 def unsigned_weights(model: Ensemble) -> FloatArray:
-    """The weights that go with `TreeOutputs`: the model's without their signs."""
+    """Weights of the model's trees without their signs, which `TreeOutputs` has in the leaf values."""
     return np.abs(model.tree_weights)
 
 
 def signed_weights(model: Ensemble, weights: FloatArray) -> FloatArray:
-    """Weights that `unsigned_weights` gave, perhaps changed since, with the signs of the model's."""
+    """The given weights with the signs of the model's: the inverse of `unsigned_weights`."""
     return np.where(model.tree_weights < 0.0, -weights, weights)
 
 
 def code_type(model: Ensemble) -> np.dtype[Any]:
-    """The smallest type that numbers the leaves of every tree."""
+    """The smallest unsigned integer type that can number the leaves of every tree."""
     return np.min_scalar_type(max(int(np.diff(model.leaf_offsets).max(initial=1)) - 1, 0))
 
 
 def needed_bytes(model: Ensemble, n_docs: int) -> int:
-    """Memory that pruning `model` with `n_docs` documents takes, those of training and validation together.
+    """Bytes that pruning `model` takes with `n_docs` documents, those of training and validation together.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)] * 1000)
     >>> f"{needed_bytes(model, 1_000_000) / 1e9:.2f} GB"
@@ -183,7 +207,7 @@ def needed_bytes(model: Ensemble, n_docs: int) -> int:
 
 
 def check_fits(model: Ensemble, parts: Sequence[Dataset], max_memory: int | None = None) -> None:
-    """Refuse data that is too large for the memory, and say how many queries of each part would fit."""
+    """Refuse data that is too large for the memory, and say how many queries of each data set would fit."""
     room = available_memory() if max_memory is None else max_memory
     n_docs = sum(part.n_docs for part in parts)
     needed = needed_bytes(model, n_docs)
@@ -193,7 +217,7 @@ def check_fits(model: Ensemble, parts: Sequence[Dataset], max_memory: int | None
             of_each = fitting // (len(parts) - n_others)
             if of_each <= part.n_queries:
                 break
-            fitting -= part.n_queries  # this part is taken whole
+            fitting -= part.n_queries  # a data set smaller than its share is taken whole
         raise RankwoodError(
             f"the leaves that {n_docs:,} documents reach in {model.n_trees:,} trees need {_in_words(needed)} "
             f"and {_in_words(room)} are to be had: take a sample of queries with max_queries={max(of_each, 1)}, "
@@ -206,48 +230,55 @@ def _in_words(n_bytes: int) -> str:
 
 
 def sample_queries(data: Dataset, max_queries: int | None, *, seed: int = 0) -> Dataset:
-    """At most `max_queries` queries, drawn at random; `data` itself when it has no more."""
+    """At most `max_queries` queries, drawn at random; `data` itself when it has no more, or when that is None."""
     if max_queries is None or data.n_queries <= max_queries:
         return data
-    if max_queries < 1:
-        raise RankwoodError(f"max_queries must be at least 1, got {max_queries}")
     drawn = np.random.default_rng(seed).choice(data.n_queries, max_queries, replace=False)
     return data.select_queries(np.sort(drawn))
-
-
-# The queries of a data set with the measure that counts: what scores are worth, and what becomes of it along lines.
 
 
 ExactScores: TypeAlias = tuple[FloatArray, FloatArray]  # scores and their rests, of `TreeOutputs.exact_scores`
 
 
 class Queries:
-    """Labels, queries and a measure. Documents stand query by query, as in `TreeOutputs`.
+    """The measure that counts, bound to the queries of a data set, also as the weight of one tree moves.
 
+    Parameters
+    ----------
+    evaluator : Evaluator
+        One measure bound to the data, with `by_query=True`: documents stand query by query, as in `TreeOutputs`.
+
+    Attributes
+    ----------
+    measure : Measure
+        The measure that counts.
+    labels : array of shape (n_docs,)
+        Label of every document.
+    offsets : array of shape (n_queries + 1,)
+        Where the documents of each query start.
+    query_weights, document_weights : array or None
+        Weights of queries and of documents, if the data has any.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], qid=["a", "b", "a"])
-    >>> queries = Queries(data, "RR")
-    >>> queries.values(np.array([0.9, 0.1, 0.3])).tolist()  # of rows 0 and 2 (a), and 1 (b)
+    >>> queries = Queries(Evaluator(data, "RR", by_query=True))
+    >>> queries.values(np.array([0.9, 0.1, 0.3])).tolist()  # the first two are rows 0 and 2 (a), the third is row 1 (b)
     [0.5, 1.0]
     """
 
-    def __init__(
-        self,
-        data: Dataset,
-        measure: str | Measure = "nDCG@10",
-        *,
-        convention: str | Convention = "rankwood",
-        n_threads: int | None = None,
-    ) -> None:
-        self.evaluator = Evaluator(data, measure, convention, by_query=True, n_threads=n_threads)
-        (self.measure,), self.n_threads = self.evaluator.measures, self.evaluator.n_threads
+    def __init__(self, evaluator: Evaluator) -> None:
+        assert evaluator.by_query, "scores of trees stand query by query"
+        self.evaluator, data = evaluator, evaluator.data
+        (self.measure,), self.n_threads = evaluator.measures, evaluator.n_threads
         self.labels: FloatArray = self.evaluator.labels
         self.offsets: OffsetArray = data.offsets
         self.query_weights: FloatArray | None = data.query_weights
         self.document_weights: FloatArray | None = None
         if data.weights is not None:
             self.document_weights = self.evaluator.in_order(data.weights)
-        values = self.values(np.zeros(len(self.labels)))  # also finds labels that the measure cannot take
+        values = self.values(np.zeros(len(self.labels)))  # also refuses labels that the measure cannot take
         counted = ~np.isnan(values)
         weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
         self.total = float(weights[counted].sum())
@@ -267,25 +298,45 @@ class Queries:
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return len(self.offsets) - 1
 
     def values(self, scores: FloatArray) -> FloatArray:
-        """The measure of every query; NaN where a query is left out."""
+        """The measure of every query; NaN for a query that the convention leaves out."""
         found: FloatArray = self.evaluator.values(scores)[0]
         return found
 
     def quality(self, scores: FloatArray) -> float:
-        """Mean of the measure over queries, weighted by their weights if there are any."""
+        """Mean of the measure over queries, weighted by query weights if the data has any."""
         return float(self.evaluator.means(scores)[0])
 
     def along(
         self, outputs: TreeOutputs, scores: FloatArray, trees: IndexArray, deltas: FloatArray
     ) -> tuple[FloatArray, float]:
-        """Quality when the weight of one tree alone changes: for every tree of `trees`, each of its row of `deltas`.
+        """Quality as the weight of one tree at a time changes by each of some deltas.
 
-        Document d then scores `scores[d] + delta * outputs.output(tree)[d]`, in float64, in that order. Values of
-        queries are added from the first to the last and divided by the sum of their weights. Exact, and the same
-        whatever the number of threads. The second result is the quality, computed likewise, when nothing changes.
+        Parameters
+        ----------
+        outputs : TreeOutputs
+            Outputs of the trees.
+        scores : array of shape (n_docs,)
+            Scores before the change.
+        trees : array of shape (n_moved,)
+            Trees whose weights change, one at a time.
+        deltas : array of shape (n_moved, n_tried)
+            Changes to try for each of them.
+
+        Returns
+        -------
+        qualities : array of shape (n_moved, n_tried)
+            Quality after each change: document d scores `scores[d] + delta * outputs.output(tree)[d]`, in float64.
+        standing : float
+            Quality, computed likewise, when nothing changes.
+
+        Notes
+        -----
+        Values of queries are added from the first to the last and divided by the sum of their weights, so results do
+        not depend on the number of threads.
         """
         self._lines.set_scores(scores, None, self.n_threads)
         return self._follow(outputs, trees, deltas, None)
@@ -293,11 +344,24 @@ class Queries:
     def reweighed(
         self, outputs: TreeOutputs, weights: FloatArray, exact: ExactScores, trees: IndexArray, tried: FloatArray
     ) -> tuple[FloatArray, float]:
-        """Quality with other weights of one tree alone: for every tree of `trees`, each of its row of `tried`.
+        """Quality with one tree at a time given each of some other weights.
 
-        `exact` is `outputs.exact_scores(weights)`. Document d then scores the exact sum of the base and of what all
-        other trees contribute, rounded once, plus the new weight times the tree's output: documents that are equal
-        without the tree are so here. All else is as in `along`.
+        Like `along`, but the tree is first taken out of the exact sums: document d scores the sum of the base and of
+        all other trees, rounded once, plus the new weight times the tree's output. So documents that only this tree
+        tells apart are exact ties without it.
+
+        Parameters
+        ----------
+        outputs : TreeOutputs
+            Outputs of the trees.
+        weights : array of shape (n_trees,)
+            Present weights.
+        exact : tuple of two arrays of shape (n_docs,)
+            `outputs.exact_scores(weights)`.
+        trees : array of shape (n_moved,)
+            Trees that are given other weights, one at a time.
+        tried : array of shape (n_moved, n_tried)
+            Weights to try for each of them.
         """
         self._lines.set_scores(*exact, self.n_threads)
         return self._follow(outputs, trees, tried, np.ascontiguousarray(weights, WEIGHT))
@@ -320,34 +384,29 @@ class Queries:
 
 @dataclass(frozen=True)
 class Part:
-    """Training or validation data as pruning sees it: outputs of trees, and the queries they are for."""
+    """Training or validation data as pruning sees it: outputs of all trees, and the queries that they rank.
+
+    Parameters
+    ----------
+    outputs : TreeOutputs
+        Outputs of the model's trees for the documents.
+    queries : Queries
+        The measure that counts, bound to the same documents.
+    """
 
     outputs: TreeOutputs
     queries: Queries
 
     @classmethod
-    def of(
-        cls,
-        model: Ensemble,
-        data: Dataset,
-        measure: str | Measure,
-        convention: str | Convention,
-        *,
-        max_memory: int | None = None,
-        n_threads: int | None = None,
-    ) -> Part:
-        return cls(
-            TreeOutputs.of(model, data, max_memory=max_memory, n_threads=n_threads),
-            Queries(data, measure, convention=convention, n_threads=n_threads),
-        )
-
-    def values(self, weights: FloatArray) -> FloatArray:
-        """The measure of every query with these weights of trees."""
-        return self.queries.values(self.outputs.scores(weights))
+    def of(cls, model: Ensemble, evaluator: Evaluator, *, max_memory: int | None = None) -> Part:
+        """Outputs of `model` on the data of `evaluator`, which has one measure and `by_query=True`."""
+        outputs = TreeOutputs.of(model, evaluator.data, max_memory=max_memory, n_threads=evaluator.n_threads)
+        return cls(outputs, Queries(evaluator))
 
     def quality(self, weights: FloatArray) -> float:
+        """Mean of the measure over queries when the trees have these weights."""
         return self.queries.quality(self.outputs.scores(weights))
 
     def with_values(self, values: FloatArray) -> Part:
-        """The same with other values of leaves."""
+        """The same data with other leaf values."""
         return Part(self.outputs.with_values(values), self.queries)

@@ -1,8 +1,8 @@
-"""Which trees go: the strategies of CLEaVER (Lucchese et al. 2016), and any function of your own.
+"""Strategies of CLEaVER (Lucchese et al. 2016) that choose the trees to remove, and functions of the user's own.
 
-A strategy takes what the trees say (`TreeOutputs`), their weights, the `Queries` to go by and the number k of trees
-that go, and answers with the numbers of those that stay. Weights are never negative here: a tree with a negative one
-has negated outputs instead.
+A strategy is called with the outputs of all trees (`TreeOutputs`), the weights of the trees, the `Queries` that measure
+scores, and the number k of trees to remove; it returns the numbers of the trees that stay. Weights are never negative
+here: a tree with a negative weight has negated outputs instead.
 """
 
 from __future__ import annotations
@@ -18,36 +18,38 @@ from rankwood.errors import RankwoodError
 from rankwood.pruning.outputs import Queries, TreeOutputs
 
 Strategy: TypeAlias = Callable[[TreeOutputs, FloatArray, Queries, int], Any]
-# The same arguments, but the answer is the k trees that go, the first to go first.
+# The same arguments, but it returns the k trees to remove, the first to go first.
 Order: TypeAlias = Callable[[TreeOutputs, FloatArray, Queries, int], IndexArray]
 
 
 def last(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """The last ones."""
+    """The k last trees."""
     return np.arange(outputs.n_trees)[::-1][:k]
 
 
 def low_weights(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """Those of the smallest weights; of equal ones the later."""
+    """The k trees of the smallest weights; of equal weights the later tree goes first."""
     return smallest(weights, k)
 
 
 def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """Those with the smallest share in scores, mean over documents.
+    """The k trees that contribute the smallest share of scores, mean over documents.
 
-    The paper's share, w_t P[d, t] / S(d), has no meaning where contributions cancel or the score S(d) is near 0. Here
-    it is |w_t P[d, t]| over the sum of these over all trees, 0 where that sum is 0.
+    Notes
+    -----
+    The paper's share of tree t in the score S(d) of document d, w_t P[d, t] / S(d), has no meaning where contributions
+    cancel or S(d) is near 0. Here it is |w_t P[d, t]| over the sum of these over all trees, 0 where that sum is 0.
     """
     return smallest(score_shares(outputs, weights), k)
 
 
 def quality_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """Those whose removal, each on its own, leaves the best measure on the data at hand."""
+    """The k trees whose removal, each on its own, leaves the highest measure."""
     return smallest(-without_each(outputs, weights, queries, np.arange(outputs.n_trees)), k)
 
 
 def quality_loss_greedy(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """The same one at a time: after each removal the measure is taken anew."""
+    """The k trees whose removal leaves the highest measure, one by one, measured again after each removal."""
     weights, remaining, gone = weights.copy(), np.arange(outputs.n_trees), []
     for _ in range(k):
         losses = -without_each(outputs, weights, queries, remaining)
@@ -59,13 +61,13 @@ def quality_loss_greedy(outputs: TreeOutputs, weights: FloatArray, queries: Quer
 
 
 def skip(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-    """The m = n - k trees that stay, evenly spaced: those at positions ceil(i n / m), i = 1, ..., m."""
+    """The m = n - k trees that stay, evenly spaced: those at positions ceil(i n / m), i = 1, ..., m, counted from 1."""
     n, m = outputs.n_trees, outputs.n_trees - k
     return -(-np.arange(1, m + 1) * n // max(m, 1)) - 1
 
 
 def random_order(seed: int) -> Order:
-    """Any trees, drawn with a seed."""
+    """A strategy that removes trees at random, by a seed."""
 
     def random(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
         return np.random.default_rng(seed).permutation(outputs.n_trees)[:k]
@@ -74,25 +76,25 @@ def random_order(seed: int) -> Order:
 
 
 def score_shares(outputs: TreeOutputs, weights: FloatArray) -> FloatArray:
-    """Share of every tree in the absolute contributions to a document's score, mean over documents.
+    """Share of every tree in the sum of absolute contributions to a document's score, mean over documents.
 
-    Sums are exact: trees with the same shares have the same here, however their leaves are numbered.
+    Sums are exact, so trees with equal shares get equal results however their leaves are numbered.
     """
     per_leaf = np.repeat(weights, np.diff(outputs.leaf_offsets))
     magnitudes = outputs.with_values(np.abs(outputs.values) * per_leaf)
     total = magnitudes.direction(np.ones(outputs.n_trees))
-    shares: FloatArray = magnitudes.share_sums(np.where(total > 1e-290, total, np.inf)) / outputs.n_docs  # or nothing
+    shares: FloatArray = magnitudes.share_sums(np.where(total > 1e-290, total, np.inf)) / outputs.n_docs
     return shares
 
 
 def without_each(outputs: TreeOutputs, weights: FloatArray, queries: Queries, trees: IndexArray) -> FloatArray:
-    """Quality without each of `trees`, all others staying as they are."""
+    """Quality of the model without each of `trees`, one at a time."""
     found, _ = queries.reweighed(outputs, weights, outputs.exact_scores(weights), trees, np.zeros((len(trees), 1)))
     return found[:, 0]
 
 
 def smallest(values: FloatArray, k: int) -> IndexArray:
-    """Places of the k smallest, in increasing order; of equal ones the last come first."""
+    """Indices of the k smallest values, smallest first; of equal values the last comes first."""
     return np.lexsort((-np.arange(len(values)), values))[:k]
 
 
@@ -104,12 +106,22 @@ ORDERS: dict[str, Order] = {
     "quality-loss-greedy": quality_loss_greedy,
 }
 STRATEGIES = ("random", "last", "skip", "low-weights", "score-loss", "quality-loss", "quality-loss-greedy")
-# Strategies that go by weights choose victims by those of a line search over all trees.
+# These look at weights, and are given those that a line search over all trees found.
 GOES_BY_WEIGHTS = frozenset({"low-weights", "score-loss", "quality-loss", "quality-loss-greedy"})
 
 
 class Chooser:
-    """Chooses the trees that stay, by a strategy's name or function; what several k share is computed once."""
+    """Chooses the trees that stay by a strategy; what several numbers of victims share is computed once.
+
+    Parameters
+    ----------
+    strategy : str or callable
+        A name of `STRATEGIES`, or a function (outputs, weights, queries, k) that returns the trees that stay.
+    most : int
+        The largest number of trees that will be removed.
+    seed : int, default 0
+        Seed of the strategy "random".
+    """
 
     def __init__(self, strategy: str | Strategy, most: int, *, seed: int = 0) -> None:
         self.strategy, self._most = strategy, most
@@ -125,16 +137,16 @@ class Chooser:
 
     @property
     def goes_by_weights(self) -> bool:
-        """Whether victims are chosen by the weights of a line search over all trees."""
+        """Whether the strategy is given the weights of a line search over all trees, not the model's."""
         return not isinstance(self.strategy, str) or self.strategy in GOES_BY_WEIGHTS
 
     def stay(self, outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
-        """The trees that stay when k go, in increasing order."""
+        """The trees that stay when k are removed, in increasing order."""
         if self.strategy == "skip":
             return skip(outputs, weights, queries, k)
         if not isinstance(self.strategy, str):
             return self._checked(self.strategy(outputs, weights, queries, k), outputs.n_trees, k)
-        if self._gone is None:  # the first to go are the same whatever k
+        if self._gone is None:  # in order of removal, so the first k serve every k
             self._gone = self._orders[self.strategy](outputs, weights, queries, max(self._most, k))
         return np.setdiff1d(np.arange(outputs.n_trees), self._gone[:k])
 

@@ -34,8 +34,8 @@ def test_outcomes_are_those_of_cleaver(study, results):
     for fold in study.folds:
         data = study.source.load(fold)
         small = rw.LambdaMART(6, 5, 0.2).fit(data.train).ensemble_
-        found = rw.cleaver(small, data.train, data.valid, rates=(0.3, 0.6), search=rw.LineSearch(iterations=3),
-                           variants="line-search", victims="train")  # fmt: skip
+        settings = rw.PruningSettings(victims="train", search=rw.LineSearch(iterations=3))
+        found = rw.cleaver(small, data.train, data.valid, rates=(0.3, 0.6), variants="line-search", settings=settings)
         trees.append(found.ensemble.n_trees)
         measured = rw.evaluate(found.ensemble, data.test)
         tests.append(measured["nDCG@10"])

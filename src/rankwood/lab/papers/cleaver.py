@@ -22,6 +22,7 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Rule
 from rankwood.pruning.cleaver import RATES, cleaver
 from rankwood.pruning.line_search import LineSearch
+from rankwood.pruning.pruner import PruningSettings
 from rankwood.scoring.timing import BATCH
 from rankwood.training.estimators import LambdaMART
 
@@ -182,11 +183,11 @@ class CleaverStudy(PaperStudy):
             judge=None,
             measure=MEASURE,
             strategy=run.way.strategy,
-            victims=run.way.victims,
             rates=run.rates,
             variants=run.way.variant,
-            search=LineSearch(iterations=run.iterations),
-            seed=run.seed,
+            settings=PruningSettings(
+                victims=run.way.victims, search=LineSearch(iterations=run.iterations), seed=run.seed
+            ),
             n_threads=self.n_threads,
         )
         return {"table": result.table, "values": [self._values(row.ensemble, fold) for row in result.rows]}
@@ -194,11 +195,13 @@ class CleaverStudy(PaperStudy):
     def _close(self, run: Closing, model: Ensemble, fold: FoldData) -> Result:
         """Three roads to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
 
+        search = LineSearch(iterations=run.iterations)
+        settings = PruningSettings(victims="train", search=search, measure_speed=False)
+
         def pruned(whole: Ensemble, rate: float) -> Ensemble:
             _, found = cleaver(
-                whole, fold.train, fold.valid, judge=None, measure=MEASURE, victims="train", rates=(rate,),
-                variants="line-search", search=LineSearch(iterations=run.iterations), measure_speed=False,
-                n_threads=self.n_threads,
+                whole, fold.train, fold.valid, judge=None, measure=MEASURE, rates=(rate,), variants="line-search",
+                settings=settings, n_threads=self.n_threads,
             ).rows  # fmt: skip
             return found.ensemble
 

@@ -1,0 +1,298 @@
+"""One model pruned to any number of trees, in several variants that re-weigh or refit the trees that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from rankwood.dtypes import FloatArray, IndexArray
+from rankwood.errors import DataError, ModelError, RankwoodError
+from rankwood.evaluation.evaluator import Evaluator
+from rankwood.model.ensemble import Ensemble
+from rankwood.pruning.leaves import (
+    Distil,
+    Refit,
+    distil_leaves,
+    lambda_gradients,
+    leaf_derivatives,
+    refit_leaves,
+)
+from rankwood.pruning.line_search import LineSearch, Point, Searched, best_on_segment, line_search
+from rankwood.pruning.outputs import Part, check_fits, needed_bytes, signed_weights, unsigned_weights
+from rankwood.pruning.strategies import Chooser, score_shares, smallest
+from rankwood.training.tasks import NOTE
+
+Victims = Literal["train", "valid"]
+Variant = Literal["line-search", "gradient", "refit", "distil"]
+VARIANTS: tuple[str, ...] = get_args(Variant)
+
+
+@dataclass(frozen=True)
+class PruningSettings:
+    """Settings of pruning that are seldom changed.
+
+    Parameters
+    ----------
+    victims : {"valid", "train"}, default "valid"
+        Data by which the strategy chooses the trees to remove. "train" is the paper's choice; but where a model
+        over-fits its training data, the first trees, which generalise best, seem the least useful there and go.
+    search : LineSearch, default LineSearch()
+        How weights are searched.
+    refit : Refit, default Refit()
+        How the variant "refit" fits leaf values.
+    distil : Distil, default Distil()
+        How the variant "distil" fits leaf values.
+    max_queries : int or None, default None
+        Search with at most so many queries of the training and of the validation data, drawn at random; models are
+        still judged by all of them. None: all queries.
+    max_memory : int or None, default None
+        Bytes that pruning may take: a document needs a byte or two per tree. None: what the machine has free.
+    measure_speed : bool, default True
+        Whether scoring with every model is timed, for the column `speed_up`.
+    seed : int, default 0
+        Seed of all that is drawn at random: the strategy "random", `max_queries`, and validation queries that are set
+        aside to judge by.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> settings = rw.PruningSettings(victims="train", search=rw.LineSearch(iterations=10))
+    >>> settings.victims, settings.search.iterations, settings.seed
+    ('train', 10, 0)
+    """
+
+    victims: Victims = "valid"
+    search: LineSearch = field(default_factory=LineSearch)
+    refit: Refit = field(default_factory=Refit)
+    distil: Distil = field(default_factory=Distil)
+    max_queries: int | None = None
+    max_memory: int | None = None
+    measure_speed: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.victims not in get_args(Victims):
+            raise RankwoodError(
+                f"victims must be 'train' or 'valid', the data they are chosen by, got {self.victims!r}"
+            )
+        for name, kind in (("search", LineSearch), ("refit", Refit), ("distil", Distil)):
+            if not isinstance(getattr(self, name), kind):
+                raise RankwoodError(f"{name} must be a {kind.__name__}, got {type(getattr(self, name)).__name__}")
+        if self.max_queries is not None and self.max_queries < 1:
+            raise RankwoodError(f"max_queries must be at least 1, got {self.max_queries}")
+
+    @classmethod
+    def of(cls, settings: PruningSettings | None) -> PruningSettings:
+        """The settings themselves, or the defaults.
+
+        Parameters
+        ----------
+        settings : PruningSettings or None
+            None: the defaults.
+        """
+        if settings is not None and not isinstance(settings, PruningSettings):
+            raise RankwoodError(f"settings must be a PruningSettings, got {type(settings).__name__}")
+        return cls() if settings is None else settings
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A pruned model as weights of trees, 0 for those removed, and leaf values, both in the form of `TreeOutputs`."""
+
+    variant: str
+    weights: FloatArray
+    values: FloatArray
+    train: float
+    valid: float
+
+
+@dataclass
+class Pruner:
+    """Prunes one model to any number of trees.
+
+    Strategies that look at weights choose victims by the weights of a line search over all trees. The trees that stay
+    then start from their original weights again.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The full model.
+    train, valid : Part
+        Data that weights are searched on, and data that the best iteration is chosen by.
+    chooser : Chooser
+        Strategy that chooses the trees to remove.
+    settings : PruningSettings
+        How to search and fit.
+    """
+
+    model: Ensemble
+    train: Part
+    valid: Part
+    chooser: Chooser
+    settings: PruningSettings
+    _searched: FloatArray | None = None  # weights that victims are chosen by, once known
+
+    @classmethod
+    def of(
+        cls, model: Ensemble, train: Evaluator, valid: Evaluator, chooser: Chooser, settings: PruningSettings
+    ) -> Pruner:
+        """Find the leaf of every document of both data sets in every tree of `model`.
+
+        Parameters
+        ----------
+        train, valid : Evaluator
+            The measure that counts, bound to training and to validation data with `by_query=True`.
+        """
+        check_model(model, settings.search)
+        check_fits(model, [train.data, valid.data], settings.max_memory)
+        parts = []
+        for name, evaluator in (("training", train), ("validation", valid)):
+            try:
+                parts.append(Part.of(model, evaluator, max_memory=settings.max_memory))
+            except DataError as error:
+                raise DataError(f"{name} data: {error}") from None
+        return cls(model, parts[0], parts[1], chooser, settings)
+
+    @property
+    def original(self) -> FloatArray:
+        """Weights of the full model, without signs."""
+        return unsigned_weights(self.model)
+
+    @property
+    def needed_bytes(self) -> int:
+        """Bytes that pruning takes with the data at hand."""
+        return needed_bytes(self.model, self.train.outputs.n_docs + self.valid.outputs.n_docs)
+
+    def choosing_weights(self, on_iteration: Callable[[int, int], None] | None = None) -> FloatArray:
+        """Weights that victims are chosen by; the first call searches for them if the strategy looks at weights."""
+        if self._searched is None:
+            self._searched = self.original
+            if self.chooser.goes_by_weights:
+                self._searched = line_search(
+                    self.train, self.valid, self.original, settings=self.settings.search, on_iteration=on_iteration
+                ).weights
+        return self._searched
+
+    def prune(
+        self,
+        k: int,
+        variants: tuple[str, ...] = ("line-search",),
+        on_iteration: Callable[[int, int], None] | None = None,
+    ) -> list[Pruned]:
+        """Remove k trees and re-weigh the rest, once for each variant; trees driven to weight 0 are removed as well."""
+        stay = self._stay(k)
+        start = np.zeros_like(self.original)
+        start[stay] = self.original[stay]
+        searched: Searched | None = None  # shared by two variants
+        if {"line-search", "refit"} & set(variants):
+            searched = self._search(start, stay, on_iteration)
+        found = []
+        for variant in variants:
+            if variant == "distil":
+                found.append(self._distilled(k))
+            elif variant == "gradient":
+                begin = gradient_weights(self.train, start, stay, samples=self.settings.search.samples)
+                found.append(self._reweighed(variant, self._search(begin, stay)))
+            else:
+                assert searched is not None
+                plain = self._reweighed(variant, searched)
+                found.append(self._refitted(plain) if variant == "refit" else plain)
+        return found
+
+    def _stay(self, k: int) -> IndexArray:
+        if k == 0:
+            return np.arange(self.model.n_trees)
+        part = self.train if self.settings.victims == "train" else self.valid
+        return self.chooser.stay(part.outputs, self.choosing_weights(), part.queries, k)
+
+    def _search(
+        self, start: FloatArray, stay: IndexArray, on_iteration: Callable[[int, int], None] | None = None
+    ) -> Searched:
+        how = self.settings.search
+        return line_search(self.train, self.valid, start, stay, settings=how, on_iteration=on_iteration)
+
+    def _reweighed(self, variant: str, found: Searched) -> Pruned:
+        return Pruned(variant, found.weights, self.train.outputs.values, found.train, found.valid)
+
+    def _refitted(self, plain: Pruned) -> Pruned:
+        new, valid = refit_leaves(self.train, self.valid, plain.weights, self.settings.refit)
+        train = self.train.with_values(new).quality(plain.weights)
+        return Pruned(plain.variant, plain.weights, new, train, valid)
+
+    def _distilled(self, k: int) -> Pruned:
+        """Remove the trees with the smallest share in scores and fit the others to the full model's scores."""
+        outputs, weights = self.train.outputs, self.original
+        weights[smallest(score_shares(outputs, weights), k)] = 0.0
+        new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.settings.distil)
+        train, valid = (part.with_values(new).quality(weights) for part in (self.train, self.valid))
+        return Pruned("distil", weights, new, train, valid)
+
+    def ensemble(self, pruned: Pruned) -> Ensemble:
+        """The pruned model, of the trees that are left; its scores have the bits that pruning measured."""
+        signs = np.repeat(np.where(self.model.tree_weights < 0.0, -1.0, 1.0), np.diff(self.model.leaf_offsets))
+        changed = pruned.values is not self.train.outputs.values
+        whole = self.model.replace(leaf_value=pruned.values * signs) if changed else self.model
+        left = np.flatnonzero(pruned.weights != 0.0)
+        kept = whole.reweigh(signed_weights(self.model, pruned.weights)).select(left)
+        note = kept.metadata
+        if note.pop(NOTE, None) is not None:  # re-weighed trees no longer tell grades apart
+            kept = kept.replace(metadata=note)
+        return kept
+
+
+def gradient_weights(
+    train: Part, weights: FloatArray, trees: IndexArray, *, samples: int = 20, steps: int = 10
+) -> FloatArray:
+    """Weights to start a line search from, found by projected Newton steps on LambdaMART's gradients.
+
+    A step aims at w + g / h for every tree of `trees`, never below 0, and moves to the best of `samples` points on the
+    way there by the training measure, as long as that is higher than before.
+    """
+    gradients = lambda_gradients(train.queries)
+    current = Point.at(train, weights)
+    for _ in range(steps):
+        first, second = leaf_derivatives(train, current.weights, trees, gradients)
+        values, starts = train.outputs.values, train.outputs.leaf_offsets[:-1]
+        with np.errstate(over="ignore", invalid="ignore"):  # leaf values may be far apart
+            slope = np.add.reduceat(first * values, starts)[trees]
+            curvature = np.add.reduceat(second * values**2, starts)[trees]
+            newton = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0.0)
+            target = current.weights.copy()
+            target[trees] = np.maximum(current.weights[trees] + newton, 0.0)
+        if not np.isfinite(target).all():
+            break
+        moved = best_on_segment(train, current, target, samples)
+        if not moved.quality > current.quality:
+            break
+        current = moved
+    return current.weights
+
+
+def check_model(model: Ensemble, search: LineSearch) -> None:
+    """Refuse a model that cannot be pruned: one without trees, or of values so large that a search could overflow."""
+    if not isinstance(model, Ensemble):
+        raise ModelError(
+            f"pruning takes an Ensemble or a fitted ranker, got {type(model).__name__}; models of other libraries come "
+            "in with rankwood.load_model"
+        )
+    if model.n_trees == 0:
+        raise ModelError("the model has no trees: there is nothing to prune")
+    weights = unsigned_weights(model)
+    reach = search.first_radius(weights) * max(search.iterations, 1)
+    with np.errstate(over="ignore"):
+        largest = np.maximum.reduceat(np.abs(model.leaf_value), model.leaf_offsets[:-1])
+        bound = abs(model.base) + float(((weights + 2.0 * reach) * largest).sum())
+    if not bound < 1e300:
+        raise ModelError("leaf values and weights are so large that scores could overflow while weights are searched")
+
+
+def checked_variants(variants: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """Names of variants, each once, in the order given."""
+    names = tuple(dict.fromkeys([variants] if isinstance(variants, str) else variants))
+    wrong = [name for name in names if name not in VARIANTS]
+    if wrong or not names:
+        raise RankwoodError(f"variants are {', '.join(map(repr, VARIANTS))}, got {wrong[0] if wrong else 'none'!r}")
+    return names
