@@ -355,22 +355,6 @@ def test_wrong_objects(parts, model):
         rw.cleaver(model, train, valid.select_queries([]))
 
 
-def test_grow_and_prune(parts):
-    train, valid, _ = parts
-    stages = []
-    model, told = rw.grow_and_prune(
-        rw.LambdaMART(n_leaves=6, learning_rate=0.2), train, valid, 10, grow=8, keep=4, settings=TIMED,
-        on_stage=stages.append,
-    )  # fmt: skip
-    assert stages == told
-    assert [stage.n_trees <= goal for stage, goal in zip(told, (4, 8, 10), strict=True)] == [True] * 3
-    assert [stage.n_grown for stage in told] == [8, told[0].n_trees + 8, told[1].n_trees + 8]
-    assert told[-1].valid == rw.evaluate(model, valid)["nDCG@10"]
-    assert model.metadata["grow_and_prune"]["size"] == 10
-    with pytest.raises(rw.RankwoodError, match="1 <= keep <= grow"):
-        rw.grow_and_prune(rw.LambdaMART(), train, valid, 10, grow=2, keep=4)
-
-
 def test_victims_are_chosen_by_the_data_asked_for(parts, model):
     train, valid, _ = parts
     seen = []
@@ -421,5 +405,3 @@ def test_data_that_tells_nothing_is_refused(parts, model):
         rw.cleaver(model, train, flat)
     with pytest.raises(rw.RankwoodError, match="share of the validation queries to judge by must lie between 0 and 1"):
         rw.cleaver(model, train, valid, judge=5)
-    with pytest.raises(rw.RankwoodError, match="give a boosted ranker such as LambdaMART"):
-        rw.grow_and_prune(rw.RandomForest(), train, valid, 5)

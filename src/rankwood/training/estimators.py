@@ -328,7 +328,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
 class MART(GradesMixin, ScheduledRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
-    Queries are needed only to measure, and to sample them; without any, every row is a query of its own.
+    Queries are needed only to measure, and to sample them; without any, every row is a query of its own. The other
+    parameters and attributes are LambdaMART's, but for the parameters of its loss (truncation, sigma, normalize, gains,
+    cut_discounts).
 
     Parameters
     ----------
@@ -336,16 +338,11 @@ class MART(GradesMixin, ScheduledRanker):
         What the labels are learnt as: numbers; or grades, the classification setting (section 6 of the paper). Then,
         for every grade c above 0, a tree of each round learns whether the label is below c, and the score is the
         expected grade. The model has `n_trees` trees per grade, and stopping early goes by its ranking.
-    n_trees, n_leaves, learning_rate, ...
-        The other parameters are LambdaMART's, but for those of its loss (truncation, sigma, normalize, gains,
-        cut_discounts).
 
     Attributes
     ----------
     classes_ : array of int
         The grades, when fitted with task="ordinal"; there is then also `predict_proba`.
-    ensemble_, best_iteration_, best_score_, evals_result_, ...
-        The others are LambdaMART's.
 
     Examples
     --------
@@ -383,12 +380,16 @@ class DART(LambdaRanker):
     others become k / (k + nu) of what they were. So, unlike in LambdaMART, the first trees of the model are not the
     model that there was when it had so many: early stopping restores trees and weights as they were.
 
+    The other parameters and attributes are LambdaMART's, but for learning_rate_schedule and schedule_rate.
+
     Parameters
     ----------
     n_trees : int, default 500
+        Number of trees. This default and the next two are those of Lucchese et al. (2017).
     n_leaves : int, default 50
+        Most leaves of a tree.
     learning_rate : float, default 1.0
-        The defaults are those of Lucchese et al. (2017).
+        Weight of a tree that was grown without dropping others, nu.
     l2 : float, default 1.0
         With so large a learning rate it keeps leaves bounded where hessians vanish.
     rate : float, default 0.015
@@ -401,8 +402,6 @@ class DART(LambdaRanker):
         LambdaMART's loss, or squared error on the labels, which needs no queries.
     record_sizes : sequence of int or None, default None
         Numbers of trees: `models_at_` has the models that first had so many.
-    depth_relaxation, balance, max_depth, ...
-        The other parameters are LambdaMART's, but for learning_rate_schedule and schedule_rate.
 
     Attributes
     ----------
@@ -412,8 +411,6 @@ class DART(LambdaRanker):
         Models by number of trees, as far as training went.
     best_iteration_ : int
         Number of iterations that were kept.
-    ensemble_, best_score_, evals_result_, ...
-        The others are LambdaMART's.
 
     Examples
     --------
@@ -463,7 +460,7 @@ class XDART(DART):
     """X-DART: DART that removes the dropped trees for good when the model is better without (Lucchese et al. 2017).
 
     Training ends when there are `n_trees` trees, which takes more iterations than trees. The data that judges removals
-    has been learnt from: measure the model on other data.
+    has been learnt from: measure the model on other data. The other parameters and the attributes are DART's.
 
     Parameters
     ----------
@@ -482,13 +479,6 @@ class XDART(DART):
         is none, with a warning), or the training data.
     max_iterations : int or None, default None
         End after so many iterations even if there are fewer than `n_trees` trees; 10 * n_trees unless given.
-    n_trees, n_leaves, learning_rate, ...
-        The other parameters are DART's, and those that are not are LambdaMART's.
-
-    Attributes
-    ----------
-    log_, models_at_, ensemble_, ...
-        Those of DART.
 
     Examples
     --------
@@ -729,26 +719,23 @@ class InitializedMART(MART):
 
     With task="ordinal" every binary problem has a forest of its own to start from. With a checkpoint the forest is
     saved beside it, in a file of the same name that ends in `.forest`; a RandomForest is saved as it grows, and goes
-    on from there, any other estimator when it is fitted.
+    on from there, any other estimator when it is fitted. The other parameters and attributes are MART's.
 
     Parameters
     ----------
     n_leaves : int, default 16
+        Most leaves of a boosted tree: as many as there can be at depth 4.
     max_depth : int or None, default 4
-        Trees have depth 4 at most, as in the paper.
+        Most splits between the root and a leaf of a boosted tree; 4 as in the paper.
     forest : Ensemble, ranker or None, default None
         What to start from: a model, of rankwood or imported; a fitted ranker; or an estimator, of which a copy is
         first fitted to the same data with the same task. None: a RandomForest as in the paper. scikit-learn's `clone`,
         and so its cross-validation, forgets what a ranker was fitted to, but keeps an Ensemble.
-    task, n_trees, learning_rate, ...
-        The other parameters are MART's, and those that are not are LambdaMART's.
 
     Attributes
     ----------
     initial_ensemble_ : Ensemble
         The forest.
-    ensemble_, classes_, best_iteration_, ...
-        The others are MART's.
 
     Examples
     --------
