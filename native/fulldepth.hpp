@@ -29,12 +29,11 @@ struct FullDepthRules {
   std::size_t n_tried = 1;  // features drawn at each node; more, until one has different values in the node
   double min_docs = 1.0;    // of a leaf; below 1, a fraction of the documents of the sample
   std::size_t max_depth = std::numeric_limits<std::size_t>::max();
-  std::size_t max_leaves = 0;    // 0: no limit, depth first; else the split of largest gain comes next
-  double min_gain = 0.0;         // a split must lower the impurity by more than this
-  bool missing_as_zero = false;  // missing values were coded as 0 is
-  bool until_gain = false;       // draw more features as long as no split of those drawn gains
-  bool random_cuts = false;      // one threshold per feature drawn, anywhere between the values of the node
-  bool in_three = false;         // missing values have a side of their own; not with max_leaves
+  std::size_t max_leaves = 0;  // 0: no limit, depth first; else the split of largest gain comes next
+  double min_gain = 0.0;       // a split must lower the impurity by more than this
+  bool until_gain = false;     // draw more features as long as no split of those drawn gains
+  bool random_cuts = false;    // one threshold per feature drawn, anywhere between the values of the node
+  bool in_three = false;       // missing values have a side of their own; not with max_leaves
 
   // Splits of either kind are looked for by adding documents up one by one.
   bool needs_running() const { return random_cuts || in_three; }
@@ -388,7 +387,7 @@ class FullDepthGrower {
       tree.threshold[at] = std::isnan(node.split.threshold)
                                ? data_.threshold(static_cast<std::size_t>(node.split.feature), node.last, node.next)
                                : node.split.threshold;
-      tree.missing_left[at] = rules_.missing_as_zero ? 0.0 <= tree.threshold[at] : node.split.missing_left;
+      tree.missing_left[at] = node.split.missing_left;
       tree.gain[at] = node.gain;
       tree.count[at] = static_cast<std::int64_t>(node.end - node.begin);
       // the left child comes next: its number is known

@@ -338,8 +338,7 @@ void bind_forest(nb::module_& m) {
       .def(
           "__init__",
           [](FullDepthRules* self, std::size_t n_tried, double min_docs, std::optional<std::size_t> max_depth,
-             std::optional<std::size_t> max_leaves, double min_gain, bool missing_as_zero, bool until_gain,
-             bool random_cuts, bool in_three) {
+             std::optional<std::size_t> max_leaves, double min_gain, bool until_gain, bool random_cuts, bool in_three) {
             require(n_tried >= 1 && min_docs > 0.0 && (!max_leaves || *max_leaves >= 1), "limits must be at least 1");
             require(!in_three || (!max_leaves && !random_cuts),
                     "splits in three need all thresholds and no max_leaves");
@@ -348,14 +347,12 @@ void bind_forest(nb::module_& m) {
                                       max_depth.value_or(std::numeric_limits<std::size_t>::max()),
                                       max_leaves.value_or(0),
                                       min_gain,
-                                      missing_as_zero,
                                       until_gain,
                                       random_cuts,
                                       in_three};
           },
           nb::arg("n_tried"), nb::arg("min_docs"), nb::arg("max_depth").none(), nb::arg("max_leaves").none(),
-          nb::arg("min_gain"), nb::arg("missing_as_zero"), nb::arg("until_gain"), nb::arg("random_cuts"),
-          nb::arg("in_three"));
+          nb::arg("min_gain"), nb::arg("until_gain"), nb::arg("random_cuts"), nb::arg("in_three"));
   nb::class_<Trees>(m, "ForestTrees")
       .def(
           "__init__",

@@ -308,7 +308,6 @@ class FullDepthRules:
         max_depth: int | None,
         max_leaves: int | None,
         min_gain: float,
-        missing_as_zero: bool,
         until_gain: bool,
         random_cuts: bool,
         in_three: bool,

@@ -25,9 +25,9 @@ CRITERIA = ["variance", "entropy"]
 ALL = {"max_features": None, "replace": False}
 
 
-def grower(X, y, *, weights=None, query_weights=None, group=None, max_bins=None, zero=False, target=None, **rules):
+def grower(X, y, *, weights=None, query_weights=None, group=None, max_bins=None, target=None, **rules):
     data = rw.Dataset(X, y, group=[len(y)] if group is None else group, weights=weights, query_weights=query_weights)
-    coded = CodedDataset.make(data, max_bins, missing_as_zero=zero, n_threads=1)
+    coded = CodedDataset.make(data, max_bins, n_threads=1)
     return FullDepthGrower(coded, FullDepthRules(**rules), target)
 
 
@@ -615,11 +615,6 @@ def test_codes():
     for name in ("codes", "has_missing", "offsets", "low", "high"):
         assert_array_equal(getattr(binned, name)[..., :3], getattr(coded, name)[..., :3])
     assert CodedDataset.make(coded.data, 255).codes.dtype == np.uint8
-    zero = CodedDataset.make(coded.data, missing_as_zero=True)
-    assert_array_equal(zero.codes[0, :, :3], [[0, 0, 3], [1, 0, 0], [0, 0, 2], [0, 0, 1]])
-    assert not zero.has_missing.any()
-    assert zero.missing_as_zero
-    assert_array_equal(zero.X, X)
 
 
 @given(
@@ -694,10 +689,6 @@ def test_wrong_data():
         grower(np.zeros((300, 1), np.float32), np.arange(300.0), criterion="entropy")
     with pytest.raises(rw.DataError, match="max_bins must lie between 2 and 65535, got 1"):
         grower(X, y, max_bins=1)
-    X[0, 0] = np.nan
-    binned = rw.BinnedDataset.make(rw.Dataset(X, y, group=[10]))
-    with pytest.raises(rw.DataError, match="missing values that count as 0 need bins of their own"):
-        CodedDataset.make(binned, missing_as_zero=True)
 
 
 def test_min_docs_as_a_fraction_of_the_sample():

@@ -58,6 +58,48 @@ def test_missing_values_are_zeros(learner, parts):
     assert ranker.ensemble_ != make().fit(train).ensemble_
 
 
+OTHERS = {
+    "infinity": lambda column: np.inf,
+    "mean": lambda column: np.mean(column[~np.isnan(column)].astype(np.float64)),
+    "median": lambda column: np.median(column[~np.isnan(column)]),
+}
+
+
+@pytest.mark.parametrize("missing", OTHERS)
+@pytest.mark.parametrize("learner", ["LambdaMART", "MART-ordinal", "iGBRT", "DART", "forest", "forest-bins"])
+def test_missing_values_count_as_something_else(learner, missing, parts):
+    """Infinity, or the mean or median of the training data: also for what is missing in validation and scoring."""
+    (train, _), (valid, _) = (with_holes(part) for part in parts)
+    values = np.array([OTHERS[missing](column) for column in train.X.T], dtype=np.float32)
+    filled, valid_filled = (part.replace(X=np.where(np.isnan(part.X), values, part.X)) for part in (train, valid))
+    make = EVERY[learner]
+    ranker, plain = make(missing=missing).fit(train, valid=valid), make().fit(filled, valid=valid_filled)
+    expected = plain.ensemble_.replace(missing_left=values[plain.ensemble_.feature] <= plain.ensemble_.threshold)
+    assert ranker.ensemble_.fingerprint() == expected.fingerprint()
+    assert ranker.evals_result_ == plain.evals_result_
+    assert_array_equal(ranker.predict(valid), plain.predict(valid_filled))
+    assert ranker.ensemble_ != make().fit(train).ensemble_
+
+
+def test_a_forest_sets_missing_values_apart(parts):
+    (train, _), (valid, _) = (with_holes(part) for part in parts)
+    apart, native = (rw.RandomForest(10, missing=how).fit(train) for how in ("three-way", "native"))
+    assert apart.ensemble_ != native.ensemble_
+    pairs = apart.ensemble_.threshold == np.inf  # the first nodes of splits in three
+    assert pairs.any()
+    assert not apart.ensemble_.missing_left[pairs].any()
+    assert apart.score(valid) > 0.3
+    with pytest.raises(rw.RankwoodError, match="splits in three go with all thresholds and no n_leaves"):
+        rw.RandomForest(missing="three-way", n_leaves=8).fit(train)
+
+
+def test_a_feature_without_values_counts_as_zero(parts):
+    train = parts[0].replace(X=np.where(np.arange(parts[0].n_features) == 0, np.nan, parts[0].X))
+    for how in ("mean", "median"):
+        ranker = rw.LambdaMART(**SMALL, missing=how).fit(train)
+        assert_array_equal(ranker.predict(train), ranker.predict(np.nan_to_num(train.X)))
+
+
 @pytest.mark.parametrize("learner", EVERY)
 def test_values_that_are_first_missing_in_scoring_are_zeros_too(learner, parts):
     (_, filled), (valid, valid_filled) = (with_holes(part) for part in parts)
@@ -143,15 +185,19 @@ def test_missing_values_in_bins(parts):
     assert set(seen) == {"train"}
     assert_array_equal(ranker.predict(train), ranker.ensemble_.score(filled.X))
     assert ranker.score(train) == ranker.best_score_["train"]["nDCG@10"]
-    with pytest.raises(rw.DataError, match="missing values that count as 0 need bins of their own"):
-        rw.RandomForest(2, missing="zero").fit(binned)
+    forest = rw.RandomForest(8, missing="zero").fit(binned)
+    assert_array_equal(forest.predict(train), forest.ensemble_.score(filled.X))
     bins = rw.BinnedDataset.make(filled)
     forest = rw.RandomForest(2, missing="zero").fit(bins)
     assert_zero_is_missing(forest.ensemble_, rw.RandomForest(2).fit(bins).ensemble_)
 
 
-def test_a_checkpoint_of_another_meaning_is_refused(parts, tmp_path):
+def test_a_checkpoint_without_gaps_serves_every_meaning(parts, tmp_path):
+    """Trees of data in which nothing is missing are the same; where missing values go is settled at the end."""
     _, filled = with_holes(parts[0])
     rw.RandomForest(4).fit(filled, checkpoint=tmp_path / "forest.rw")
-    with pytest.raises(rw.RankwoodError, match="was made with other missing values"):
-        rw.RandomForest(8, missing="zero").fit(filled, checkpoint=tmp_path / "forest.rw")
+    further = rw.RandomForest(8, missing="zero").fit(filled, checkpoint=tmp_path / "forest.rw")
+    assert further.ensemble_ == rw.RandomForest(8, missing="zero").fit(filled).ensemble_
+    with_gaps, _ = with_holes(parts[0])
+    with pytest.raises(rw.RankwoodError, match="was made with other training data"):
+        rw.RandomForest(8).fit(with_gaps, checkpoint=tmp_path / "forest.rw")

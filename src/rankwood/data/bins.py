@@ -233,8 +233,6 @@ class CodedDataset(ByQuery):
         Row of `data` for every row here; None when they are the same.
     X : float32 matrix
         The values behind the codes, in the order of the rows here.
-    missing_as_zero : bool, default False
-        Whether missing values have the code of 0, so that trees send missing values where 0 goes.
 
     Examples
     --------
@@ -252,7 +250,6 @@ class CodedDataset(ByQuery):
     high: NDArray[np.float32]
     rows: IndexArray | None
     X: FeatureMatrix
-    missing_as_zero: bool = False
 
     @classmethod
     def make(
@@ -260,7 +257,6 @@ class CodedDataset(ByQuery):
         data: Dataset | BinnedDataset,
         max_bins: int | None = None,
         *,
-        missing_as_zero: bool = False,
         n_threads: int | None = None,
     ) -> CodedDataset:
         """The data set as codes.
@@ -272,40 +268,34 @@ class CodedDataset(ByQuery):
         max_bins : int, optional
             Number of values that a feature is reduced to. Unless given, every value has its own code when there are at
             most 65,535 documents, and there are 255 bins else.
-        missing_as_zero : bool, default False
-            Whether missing values count as 0.
         n_threads : int, optional
             Every CPU is used unless given.
         """
         threads = resolve_threads(n_threads)
         if isinstance(data, BinnedDataset):
-            return cls._from_bins(data, missing_as_zero, threads)
+            return cls._from_bins(data, threads)
         if max_bins is None:
             max_bins = MAX_CODES if data.n_docs <= MAX_CODES else MAX_BINS
         if not 2 <= max_bins <= MAX_CODES:
             raise DataError(f"max_bins must lie between 2 and {MAX_CODES}, got {max_bins}")
         X = data.X if data.order is None else data.X[data.order]
-        fill = missing_as_zero and bool(np.isnan(X).any())
-        values = np.where(np.isnan(X), np.float32(0.0), X) if fill else X
         shape = (-(-data.n_features // _native.BIN_GROUP), data.n_docs, _native.BIN_GROUP)
         codes: AnyArray = np.empty(shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
         if data.n_docs <= max_bins == MAX_CODES:
-            offsets, low = _native.encode_exactly(values, codes, has_missing, threads)
+            offsets, low = _native.encode_exactly(X, codes, has_missing, threads)
             high = low
         else:
-            edges = BinEdges.find(values, max_bins, n_threads=threads, most=MAX_CODES)
-            _native.encode_bins(values, edges.flat, edges.offsets, codes, has_missing, threads)
-            offsets, low, high = _ranges(values, codes, edges, threads)
-        return cls(data, codes, has_missing, offsets, low, high, data.order, X, missing_as_zero)
+            edges = BinEdges.find(X, max_bins, n_threads=threads, most=MAX_CODES)
+            _native.encode_bins(X, edges.flat, edges.offsets, codes, has_missing, threads)
+            offsets, low, high = _ranges(X, codes, edges, threads)
+        return cls(data, codes, has_missing, offsets, low, high, data.order, X)
 
     @classmethod
-    def _from_bins(cls, binned: BinnedDataset, missing_as_zero: bool, threads: int) -> CodedDataset:
-        if missing_as_zero and binned.has_missing.any():
-            raise DataError("missing values that count as 0 need bins of their own: give the Dataset, not its bins")
+    def _from_bins(cls, binned: BinnedDataset, threads: int) -> CodedDataset:
         X = binned.by_query(binned.data.X)
         offsets, low, high = _ranges(X, binned.bins, binned.edges, threads)
-        return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X, missing_as_zero)
+        return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X)
 
 
 def _ranges(

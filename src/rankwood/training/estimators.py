@@ -28,7 +28,7 @@ from rankwood.training.checkpoint import Checkpoint, check_identity, identify
 from rankwood.training.driver import Session, Trained
 from rankwood.training.forest import FullDepthRules, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
-from rankwood.training.inputs import EvalSets, Rows, in_bins, zero_filled
+from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
@@ -60,7 +60,7 @@ class BoostedRanker(Ranker):
     feature_fraction: float = 1.0
     feature_sampling: Literal["tree", "split"] = "tree"
     max_bins: int = MAX_BINS
-    missing: Literal["native", "zero"] = "native"
+    missing: Literal["native", "zero", "infinity", "mean", "median"] = "native"
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
     convention: str | Convention = "rankwood"
     early_stopping_rounds: int | None = None
@@ -128,11 +128,15 @@ class BoostedRanker(Ranker):
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
         stopping = p.early_stopping_rounds
-        data, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
+        begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
+        data, missing_as, session = begun
         train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
         task = p._task(data.y)
         start = p._start(init_model, task, train, session)
+        start = None if start is None else routed(start, missing_as)
         result = boost(train, loss, rules, update, extent, session, task=task.covering(start), start=start)
+        models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
+        result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
         return self
 
@@ -146,7 +150,7 @@ class BoostedRanker(Ranker):
             given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
             raise RankwoodError(given)
         sampling = rules_from(Sampling, self, per_split=self.feature_sampling == "split")
-        return TreeRules(rules_from(GrowthRules, self), sampling, self.balance, self._missing_as_zero)
+        return TreeRules(rules_from(GrowthRules, self), sampling, self.balance)
 
     def _update(self) -> Update:
         """How trees join the ensemble."""
@@ -162,13 +166,7 @@ class BoostedRanker(Ranker):
 
     def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
         """The model to boost from, if any."""
-        return self._routing_missing(ensemble_of(init_model, "init_model"))
-
-    def _routing_missing(self, model: Ensemble | None) -> Ensemble | None:
-        """A model to start from; with missing="zero" it sends missing values where 0 goes."""
-        if model is None or not self._missing_as_zero:
-            return model
-        return model.replace(missing_left=model.threshold >= 0.0)
+        return ensemble_of(init_model, "init_model")
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         """Set the fitted attributes."""
@@ -256,8 +254,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Whether features are drawn per tree or per split.
     max_bins : int, default 255
         Number of values that a feature is reduced to. Data that comes in bins keeps its own.
-    missing : {"native", "zero"}, default "native"
-        Where missing values go: learnt for each split; or where 0 goes, as if they were 0 in training and in scoring.
+    missing : {"native", "zero", "infinity", "mean", "median"}, default "native"
+        Where missing values go: learnt for each split; or where 0, infinity, or the mean or median of the feature in
+        the training data goes, as if they had that value in training and in scoring.
     measure : str, Measure or a sequence of these, default "nDCG@10"
         What is watched on validation data. The first is also what `score` returns and what stopping early goes by.
     convention : str or Convention, default "rankwood"
@@ -522,14 +521,23 @@ class RandomForest(GradesMixin):
     criterion : {"variance", "entropy"}, default "variance"
         What splits lower: the variance of the labels, or the entropy over labels as classes. The value of a leaf is
         the mean label.
-    max_features : int, float, "sqrt" or None, default "sqrt"
-        Features drawn at each node: a count, a fraction, the square root of their number, or all. As long as all that
-        were drawn are constant in the node, more are drawn.
+    max_features : int, float, "sqrt", "ceil-sqrt" or None, default "sqrt"
+        Features drawn at each node: a count, a fraction, the square root of their number, rounded down or up, or all.
+        As long as all that were drawn are constant in the node, more are drawn.
+    redraw : bool, default False
+        Whether more features are drawn as long as no split of those drawn gains: a node is a leaf only when no split
+        of any feature gains (Ibrahim & Carman, section 6.1).
+    thresholds : {"best", "random"}, default "best"
+        Which thresholds of a drawn feature are tried: all; or one, drawn evenly between its smallest and its largest
+        value in the node, as in extremely randomised trees (Geurts et al. 2006; Geurts & Louppe 2011).
     queries_per_tree : int, float or None, default None
         Whole queries that a tree is grown on: a count, or a fraction of all. None draws documents.
     docs_per_tree : int, float or None, default None
         Documents that a tree is grown on, when no queries are drawn: a count, or a fraction of all. None draws as
         many as there are.
+    docs_per_query : int, float or None, default None
+        Documents of every query that a tree is grown on, instead: a count, or a fraction of its own; without
+        replacement unless told otherwise.
     replace : bool or None, default None
         Whether one may be drawn twice. None: documents yes, queries no.
     max_depth : int or None, default None
@@ -547,9 +555,10 @@ class RandomForest(GradesMixin):
         What the labels are learnt as: numbers; or grades, the classification setting (Mohan et al., section 6). Then,
         for every grade c above 0, a forest learns whether the label is below c, tree t of each on the same sample, and
         the score is the expected grade. The model has `n_trees` trees per grade.
-    missing : {"native", "zero"}, default "native"
-        A missing value goes where it gains most; or counts as 0 in training and in scoring, and the forest is that of
-        data with 0 instead.
+    missing : {"native", "zero", "infinity", "mean", "median", "three-way"}, default "native"
+        Where missing values go: where they gain most; or where 0, infinity, or the mean or median of the feature in
+        the training data goes, as if they had that value in training and in scoring. "three-way": to a side of their
+        own, so that splits may have three sides (in the model, two nodes); without `n_leaves`.
     out_of_bag : bool, default False
         Whether the documents of the training data are scored by the trees that have not seen them, and that is
         measured.
@@ -605,9 +614,12 @@ class RandomForest(GradesMixin):
 
     n_trees: int = field(default=1000, kw_only=False)
     criterion: Literal["variance", "entropy"] = "variance"
-    max_features: float | Literal["sqrt"] | None = "sqrt"
+    max_features: float | Literal["sqrt", "ceil-sqrt"] | None = "sqrt"
+    redraw: bool = False
+    thresholds: Literal["best", "random"] = "best"
     queries_per_tree: float | None = None
     docs_per_tree: float | None = None
+    docs_per_query: float | None = None
     replace: bool | None = None
     max_depth: int | None = None
     n_leaves: int | None = None
@@ -615,7 +627,7 @@ class RandomForest(GradesMixin):
     min_gain: float = 0.0
     max_bins: int | None = None
     task: Literal["regression", "ordinal"] = "regression"
-    missing: Literal["native", "zero"] = "native"
+    missing: Literal["native", "zero", "infinity", "mean", "median", "three-way"] = "native"
     out_of_bag: bool = False
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
     convention: str | Convention = "rankwood"
@@ -665,17 +677,24 @@ class RandomForest(GradesMixin):
         self
         """
         p = self._checked()
-        rules_from(FullDepthRules, p)  # wrong ones are refused before the data is read
+        p._rules()  # wrong ones are refused before the data is read
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
-        data, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint)
+        data, missing_as, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint)
         if p.queries_per_tree is not None and not rows.has_queries:
             raise RankwoodError("queries_per_tree draws queries: give qid or group, or draw documents by docs_per_tree")
-        grower = grower_of(p, rows.X if isinstance(rows.X, BinnedDataset) else data, n_threads=session.n_threads)
-        self._note(grow_forest(grower, session, n_trees=p.n_trees), session.seed)
+        threads = session.n_threads
+        seen = in_bins(rows, data, MAX_BINS, n_threads=threads) if isinstance(rows.X, BinnedDataset) else data
+        grower = grower_of(p, seen, n_threads=threads)
+        result = grow_forest(grower, session, n_trees=p.n_trees)
+        self._note(replace(result, ensemble=routed(result.ensemble, missing_as)), session.seed)
         if p.out_of_bag:
             self._note_out_of_bag(grower, session, has_queries=rows.has_queries)
         return self
+
+    def _rules(self) -> FullDepthRules:
+        """How each tree is grown."""
+        return rules_from(FullDepthRules, self, missing_apart=self.missing == "three-way")
 
     def _note(self, result: Trained, seed: int) -> None:
         """Set the fitted attributes."""
@@ -708,9 +727,9 @@ class RandomForest(GradesMixin):
 
 def grower_of(forest: RandomForest, data: Dataset | BinnedDataset, *, n_threads: int) -> TaskGrower:
     """What grows the trees of a forest, whose parameters are checked, on a data set."""
-    coded = CodedDataset.make(data, forest.max_bins, missing_as_zero=forest.missing == "zero", n_threads=n_threads)
+    coded = CodedDataset.make(data, forest.max_bins, n_threads=n_threads)
     task = Ordinal.of(coded.data.y) if forest.task == "ordinal" else Regression()
-    return TaskGrower(coded, rules_from(FullDepthRules, forest), task)
+    return TaskGrower(coded, forest._rules(), task)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -761,7 +780,7 @@ class InitializedMART(MART):
             start = fit_initial_forest(forest, self, train.data, checkpoint=session.checkpoint).ensemble_
         else:
             start = _fit_or_load(forest, task, train, session.checkpoint)
-        return self._routing_missing(start)
+        return start
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)
@@ -807,7 +826,7 @@ def fit_initial_forest(
     callbacks : sequence of callables
         Told of every tree of the forest.
     """
-    seen = zero_filled(data) if ranker.missing == "zero" else data
+    seen = filled(data, replacements(data, ranker.missing))
     copy: RandomForest = clone(forest).set_params(task=ranker.task)
     copy.fit(seen, callbacks=callbacks, checkpoint=None if checkpoint is None else _beside(checkpoint))
     return copy

@@ -44,10 +44,12 @@ class FullDepthRules:
 
     Parameters
     ----------
-    criterion, max_features
-        What splits lower, and the features drawn at each node: the parameters of these names of
-        `rankwood.RandomForest`, which explains them all.
-    queries_per_tree, docs_per_tree, replace
+    criterion, max_features, redraw, thresholds
+        What splits lower, and which are tried at each node: the parameters of these names of `rankwood.RandomForest`,
+        which explains them all.
+    missing_apart : bool, default False
+        Whether a split in which values are missing has a third side for them.
+    queries_per_tree, docs_per_tree, docs_per_query, replace
         The sample that a tree is grown on.
     max_depth, n_leaves, min_docs_per_leaf, min_gain
         Limits of a tree; by default there are none.
@@ -129,7 +131,7 @@ class FullDepthRules:
             )
         return _native.SampleRules(queries, replace, n_drawn, 0.0)
 
-    def native(self, n_features: int, missing_as_zero: bool) -> _native.FullDepthRules:
+    def native(self, n_features: int) -> _native.FullDepthRules:
         """The other rules, for the kernel."""
         return _native.FullDepthRules(
             self.n_tried(n_features),
@@ -137,7 +139,6 @@ class FullDepthRules:
             self.max_depth,
             self.n_leaves,
             float(self.min_gain),
-            missing_as_zero,
             self.redraw,
             self.thresholds == "random",
             self.missing_apart,
@@ -204,7 +205,7 @@ class FullDepthGrower:
             raise DataError("labels and weights are too large to be added up: scale them down")
         self.train, self.rules, self.target = train, rules, labels
         self._sampling = rules.sampling(data.queries.sizes)
-        self._rules = rules.native(data.n_features, train.missing_as_zero)
+        self._rules = rules.native(data.n_features)
         try:
             self._native = _native.ForestGrower(
                 train.codes,
@@ -435,7 +436,6 @@ class Batches(Growth):
         settings = {
             "rules": self.grower.rules,
             "task": self.grower.task,
-            "missing values": "0" if self.grower.train.missing_as_zero else "native",
             "seed": self.seed,
             "first tree": self.first_tree,
             "measures": self.measures,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
@@ -311,14 +311,11 @@ class TreeRules:
         What it gets to see.
     balance : float
         Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
-    missing_as_zero : bool
-        Whether missing values go where 0 goes; the data to learn from then has none.
     """
 
     growth: GrowthRules = field(default_factory=GrowthRules)
     sampling: Sampling = field(default_factory=Sampling)
     balance: float = 0.0
-    missing_as_zero: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.balance <= 1.0:
@@ -360,8 +357,6 @@ class TreeBuilder:
         numbers = np.array(leaves, dtype=np.uint64)
         values = self._leaf_values(numbers, gradient, hessian)
         grown = finish(growing, self._grower, self.binned.edges, inner, leaves, values)
-        if self.rules.missing_as_zero:
-            grown = replace(grown, tree=replace(grown.tree, missing_left=grown.tree.threshold >= 0.0))
         if rows is not None:
             return grown, grown.leaves_of(self.binned, n_threads=self.n_threads)
         leaf_of_row = np.empty(self.binned.n_docs, dtype=np.uint16)

@@ -11,9 +11,10 @@ from sklearn.utils.validation import validate_data
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FEATURE
+from rankwood.dtypes import FEATURE, FeatureMatrix
 from rankwood.errors import DataError
 from rankwood.matrix import column_names, column_order, drop_column
+from rankwood.model.ensemble import Ensemble
 
 # Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
@@ -98,7 +99,7 @@ class Rows:
         return data
 
 
-def training_data(learner: Any, rows: Rows, *, needs_queries: bool, missing_as_zero: bool) -> Dataset:
+def training_data(learner: Any, rows: Rows, *, needs_queries: bool) -> Dataset:
     """The rows as a data set to learn from; the learner notes its features.
 
     Parameters
@@ -109,8 +110,6 @@ def training_data(learner: Any, rows: Rows, *, needs_queries: bool, missing_as_z
         What `fit` was given.
     needs_queries : bool
         Whether rows without queries are an error; else every row is a query of its own.
-    missing_as_zero : bool
-        Whether missing values become 0.
     """
     data = rows.dataset(learner, reset=True, alone=not needs_queries)
     if data.n_docs == 0:
@@ -118,14 +117,14 @@ def training_data(learner: Any, rows: Rows, *, needs_queries: bool, missing_as_z
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
         if weights is not None and not weights.any():
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
-    return zero_filled(data) if missing_as_zero else data
+    return data
 
 
 def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> BinnedDataset:
     """The training data in bins: those that the rows came in, or new ones."""
     if not isinstance(rows.X, BinnedDataset):
         return BinnedDataset.make(data, max_bins, n_threads=n_threads)
-    if data is not rows.X.data:  # missing values became 0
+    if data is not rows.X.data:  # missing values were replaced
         return BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads)
     return rows.X
 
@@ -141,7 +140,7 @@ class EvalSets:
     eval_names: Sequence[str] | None = None
 
     def by_name(
-        self, learner: Any, given: Rows, train: Dataset, *, missing_as_zero: bool
+        self, learner: Any, given: Rows, train: Dataset, missing_as: FeatureMatrix | None = None
     ) -> dict[str, Dataset | BinnedDataset]:
         """The data sets by name.
 
@@ -153,8 +152,8 @@ class EvalSets:
             What `fit` was given to learn from.
         train : Dataset
             What these rows became; it stands for them when they are to be measured, too.
-        missing_as_zero : bool
-            Whether missing values become 0.
+        missing_as : array of float32, optional
+            What missing values of each feature become.
         """
         eval_set = _as_sets(self.eval_set)
         sets = [*([] if self.valid is None else [(self.valid, None)]), *eval_set]
@@ -178,7 +177,7 @@ class EvalSets:
             qid, group = (None if values is None or place < 0 else values[place] for values in queries)
             try:
                 rows = Rows(X, y, qid, group)
-                found[name] = train if is_train else _with_its_bins(rows, rows.dataset(learner), missing_as_zero)
+                found[name] = train if is_train else _with_its_bins(rows, rows.dataset(learner), missing_as)
             except ValueError as error:
                 raise DataError(f"data set {name!r}: {error}") from error
         return found
@@ -197,10 +196,10 @@ def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
     return sets
 
 
-def _with_its_bins(rows: Rows, data: Dataset, missing_as_zero: bool) -> Dataset | BinnedDataset:
+def _with_its_bins(rows: Rows, data: Dataset, missing_as: FeatureMatrix | None) -> Dataset | BinnedDataset:
     """The data set; in the bins that it came in, which may be those of the training data."""
-    if missing_as_zero and (filled := zero_filled(data)) is not data:
-        return filled
+    if (without_gaps := filled(data, missing_as)) is not data:
+        return without_gaps
     return rows.X if isinstance(rows.X, BinnedDataset) else data
 
 
@@ -209,12 +208,48 @@ def _behind(X: Any) -> Any:
     return X.data if isinstance(X, BinnedDataset) else X
 
 
-def zero_filled(data: Dataset) -> Dataset:
-    """The data set with 0 for missing values; the same object when none is missing."""
-    missing = np.isnan(data.X)
-    if not missing.any():
+def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
+    """What missing values of each feature count as, by the training data; None when trees decide where they go.
+
+    Parameters
+    ----------
+    data : Dataset
+        The training data, with its gaps.
+    missing : str
+        "zero", "infinity", or the "mean" or "median" of the values that there are (0 where there are none); anything
+        else leaves it to the trees.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [float("nan")], [2.0], [9.0]], [0, 1, 0, 1], group=[4])
+    >>> [replacements(data, how).tolist() for how in ("zero", "infinity", "mean", "median")]
+    [[0.0], [inf], [4.0], [2.0]]
+    """
+    if missing in ("zero", "infinity"):
+        return np.full(data.n_features, 0.0 if missing == "zero" else np.inf, FEATURE)
+    if missing not in ("mean", "median"):
+        return None
+    centre = np.mean if missing == "mean" else np.median
+    known = [column[~np.isnan(column)].astype(np.float64) for column in data.X.T]
+    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+        centres = np.array([centre(values) if len(values) else 0.0 for values in known])
+    found: FeatureMatrix = np.nan_to_num(centres, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(FEATURE)
+    return found
+
+
+def filled(data: Dataset, missing_as: FeatureMatrix | None) -> Dataset:
+    """The data set with values for missing ones, given by feature; the same object when nothing changes."""
+    if missing_as is None or not (missing := np.isnan(data.X)).any():
         return data
-    return data.replace(X=np.where(missing, FEATURE(0), data.X))
+    return data.replace(X=np.where(missing, missing_as, data.X))
+
+
+def routed(model: Ensemble, missing_as: FeatureMatrix | None) -> Ensemble:
+    """The model whose missing values go where the values go that they count as; the same when trees decide that."""
+    if missing_as is None:
+        return model
+    return model.replace(missing_left=missing_as[model.feature] <= model.threshold)
 
 
 def scoring_matrix(learner: Any, X: Any, *, names_of_dataset: bool) -> Any:

@@ -15,6 +15,7 @@ from rankwood.evaluation.measures import Measure
 from rankwood.system import resolve_threads
 from rankwood.training.estimators import RandomForest, grower_of
 from rankwood.training.forest import TaskGrower
+from rankwood.training.inputs import filled, replacements
 from rankwood.training.params import checked_parameters
 
 
@@ -73,7 +74,8 @@ def out_of_bag_curve(
             f"not {type(forest).__name__}"
         )
     check_is_fitted(forest, "ensemble_")
-    grower = grower_of(checked_parameters(forest), train, n_threads=resolve_threads(n_threads))
+    data = filled(train, replacements(train, forest.missing))
+    grower = grower_of(checked_parameters(forest), data, n_threads=resolve_threads(n_threads))
     seed, step = int(forest.ensemble_.metadata["seed"]), grower.task.n_problems
     if not _same_first_tree(forest, grower, seed, n_threads):
         raise DataError("this is not the data that the forest was fitted to: its first tree, grown again, is another")

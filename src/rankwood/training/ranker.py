@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwood._version import __version__
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FloatArray
+from rankwood.dtypes import FeatureMatrix, FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.diagnostics import feature_shares
@@ -24,7 +24,7 @@ from rankwood.system import resolve_threads
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping
 from rankwood.training.checkpoint import Checkpoint
 from rankwood.training.driver import History, Session, Trained
-from rankwood.training.inputs import EvalSets, Rows, scoring_matrix, training_data
+from rankwood.training.inputs import EvalSets, Rows, filled, replacements, scoring_matrix, training_data
 from rankwood.training.params import checked_parameters
 from rankwood.training.tasks import NOTE, grade_probabilities, n_problems
 from rankwood.training.watch import Measures
@@ -52,7 +52,7 @@ class Ranker(BaseEstimator):
     """
 
     n_trees: int
-    missing: Literal["native", "zero"]
+    missing: Any
     measure: str | Measure | Sequence[str | Measure]
     convention: str | Convention
     importance_type: Literal["gain", "split"]
@@ -150,19 +150,21 @@ class Ranker(BaseEstimator):
         checkpoint: Any,
         *,
         stopping_rounds: int | None = None,
-    ) -> tuple[Dataset, Session]:
-        """The data to learn from, and how the training runs: what the arguments of `fit` mean."""
+    ) -> tuple[Dataset, FeatureMatrix | None, Session]:
+        """The data to learn from, what its missing values count as, and how the training runs."""
         measures = Measures(as_list(self.measure if eval_metric is None else eval_metric), self.convention)
         stopping = [] if stopping_rounds is None else [early_stopping(stopping_rounds, True)]
         kept = self._checkpoint(checkpoint)
-        as_zero = self._missing_as_zero
-        train = training_data(self, rows, needs_queries=self._needs_queries, missing_as_zero=as_zero)
+        data = training_data(self, rows, needs_queries=self._needs_queries)
+        missing_as = replacements(data, self.missing)
+        train = filled(data, missing_as)
         self._fitted_on_dataset = rows.is_dataset
-        valid = sets.by_name(self, rows, train, missing_as_zero=as_zero)
+        valid = sets.by_name(self, rows, train, missing_as)
         if stopping and all(data is train for data in valid.values()):
             raise RankwoodError(NO_VALIDATION_DATA)
         called = [*(callbacks or []), *stopping]
-        return train, Session(measures, valid, called, kept, self.on_interrupt, self._seed(), self._n_threads())
+        session = Session(measures, valid, called, kept, self.on_interrupt, self._seed(), self._n_threads())
+        return train, missing_as, session
 
     def _set_fitted(self, result: Trained, seed: int, **more_notes: Any) -> None:
         """Set the fitted attributes that all rankers have."""
@@ -178,10 +180,6 @@ class Ranker(BaseEstimator):
     def _needs_queries(self) -> bool:
         """Whether fitting without qid or group is refused."""
         return True
-
-    @property
-    def _missing_as_zero(self) -> bool:
-        return self.missing == "zero"
 
     def _scoring_matrix(self, X: Any) -> Any:
         return scoring_matrix(self, X, names_of_dataset=self._fitted_on_dataset)

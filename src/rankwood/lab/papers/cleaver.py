@@ -194,7 +194,6 @@ class CleaverStudy(PaperStudy):
 
     def _close(self, run: Closing, model: Ensemble, fold: FoldData) -> Result:
         """Three roads to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
-
         search = LineSearch(iterations=run.iterations)
         settings = PruningSettings(victims="train", search=search, measure_speed=False)
 
