@@ -339,23 +339,6 @@ def test_thresholds_lie_between_the_values_of_the_sample():
             assert gap[0] <= tree.threshold[0] < gap[1]
 
 
-def test_missing_values_as_zero():
-    """The tree is that of the filled data; at a node, a missing value goes where 0 goes."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4)).astype(np.float32)
-    X[rng.random(X.shape) < 0.3] = np.nan
-    y = rng.integers(0, 3, 300).astype(float)
-    filled = np.nan_to_num(X, nan=0.0)
-    for max_bins in (None, 64):
-        ours = tree_on_all(X, y, zero=True, max_bins=max_bins)
-        expected = tree_on_all(filled, y, max_bins=max_bins)
-        for name in ("feature", "threshold", "left", "right", "leaf_value"):
-            assert_array_equal(getattr(ours, name), getattr(expected, name))
-        assert_array_equal(ours.missing_left, ours.threshold >= 0.0)
-        model = rw.Ensemble.from_trees([ours], n_features=4)
-        assert_array_equal(model.score(X), model.score(filled))
-
-
 def test_every_feature_gets_its_turn():
     """Features are drawn evenly at the root, and constant ones do not use up a node's chances."""
     rng = np.random.default_rng(1)
