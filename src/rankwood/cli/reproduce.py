@@ -227,7 +227,6 @@ def asadi_lin(
         lambdas=LAMBDAS[1:2] if quick else LAMBDAS,
         alphas=ALPHAS[2:4] if quick else ALPHAS,
         timing=timing,
-        models=out / "models",
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

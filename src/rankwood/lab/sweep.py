@@ -1,13 +1,11 @@
-"""A study of one's own: a learner with several settings on every fold, and the table of what came of it."""
+"""Sweeps: learners with several settings on every fold and seed, pruned afterwards or not, and their report."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,23 +15,34 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import aligned_features, evaluate
+from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
-from rankwood.lab.drawing import Figure, pareto_front
-from rankwood.lab.runs import Config, OnRun, Result, RunTable, cross, in_words, run_key
-from rankwood.lab.study import FoldData, Report, Runs, Study, SyntheticFolds, Table, p_text, with_spread
+from rankwood.lab.drawing import Figure, log_axis, pareto_front
+from rankwood.lab.runs import Config, Result, cross, in_words
+from rankwood.lab.study import (
+    FoldData,
+    Report,
+    Runs,
+    Study,
+    SyntheticFolds,
+    Table,
+    cpu_timed,
+    interval_text,
+    listed,
+    p_text,
+    query_values,
+    time_scoring,
+    with_spread,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance
 from rankwood.pruning.cleaver import RATES, checked_rates, checked_variants, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.strategies import Chooser
-from rankwood.scoring.timing import BATCH, time_models, warn_if_busy
+from rankwood.scoring.timing import BATCH
 from rankwood.training.names import learner_class
 
-# A study of one's own: a learner with several settings, on every fold with every seed, pruned afterwards or not.
-#
-# A training run gives sizes and quality. A timing run scores with what was trained; these are runs of their own,
-# because they come last and one by one, when nothing else keeps the machine busy.
+# The runs: trainings, which also prune and measure, and timings of the models that they saved.
 
 
 QUICK_TREES = 20
@@ -42,7 +51,17 @@ TRAINING, TIMING = "training", "timing"
 
 @dataclass(frozen=True)
 class Setting:
-    """One configuration: what it is called, the learner's name, and parameters. igbrt also takes initial_trees."""
+    """One configuration of a sweep.
+
+    Parameters
+    ----------
+    label : str
+        Name in tables.
+    learner : str
+        Name of the learner, as `learner_class` knows it.
+    parameters : mapping
+        Its parameters; igbrt also takes `initial_trees`, the size of the forest that it starts from.
+    """
 
     label: str
     learner: str
@@ -51,10 +70,19 @@ class Setting:
 
 @dataclass(frozen=True)
 class Pruning:
-    """What CLEaVER does to every trained model.
+    """How CLEaVER prunes every trained model.
 
-    rate     the share of trees that goes, whatever it costs; None: the smallest model that `accept` lets pass, of those
-             at `rates`
+    Parameters
+    ----------
+    rate : float, optional
+        Share of the trees that is pruned, whatever it costs. Without it the smallest model that `accept` lets pass is
+        taken, of those at `rates`.
+    rates : sequence of float
+        Rates to choose from.
+    strategy, accept, margin, variants
+        As for `cleaver`.
+    iterations : int, optional
+        Iterations of a line search.
     """
 
     rate: float | None = None
@@ -72,6 +100,7 @@ class Pruning:
         Chooser(self.strategy, 1)
 
     def as_config(self) -> Config:
+        """The entries that matter to a run's result."""
         how = {"strategy": self.strategy, "variants": list(self.variants), "iterations": self.iterations}
         if self.rate is not None:
             return {**how, "rate": self.rate}
@@ -80,12 +109,24 @@ class Pruning:
 
 @dataclass(frozen=True)
 class SweepStudy(Study):
-    """Settings to compare; the first is what the others are compared with.
+    """Settings of learners compared on every fold with every seed.
 
-    seeds       of the learner, and of the pruning strategy "random"
-    speed       whether to measure microseconds per document
-    n_trees_at_most    for a first try: learners stop there
-    models      folder that keeps models until they are timed; `runs` takes one beside its table unless given
+    Parameters
+    ----------
+    settings : sequence of Setting
+        The first is what the others are compared with.
+    title : str, default "sweep"
+    seeds : sequence of int, default (0,)
+        Seeds of the learner, and of the pruning strategy "random".
+    measures : sequence of str, default ("nDCG@10",)
+        The first is what early stopping and pruning go by.
+    convention : str, default "rankwood"
+    pruning : Pruning, optional
+        Without it models stay whole.
+    speed : bool, default True
+        Whether to measure microseconds per document.
+    n_trees_at_most : int, optional
+        Fewer trees for all learners, for a first try.
     """
 
     name = "sweep"
@@ -98,26 +139,20 @@ class SweepStudy(Study):
     pruning: Pruning | None = None
     speed: bool = True
     n_trees_at_most: int | None = None
-    models: Path | None = None
 
     def __post_init__(self) -> None:
         if not (self.settings and self.seeds and self.measures and self.folds):
             raise RankwoodError("a sweep needs a configuration, a fold, a seed and a measure at least")
 
     def quick(self) -> SweepStudy:
-        """A first try of the same settings: two folds, one seed, few trees, and less data where it is synthetic."""
+        """Return a first try of the same settings: two folds, one seed, few trees, and less data if synthetic."""
         source: Any = self.source
         if isinstance(source, SyntheticFolds):
             shape = {"n_queries": 100, "docs_per_query": 20, "n_features": 20}
             source = replace(source, **{name: min(most, getattr(source, name)) for name, most in shape.items()})
         return replace(self, source=source, folds=self.folds[:2], seeds=self.seeds[:1], n_trees_at_most=QUICK_TREES)
 
-    def configs(self) -> list[Config]:
-        """All runs. Timings come last, and want a machine that does nothing else."""
-        trainings = self.training_configs()
-        return [*trainings, *({**config, "kind": TIMING} for config in trainings if self.speed)]
-
-    def training_configs(self) -> list[Config]:
+    def side_by_side(self) -> list[Config]:
         """Trainings, in the order of folds, settings and seeds."""
         known = {fold: self.source.identify(fold) for fold in self.folds}
         settings = [{"learner": one.learner, "parameters": self._parameters(one)} for one in self.settings]
@@ -129,7 +164,7 @@ class SweepStudy(Study):
         ]
 
     def _parameters(self, setting: Setting) -> dict[str, Any]:
-        """Those given; in a first try with fewer trees."""
+        """The parameters of a setting, with fewer trees in a first try."""
         found = dict(setting.parameters)
         if self.n_trees_at_most is not None:
             default = learner_class(setting.learner).n_trees
@@ -138,64 +173,41 @@ class SweepStudy(Study):
                 found["initial_trees"] = min(found.get("initial_trees", 1000), self.n_trees_at_most)
         return found
 
-    def side_by_side(self) -> list[Config]:
-        """Trainings; timings are done one by one."""
-        return self.training_configs()
-
-    def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
-        """Do the runs that the table does not have yet, with models to time in a folder beside it."""
-        if self.speed and self.models is None:
-            keeping = replace(self, models=table.path.parent / "models")
-            return keeping.runs(table, n_workers=n_workers, on_run=on_run)
-        return super().runs(table, n_workers=n_workers, on_run=on_run)
+    def alone(self) -> list[Config]:
+        """Timings of the trained and pruned models."""
+        return [{**config, "kind": TIMING} for config in self.side_by_side() if self.speed]
 
     def run(self, config: Config) -> Result:
-        """Train one model and measure it; prune it and measure again. Or time both."""
-        fold = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
+        """Train one model, prune it, and measure both; or time both."""
+        fold = self.fold_data(config["fold"])
         if config["kind"] == TIMING:
             return self._timed(config, fold)
         models, seconds = self._trained(config, fold)
         return {kind: {**self._measured(model, fold), "seconds": seconds[kind]} for kind, model in models.items()}
 
     def _trained(self, config: Config, fold: FoldData) -> tuple[dict[str, Ensemble], dict[str, float]]:
-        """The model and what pruning leaves of it, which are also written to the folder of models; seconds of each."""
+        """Train and prune, save the models for their timing, and return them with the CPU seconds of each."""
         ranker = self._learner(config)
-        start = time.perf_counter()
-        self._fit(ranker, config, fold)
-        seconds = {"model": time.perf_counter() - start}
-        models: dict[str, Ensemble] = {"model": ranker.ensemble_}
+        models, seconds = {}, {}
+        models["model"], seconds["model"] = cpu_timed(lambda: self._fitted(ranker, config, fold))
         if config["prune"] is not None:
-            start = time.perf_counter()
-            models["pruned"] = self._pruned(models["model"], config, fold)
-            seconds["pruned"] = time.perf_counter() - start
-        if self.models is not None:
-            self.models.mkdir(parents=True, exist_ok=True)
-            for kind, model in models.items():
-                model.save(self._path(config, kind))
+            models["pruned"], seconds["pruned"] = cpu_timed(lambda: self._pruned(models["model"], config, fold))
+        self.save_models(config, models)
         return models, seconds
 
     def _timed(self, config: Config, fold: FoldData) -> Result:
-        """Microseconds per document of the model and of the pruned one, trained again unless they were kept."""
+        """Microseconds per document of both models, which are made again unless they were saved."""
+        training = {**config, "kind": TRAINING}
         kinds = ["model"] if config["prune"] is None else ["model", "pruned"]
-        if self.models is not None and all(self._path(config, kind).exists() for kind in kinds):
-            models = [Ensemble.load(self._path(config, kind)) for kind in kinds]
-        else:
-            models = list(self._trained(config, fold)[0].values())
-        X = aligned_features(models[0], fold.test)
-        timings = time_models([(model, X) for model in models])
-        warn_if_busy(timings)
-        times = {kind: timing.us_per_doc for kind, timing in zip(kinds, timings, strict=True)}
-        return {**times, "timing": timings[0].conditions | {"busy": any(timing.busy for timing in timings)}}
-
-    def _path(self, config: Config, kind: str) -> Path:
-        """Where a model is kept: its name is that of the training."""
-        assert self.models is not None
-        return self.models / f"{run_key({**config, 'kind': TRAINING})}-{kind}.rw"
+        models = self.saved_models(training, kinds) or self._trained(training, fold)[0]
+        times, conditions = time_scoring(models, fold.test)
+        return {**times, "timing": conditions}
 
     def report(self, runs: Runs) -> Report:
         return make_report(SweepResults(self, runs))
 
     def _learner(self, config: Config) -> Any:
+        """The learner of a run, with all its parameters."""
         from rankwood.training.estimators import paper_forest
 
         given = dict(config["parameters"])
@@ -210,17 +222,19 @@ class SweepStudy(Study):
             n_jobs=self.n_threads,
         )
 
-    def _fit(self, ranker: Any, config: Config, fold: FoldData) -> None:
-        """Fit; validation data is watched where something depends on it, since watching takes time."""
+    def _fitted(self, ranker: Any, config: Config, fold: FoldData) -> Ensemble:
+        """Fit a learner; validation data is measured only where something depends on it, since that takes time."""
         watched = config["learner"] == "xdart" or getattr(ranker, "early_stopping_rounds", None) is not None
         train: Any = fold.train
-        if config["learner"] != "forest":  # which looks at all values
+        if config["learner"] != "forest":  # forests look at all values, not at bins
             n_bins = ranker.max_bins
             make = partial(BinnedDataset.make, fold.train, max_bins=n_bins, n_threads=self.n_threads)
             train = self._kept.get("binned", (config["fold"], n_bins), make)
-        ranker.fit(train, valid=fold.valid if watched else None)
+        model: Ensemble = ranker.fit(train, valid=fold.valid if watched else None).ensemble_
+        return model
 
     def _pruned(self, model: Ensemble, config: Config, fold: FoldData) -> Ensemble:
+        """Prune a model: the smallest that is accepted or, with a rate of its own, the best at that rate."""
         how = dict(config["prune"])
         rate, n_iterations = how.pop("rate", None), how.pop("iterations")
         found = cleaver(
@@ -240,7 +254,7 @@ class SweepStudy(Study):
         return max(found.rows[1:], key=lambda row: row.worth).ensemble
 
     def _measured(self, model: Ensemble, fold: FoldData) -> Result:
-        """Sizes, and values of every query."""
+        """Trees and nodes of a model, and its measures of every query."""
         return {
             "n_trees": model.n_trees,
             "n_nodes": model.n_nodes,
@@ -249,16 +263,16 @@ class SweepStudy(Study):
         }
 
     def _values(self, model: Ensemble, data: Dataset) -> dict[str, list[float | None]]:
-        """None where the convention leaves a query out."""
+        """Values of every query by measure; None where the convention leaves a query out."""
         values = evaluate(model, data, self.measures, convention=self.convention, n_threads=self.n_threads).per_query
         return {name: [None if math.isnan(value) else value for value in row.tolist()] for name, row in values.items()}
 
 
-# What came of a sweep: a table of its settings, each against the first, and quality over cost.
+# What follows from the runs: every row, a setting pruned or not, against the first one.
 
 
 SIGNIFICANT = 0.05
-LEGEND_AT_MOST = 12  # points with a name each; more are numbered
+Row = tuple[int, str]  # number of a setting, and "model" or "pruned"
 
 
 @dataclass(frozen=True)
@@ -273,51 +287,52 @@ class Contrast:
 
 @dataclass(frozen=True)
 class SweepResults:
-    """All runs of a sweep; a row is the number of a setting and "model" or "pruned"."""
+    """The results of all runs of a sweep, and what follows from them."""
 
     study: SweepStudy
     runs: Runs
 
     @property
-    def rows(self) -> list[tuple[int, str]]:
+    def rows(self) -> list[Row]:
+        """The rows of the main table."""
         kinds = ("model",) if self.study.pruning is None else ("model", "pruned")
         return [(number, kind) for number in range(len(self.study.settings)) for kind in kinds]
 
-    def label(self, row: tuple[int, str]) -> str:
+    def label(self, row: Row) -> str:
+        """Name of a row in tables."""
         return self.study.settings[row[0]].label + (", pruned" if row[1] == "pruned" else "")
 
-    def of(self, row: tuple[int, str]) -> list[tuple[int, Mapping[str, Any]]]:
-        """(fold, what was measured) of every training; they stand in the order of folds, settings and seeds."""
+    def of(self, row: Row) -> list[tuple[int, Mapping[str, Any]]]:
+        """The fold and what was measured of a row, for every fold and seed."""
         n_settings, n_seeds = len(self.study.settings), len(self.study.seeds)
         trainings, timings = ([run for run in self.runs if run[0]["kind"] == kind] for kind in (TRAINING, TIMING))
         found: list[tuple[int, Mapping[str, Any]]] = []
-        for place, (config, result) in enumerate(trainings):
+        for place, (config, result) in enumerate(trainings):  # in the order of folds, settings and seeds
             if place // n_seeds % n_settings == row[0]:
                 microseconds = timings[place][1][row[1]] if timings else None
                 found.append((config["fold"], {**result[row[1]], "us_per_doc": microseconds}))
         return found
 
-    def mean(self, row: tuple[int, str], name: str) -> float | None:
-        """Mean over folds and seeds of a number; None when it was not measured."""
+    def mean(self, row: Row, name: str) -> float | None:
+        """Mean over folds and seeds of one of the numbers in their results; None when it was not measured."""
         found = [result[name] for _, result in self.of(row)]
         return None if None in found else float(np.mean(found))
 
-    def mean_and_std(self, row: tuple[int, str], measure: str, part: str = "test") -> tuple[float, float | None]:
+    def mean_and_std(self, row: Row, measure: str, part: str = "test") -> tuple[float, float | None]:
         """Mean and standard deviation over folds and seeds of the mean over queries."""
         means = [np.nanmean(_array(result[part][measure])) for _, result in self.of(row)]
         return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else None
 
-    def values(self, row: tuple[int, str], measure: str) -> FloatArray:
+    def values(self, row: Row, measure: str) -> FloatArray:
         """Values of the test queries of all folds, each the mean over seeds."""
-        folds = [
-            np.mean([_array(result["test"][measure]) for fold, result in self.of(row) if fold == number], axis=0)
+        return query_values(
+            [_array(result["test"][measure]) for fold, result in self.of(row) if fold == number]
             for number in self.study.folds
-        ]
-        return np.concatenate(folds)
+        )
 
     @cached_property
-    def contrasts(self) -> dict[tuple[tuple[int, str], str], Contrast]:
-        """Every row but the first against the first, by every measure; Holm's correction is over all of them."""
+    def contrasts(self) -> dict[tuple[Row, str], Contrast]:
+        """Every other row against the first, by every measure; Holm's correction is for all of them."""
         found = {}
         first, *others = self.rows
         for measure in self.study.measures:
@@ -333,8 +348,14 @@ class SweepResults:
         }
 
 
+# The report: a table of the settings, each against the first, and a figure of quality over cost.
+
+
+LEGEND_AT_MOST = 12  # points with a name each; more are numbered
+
+
 def make_report(found: SweepResults) -> Report:
-    """The report of a sweep whose runs are all done."""
+    """Make tables and figures of a sweep whose runs are all done."""
     study = found.study
     return Report(
         title=f"Sweep {study.title}: {study.source.name}",
@@ -353,23 +374,22 @@ def make_report(found: SweepResults) -> Report:
 
 def _summary(found: SweepResults) -> str:
     study, measure = found.study, found.study.measures[0]
-    folds, seeds = (", ".join(map(str, numbers)) for numbers in (study.folds, study.seeds))
     best = max(found.rows, key=lambda row: found.mean_and_std(row, measure, "valid")[0])
     text = (
-        f"{len(study.settings)} configurations; folds {folds}; seeds {seeds}. Convention "
+        f"{len(study.settings)} configurations; folds {listed(study.folds)}; seeds {listed(study.seeds)}. Convention "
         f"{Convention.get(study.convention).describe()}. On validation data {found.label(best)} is best by {measure}"
     )
     if best == found.rows[0]:
         return text + ", the first of all."
     contrast = found.contrasts[best, measure]
-    low, high = contrast.interval
     return (
         f"{text}; on test data it differs from {found.label(found.rows[0])} by {contrast.difference:+.4f} (95 % "
-        f"interval {low:+.4f} to {high:+.4f}, p {p_text(contrast.p_holm)} after Holm's correction)."
+        f"interval {interval_text(*contrast.interval)}, p {p_text(contrast.p_holm)} after Holm's correction)."
     )
 
 
 def _main(found: SweepResults) -> Table:
+    """Quality, size, speed and training time of every row."""
     study, rows = found.study, []
     for number, row in enumerate(found.rows, start=1):
         cells = [f"{number}. {found.label(row)}" if _numbered(found) else found.label(row)]
@@ -381,27 +401,30 @@ def _main(found: SweepResults) -> Table:
         rows.append([*cells, f"{found.mean(row, 'seconds'):.2f}"])
     speed = ["us per document"] if study.speed else []
     timed = f" us per document: one thread, up to {BATCH:,} documents per call, double precision." if speed else ""
-    pruned = "" if study.pruning is None else " Of pruned models, seconds are those of the pruning."
+    pruned = "" if study.pruning is None else " Of pruned models, they are those of the pruning."
     return Table(
         "sweep",
         f"{study.title}: test data, {study.source.name}",
         ["configuration", *study.measures, "trees", "nodes", *speed, "training s"],
         rows,
         "Means over folds and seeds, in brackets the standard deviation between them. + and -: significantly above or "
-        f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed}{pruned}",
+        f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed} Training "
+        f"seconds are CPU time of all threads together.{pruned}",
     )
 
 
 def _mark(contrast: Contrast | None) -> str:
+    """A plus or a minus where a difference is significant."""
     if contrast is None or contrast.p_holm > SIGNIFICANT:
         return ""
     return " +" if contrast.difference > 0 else " -"
 
 
 def _contrasts(found: SweepResults) -> Table:
+    """Differences from the first row, with intervals and p-values."""
     rows = [
-        [found.label(row), measure, f"{c.difference:+.4f}", f"{c.interval[0]:+.4f} to {c.interval[1]:+.4f}",
-         p_text(c.p_value), p_text(c.p_holm)]
+        [found.label(row), measure, f"{c.difference:+.4f}", interval_text(*c.interval), p_text(c.p_value),
+         p_text(c.p_holm)]
         for (row, measure), c in found.contrasts.items()
     ]  # fmt: skip
     n_queries = len(found.values(found.rows[0], found.study.measures[0]))
@@ -416,10 +439,10 @@ def _contrasts(found: SweepResults) -> Table:
 
 
 def _settings(found: SweepResults) -> Table:
-    """The parameters of every configuration, and its measures on validation data."""
+    """Parameters of every configuration, and its measures on validation data."""
     study, rows = found.study, []
     for number, setting in enumerate(study.settings):
-        config = study.configs()[number * len(study.seeds)]
+        config = study.side_by_side()[number * len(study.seeds)]
         values = [with_spread(*found.mean_and_std((number, "model"), measure, "valid")) for measure in study.measures]
         rows.append([setting.label, setting.learner, in_words(config["parameters"]) or "defaults", *values])
     return Table(
@@ -431,7 +454,7 @@ def _settings(found: SweepResults) -> Table:
 
 
 def _figure(found: SweepResults) -> Figure:
-    """The first measure over the cost of scoring, and the front of what nothing else surpasses in both."""
+    """The first measure over the cost of scoring, with the Pareto front."""
     study, measure = found.study, found.study.measures[0]
     cost, unit = ("us_per_doc", "scoring, us per document") if study.speed else ("n_nodes", "nodes of the model")
     costs = [found.mean(row, cost) or 0.0 for row in found.rows]
@@ -459,7 +482,8 @@ def _figure(found: SweepResults) -> Figure:
             axes.plot([costs[i] for i in front], [means[i] for i in front], color="black", linewidth=0.8, zorder=0,
                       linestyle="--", label="front")  # fmt: skip
         if min(costs) > 0 and max(costs) > 3 * min(costs):
-            _log_axis(axes, costs)
+            log_axis(axes, ",.10g")
+            axes.set_xlim(min(costs) / 1.3, max(costs) * 1.3)
         axes.set(xlabel=unit, ylabel=f"{measure} on test data")
         axes.set_title(f"{study.title}, {study.source.name}", pad=44 if numbered else None)
         axes.grid(alpha=0.3)
@@ -475,22 +499,12 @@ def _figure(found: SweepResults) -> Figure:
 
 
 def _numbered(found: SweepResults) -> bool:
-    """Whether rows are too many to be named in the figure."""
+    """Whether the figure numbers the rows because they are too many to be named."""
     return len(found.rows) > LEGEND_AT_MOST
 
 
-def _log_axis(axes: Any, values: list[float]) -> None:
-    """A logarithmic axis with plain numbers at 1, 2 and 5 times powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlim(min(values) / 1.3, max(values) * 1.3)
-
-
-def _fact(found: SweepResults, row: tuple[int, str]) -> dict[str, Any]:
+def _fact(found: SweepResults, row: Row) -> dict[str, Any]:
+    """All numbers of a row, for `results.json`."""
     study = found.study
     by_measure = {}
     for measure in study.measures:
@@ -509,10 +523,12 @@ def _fact(found: SweepResults, row: tuple[int, str]) -> dict[str, Any]:
 
 
 def _interval(values: FloatArray) -> tuple[float, float]:
+    """Bootstrap interval of the mean over the queries that have a value."""
     known = values[~np.isnan(values)]
     interval = bootstrap_interval(np.zeros(len(known)), known)
     return interval.low, interval.high
 
 
 def _array(values: Any) -> FloatArray:
+    """Values from JSON as an array, None as NaN."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.lab.drawing import Figure, label, pareto_front
+from rankwood.lab.drawing import Figure, label, log_axis, pareto_front
 from rankwood.lab.report.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, ReportFacts
 from rankwood.lab.report.page import p_or_dash
 from rankwood.printable import printable
@@ -118,12 +118,7 @@ def _cost_axis(ax: Any, costs: list[float]) -> None:
     """Logarithmic when costs differ much."""
     is_log = min(costs) > 0 and max(costs) > 4 * min(costs)
     if is_log:
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        log_axis(ax)
     ax.set_xlabel("µs per document" + (" (log scale)" if is_log else ""))
 
 
