@@ -13,7 +13,8 @@ from rankwood.evaluation import conventions
 from rankwood.lab.drawing import pareto_front
 from rankwood.lab.runs import RunTable
 from rankwood.lab.study import SyntheticFolds
-from rankwood.lab.sweep import Pruning, Setting, SweepResults, SweepStudy, make_report
+from rankwood.lab.sweep import Pruning, Setting, SweepStudy
+from rankwood.lab.sweep_report import SweepResults, make_report
 from rankwood.scoring.timing import Timing
 
 COMMON = {"n_trees": 8, "learning_rate": 0.2, "query_fraction": 0.7}
@@ -102,11 +103,10 @@ def test_the_report(study, results, tmp_path):
 
 
 def test_many_rows_are_numbered_in_the_figure(study, results, tmp_path):
-    many = replace(study, settings=study.settings[:2] * 7, pruning=None)
-    runs = [run for fold in range(2) for run in results.runs[6 * fold : 6 * fold + 4] * 7]
-    report = make_report(SweepResults(many, runs))
+    many = replace(study, settings=study.settings[:2] * 4)
+    report = make_report(SweepResults(many, results.runs))
     assert "Numbers are those of the first table" in report.figures[0].caption
-    assert [row[0] for row in report.tables[0].rows][12:] == ["13. large", "14. small"]
+    assert [row[0] for row in report.tables[0].rows][12:15] == ["13. large", "14. large, pruned", "15. small"]
     report.write(tmp_path, environment={})
 
 

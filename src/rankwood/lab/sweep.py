@@ -1,46 +1,45 @@
-"""Sweeps: learners with several settings on every fold and seed, pruned afterwards or not, and their report."""
+"""Sweeps: learners with several settings on every fold and seed, pruned afterwards or not, as a TOML file says."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FloatArray
+from rankwood.data.folds import Fold
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
-from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
-from rankwood.lab.drawing import Figure, log_axis, pareto_front
-from rankwood.lab.runs import Config, Result, cross, in_words
+from rankwood.evaluation.measures import parse_measure
+from rankwood.lab.runs import Config, Result, expand
 from rankwood.lab.study import (
+    FileFolds,
     FoldData,
     Report,
     Runs,
+    Source,
     Study,
     SyntheticFolds,
-    Table,
     cpu_timed,
-    interval_text,
-    listed,
-    p_text,
-    query_values,
+    parse_folds,
     time_scoring,
-    with_spread,
 )
+from rankwood.lab.sweep_report import SweepResults, make_report
+from rankwood.lab.toml import Keys, is_whole, read_toml
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance
 from rankwood.pruning.cleaver import RATES, checked_rates, checked_variants, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.strategies import Chooser
-from rankwood.scoring.timing import BATCH
-from rankwood.training.names import learner_class
+from rankwood.training.names import LEARNERS, learner_class
+from rankwood.training.params import check_parameter, kinds_of
 
 # The runs: trainings, which also prune and measure, and timings of the models that they saved.
 
@@ -152,16 +151,32 @@ class SweepStudy(Study):
             source = replace(source, **{name: min(most, getattr(source, name)) for name, most in shape.items()})
         return replace(self, source=source, folds=self.folds[:2], seeds=self.seeds[:1], n_trees_at_most=QUICK_TREES)
 
+    def training(self, fold: int, setting: Setting, seed: int) -> Config:
+        """Return the run that trains and measures a setting."""
+        return {
+            "study": self.name,
+            "kind": TRAINING,
+            **self.source.identify(fold),
+            "learner": setting.learner,
+            "parameters": self._parameters(setting),
+            "seed": seed,
+            "measures": list(self.measures),
+            "convention": self.convention,
+            "prune": None if self.pruning is None else self.pruning.as_config(),
+        }
+
+    def timing(self, training: Config) -> Config:
+        """Return the run that times the models of a training."""
+        return {**training, "kind": TIMING}
+
     def side_by_side(self) -> list[Config]:
         """Trainings, in the order of folds, settings and seeds."""
-        known = {fold: self.source.identify(fold) for fold in self.folds}
-        settings = [{"learner": one.learner, "parameters": self._parameters(one)} for one in self.settings]
-        pruning = None if self.pruning is None else self.pruning.as_config()
-        same = {"measures": list(self.measures), "convention": self.convention, "prune": pruning}
-        return [
-            {"study": self.name, "kind": TRAINING, **known[fold], **setting, "seed": seed, **same}
-            for fold, setting, seed in cross(settings, self.folds, self.seeds)
-        ]
+        runs = itertools.product(self.folds, self.settings, self.seeds)
+        return [self.training(*run) for run in runs]
+
+    def alone(self) -> list[Config]:
+        """Timings of the trained and pruned models."""
+        return [self.timing(training) for training in self.side_by_side() if self.speed]
 
     def _parameters(self, setting: Setting) -> dict[str, Any]:
         """The parameters of a setting, with fewer trees in a first try."""
@@ -172,10 +187,6 @@ class SweepStudy(Study):
             if setting.learner == "igbrt":
                 found["initial_trees"] = min(found.get("initial_trees", 1000), self.n_trees_at_most)
         return found
-
-    def alone(self) -> list[Config]:
-        """Timings of the trained and pruned models."""
-        return [{**config, "kind": TIMING} for config in self.side_by_side() if self.speed]
 
     def run(self, config: Config) -> Result:
         """Train one model, prune it, and measure both; or time both."""
@@ -268,267 +279,194 @@ class SweepStudy(Study):
         return {name: [None if math.isnan(value) else value for value in row.tolist()] for name, row in values.items()}
 
 
-# What follows from the runs: every row, a setting pruned or not, against the first one.
+# The TOML file of a sweep: data, learner, parameters, a grid or a list, folds, seeds and measures.
 
 
-SIGNIFICANT = 0.05
-Row = tuple[int, str]  # number of a setting, and "model" or "pruned"
+TOP = {"name", "learner", "data", "parameters", "grid", "configurations", "folds", "seeds", "measures", "convention",
+       "prune", "speed"}  # fmt: skip
+# Parameters of learners that have a place of their own, or none, in the file.
+ELSEWHERE = {
+    "random_state": "seeds",
+    "n_jobs": "the option --threads",
+    "measure": "measures, of which the first is watched",
+    "convention": "convention, beside learner",
+    "forest": "initial_trees, the size of the forest that igbrt starts from",
+    "objective": "Python, not a file",
+    "on_interrupt": "Python, not a file",
+}
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """A row against the first, query by query over all folds, each query's mean over seeds."""
+def read_sweep(path: str | os.PathLike[str], *, n_threads: int | None = None) -> SweepStudy:
+    """Return the study that a TOML file describes; paths in the file are relative to its folder.
 
-    difference: float
-    interval: tuple[float, float]
-    p_value: float
-    p_holm: float
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "leaves.toml"
+    >>> _ = path.write_text('learner = "mart"\\ndata.synthetic.n_queries = 50\\ngrid.n_leaves = [4, 8]')
+    >>> study = read_sweep(path)
+    >>> study.title, [setting.label for setting in study.settings]
+    ('leaves', ['n_leaves 4', 'n_leaves 8'])
+    """
+    path = Path(path)
+    try:
+        return _study(Keys(read_toml(path)), path, n_threads)
+    except RankwoodError as error:
+        text = str(error)
+        raise RankwoodError(text if text.startswith(str(path)) else f"{path}: {text}") from None
 
 
-@dataclass(frozen=True)
-class SweepResults:
-    """The results of all runs of a sweep, and what follows from them."""
+def _study(top: Keys, path: Path, n_threads: int | None) -> SweepStudy:
+    """Return the study of the file's content."""
+    top.check(TOP)
+    top.check_finite()
+    source = _source(top.table("data"), path.parent, n_threads)
+    measures = tuple(dict.fromkeys(str(parse_measure(name)) for name in top.texts("measures", ["nDCG@10"])))
+    title = top.text("name", path.stem)
+    return SweepStudy(
+        source,
+        _folds(top, source),
+        settings=tuple(_settings(top)),
+        title=title,
+        seeds=_seeds(top),
+        measures=measures,
+        convention=Convention.get(top.text("convention", "rankwood")).name,
+        pruning=_pruning(top.table("prune")) if "prune" in top else None,
+        speed=top.flag("speed", True),
+        n_threads=n_threads,
+    )
 
-    study: SweepStudy
-    runs: Runs
 
-    @property
-    def rows(self) -> list[Row]:
-        """The rows of the main table."""
-        kinds = ("model",) if self.study.pruning is None else ("model", "pruned")
-        return [(number, kind) for number in range(len(self.study.settings)) for kind in kinds]
-
-    def label(self, row: Row) -> str:
-        """Name of a row in tables."""
-        return self.study.settings[row[0]].label + (", pruned" if row[1] == "pruned" else "")
-
-    def of(self, row: Row) -> list[tuple[int, Mapping[str, Any]]]:
-        """The fold and what was measured of a row, for every fold and seed."""
-        n_settings, n_seeds = len(self.study.settings), len(self.study.seeds)
-        trainings, timings = ([run for run in self.runs if run[0]["kind"] == kind] for kind in (TRAINING, TIMING))
-        found: list[tuple[int, Mapping[str, Any]]] = []
-        for place, (config, result) in enumerate(trainings):  # in the order of folds, settings and seeds
-            if place // n_seeds % n_settings == row[0]:
-                microseconds = timings[place][1][row[1]] if timings else None
-                found.append((config["fold"], {**result[row[1]], "us_per_doc": microseconds}))
-        return found
-
-    def mean(self, row: Row, name: str) -> float | None:
-        """Mean over folds and seeds of one of the numbers in their results; None when it was not measured."""
-        found = [result[name] for _, result in self.of(row)]
-        return None if None in found else float(np.mean(found))
-
-    def mean_and_std(self, row: Row, measure: str, part: str = "test") -> tuple[float, float | None]:
-        """Mean and standard deviation over folds and seeds of the mean over queries."""
-        means = [np.nanmean(_array(result[part][measure])) for _, result in self.of(row)]
-        return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else None
-
-    def values(self, row: Row, measure: str) -> FloatArray:
-        """Values of the test queries of all folds, each the mean over seeds."""
-        return query_values(
-            [_array(result["test"][measure]) for fold, result in self.of(row) if fold == number]
-            for number in self.study.folds
+def _source(data: Keys, folder: Path, n_threads: int | None) -> Source:
+    """Return the data: folds in a folder, one fold of files, or synthetic data."""
+    data.check({"folder", "train", "valid", "test", "synthetic"})
+    kinds = [kind for kind in ("folder", "train", "synthetic") if kind in data]
+    if len(kinds) != 1:
+        raise RankwoodError(
+            "data must be one of: data.folder with folds, data.train with data.valid and data.test, or data.synthetic"
         )
-
-    @cached_property
-    def contrasts(self) -> dict[tuple[Row, str], Contrast]:
-        """Every other row against the first, by every measure; Holm's correction is for all of them."""
-        found = {}
-        first, *others = self.rows
-        for measure in self.study.measures:
-            base = self.values(first, measure)
-            for row in others:
-                values = self.values(row, measure)
-                test, interval = randomisation_test(base, values), bootstrap_interval(base, values)
-                found[row, measure] = (test, (interval.low, interval.high))
-        adjusted = holm([test.p_value for test, _ in found.values()])
-        return {
-            key: Contrast(test.mean_difference, interval, test.p_value, float(p))
-            for (key, (test, interval)), p in zip(found.items(), adjusted, strict=True)
-        }
-
-
-# The report: a table of the settings, each against the first, and a figure of quality over cost.
-
-
-LEGEND_AT_MOST = 12  # points with a name each; more are numbered
-
-
-def make_report(found: SweepResults) -> Report:
-    """Make tables and figures of a sweep whose runs are all done."""
-    study = found.study
-    return Report(
-        title=f"Sweep {study.title}: {study.source.name}",
-        summary=_summary(found),
-        tables=[_main(found), *([_contrasts(found)] if len(found.rows) > 1 else []), _settings(found)],
-        figures=[_figure(found)],
-        facts={
-            "folds": list(study.folds),
-            "seeds": list(study.seeds),
-            "measures": list(study.measures),
-            "convention": study.convention,
-            "rows": [_fact(found, row) for row in found.rows],
-        },
-    )
+    if "folder" in data:
+        if "valid" in data or "test" in data:
+            raise RankwoodError("data.folder has its folds in it: leave data.valid and data.test out")
+        return FileFolds.find(_path(data.text("folder"), folder), n_threads=n_threads)
+    if "train" in data:
+        parts = {part: data.texts(part) for part in ("train", "valid", "test")}
+        for part, files in parts.items():
+            if files is None:
+                raise RankwoodError(f"data.{part} is missing: a sweep needs train, valid and test files")
+        files = [tuple(_path(file, folder) for file in parts[part]) for part in parts]
+        for part, named in zip(parts, files, strict=True):
+            for file in named:
+                if not file.is_file():
+                    raise RankwoodError(f"data.{part}: there is no file {file}")
+        return FileFolds(files[0][0].resolve().parent.name, [Fold("Fold1", *files)], n_threads)
+    shape = data.table("synthetic")
+    shape.check({"n_queries", "docs_per_query", "n_features", "seed"})
+    sizes = {name: shape.count(name) for name in ("n_queries", "docs_per_query", "n_features") if name in shape}
+    if sizes.get("n_queries", 5) < 5:
+        raise RankwoodError("data.synthetic.n_queries must be at least 5, a query for each part of a fold")
+    seed = shape.number("seed", 0)
+    if not is_whole(seed) or seed < 0:
+        raise RankwoodError(f"data.synthetic.seed must be a whole number, got {seed!r}")
+    return SyntheticFolds(**sizes, seed=seed, n_threads=n_threads)
 
 
-def _summary(found: SweepResults) -> str:
-    study, measure = found.study, found.study.measures[0]
-    best = max(found.rows, key=lambda row: found.mean_and_std(row, measure, "valid")[0])
-    text = (
-        f"{len(study.settings)} configurations; folds {listed(study.folds)}; seeds {listed(study.seeds)}. Convention "
-        f"{Convention.get(study.convention).describe()}. On validation data {found.label(best)} is best by {measure}"
-    )
-    if best == found.rows[0]:
-        return text + ", the first of all."
-    contrast = found.contrasts[best, measure]
-    return (
-        f"{text}; on test data it differs from {found.label(found.rows[0])} by {contrast.difference:+.4f} (95 % "
-        f"interval {interval_text(*contrast.interval)}, p {p_text(contrast.p_holm)} after Holm's correction)."
-    )
+def _path(text: str, folder: Path) -> Path:
+    return folder / Path(text).expanduser()
 
 
-def _main(found: SweepResults) -> Table:
-    """Quality, size, speed and training time of every row."""
-    study, rows = found.study, []
-    for number, row in enumerate(found.rows, start=1):
-        cells = [f"{number}. {found.label(row)}" if _numbered(found) else found.label(row)]
-        for measure in study.measures:
-            cells.append(with_spread(*found.mean_and_std(row, measure)) + _mark(found.contrasts.get((row, measure))))
-        cells += [f"{found.mean(row, 'n_trees'):,.0f}", f"{found.mean(row, 'n_nodes'):,.0f}"]
-        if study.speed:
-            cells.append(f"{found.mean(row, 'us_per_doc'):.3f}")
-        rows.append([*cells, f"{found.mean(row, 'seconds'):.2f}"])
-    speed = ["us per document"] if study.speed else []
-    timed = f" us per document: one thread, up to {BATCH:,} documents per call, double precision." if speed else ""
-    pruned = "" if study.pruning is None else " Of pruned models, they are those of the pruning."
-    return Table(
-        "sweep",
-        f"{study.title}: test data, {study.source.name}",
-        ["configuration", *study.measures, "trees", "nodes", *speed, "training s"],
-        rows,
-        "Means over folds and seeds, in brackets the standard deviation between them. + and -: significantly above or "
-        f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed} Training "
-        f"seconds are CPU time of all threads together.{pruned}",
-    )
+def _folds(top: Keys, source: Source) -> list[int]:
+    """Return the numbers of the folds to use."""
+    given: Any = top.entries.get("folds")
+    if is_whole(given):
+        given = [given]
+    if not (given is None or isinstance(given, str) or (isinstance(given, list) and all(map(is_whole, given)))):
+        raise RankwoodError(f"folds must be a list of numbers or a text like '1..3', got {given!r:.80}")
+    return parse_folds(given, source.n_folds)
 
 
-def _mark(contrast: Contrast | None) -> str:
-    """A plus or a minus where a difference is significant."""
-    if contrast is None or contrast.p_holm > SIGNIFICANT:
-        return ""
-    return " +" if contrast.difference > 0 else " -"
+def _seeds(top: Keys) -> list[int]:
+    """Return the seeds: `seeds = 3` means 0, 1 and 2; a list means itself."""
+    given = top.entries.get("seeds", 1)
+    if is_whole(given) and given >= 1:
+        return list(range(given))
+    right = isinstance(given, list) and given and all(is_whole(seed) and seed >= 0 for seed in given)
+    if not right or len(set(given)) < len(given):
+        raise RankwoodError(f"seeds must be how many there are, or a list of different numbers, got {given!r:.80}")
+    return list(given)
 
 
-def _contrasts(found: SweepResults) -> Table:
-    """Differences from the first row, with intervals and p-values."""
-    rows = [
-        [found.label(row), measure, f"{c.difference:+.4f}", interval_text(*c.interval), p_text(c.p_value),
-         p_text(c.p_holm)]
-        for (row, measure), c in found.contrasts.items()
-    ]  # fmt: skip
-    n_queries = len(found.values(found.rows[0], found.study.measures[0]))
-    return Table(
-        "significance",
-        f"Against {found.label(found.rows[0])} on test data, {found.study.source.name}",
-        ["configuration", "measure", "difference", "95 % interval", "p", "p (Holm)"],
-        rows,
-        f"Fisher's randomisation test and bootstrap on the values of {n_queries:,} test queries, each the mean over "
-        "seeds. Holm's correction is for all comparisons of this table.",
-    )
+def _settings(top: Keys) -> list[Setting]:
+    """Return every configuration of the list with every point of the grid, checked against the learner."""
+    common, grid = top.table("parameters"), top.table("grid")
+    for name, values in grid.entries.items():
+        if not isinstance(values, list) or not values:
+            raise RankwoodError(f"{grid.key(name)} must be a list of values, got {values!r:.80}")
+    listed = top.tables("configurations")
+    names = [one.text("name") for one in listed]
+    points = expand(grid.entries, [{k: v for k, v in one.entries.items() if k != "name"} for one in listed])
+    per_listed = len(points) // max(len(listed), 1)
+    found = []
+    for number, point in enumerate(points):
+        called = names[number // per_listed] if names else None
+        learner: Any = point.get("learner", top.text("learner"))
+        if learner is None:
+            raise RankwoodError(f"learner is missing: one of {', '.join(LEARNERS)}")
+        learner_class(learner)
+        parameters = {**common.entries, **{key: value for key, value in point.items() if key != "learner"}}
+        places = {key: common.key(key) for key in common.entries}
+        places |= {key: f"configurations.{key}" for key in point} | {key: grid.key(key) for key in grid.entries}
+        checked = {key: _checked(learner, key, value, places[key]) for key, value in parameters.items()}
+        found.append(Setting(_label(called, point, grid.entries, learner), learner, checked))
+    labels = [setting.label for setting in found]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise RankwoodError(f"two configurations are called {twice!r}: give each a name of its own")
+    return found
 
 
-def _settings(found: SweepResults) -> Table:
-    """Parameters of every configuration, and its measures on validation data."""
-    study, rows = found.study, []
-    for number, setting in enumerate(study.settings):
-        config = study.side_by_side()[number * len(study.seeds)]
-        values = [with_spread(*found.mean_and_std((number, "model"), measure, "valid")) for measure in study.measures]
-        rows.append([setting.label, setting.learner, in_words(config["parameters"]) or "defaults", *values])
-    return Table(
-        "configurations",
-        f"Configurations, and validation data, {study.source.name}",
-        ["configuration", "learner", "parameters", *(f"valid {measure}" for measure in study.measures)],
-        rows,
-    )
+def _label(name: str | None, point: Mapping[str, Any], grid: Mapping[str, Any], learner: str) -> str:
+    """Return the name of a configuration in tables: its own name, and its values of the grid."""
+    shown = {key: value for key, value in point.items() if name is None or key in grid}
+    words = [str(value) if key == "learner" else f"{key} {value}" for key, value in shown.items()]
+    return ", ".join(filter(None, [name, *words])) or learner
 
 
-def _figure(found: SweepResults) -> Figure:
-    """The first measure over the cost of scoring, with the Pareto front."""
-    study, measure = found.study, found.study.measures[0]
-    cost, unit = ("us_per_doc", "scoring, us per document") if study.speed else ("n_nodes", "nodes of the model")
-    costs = [found.mean(row, cost) or 0.0 for row in found.rows]
-    # The mean of all queries, as the interval is of it: folds may differ in size.
-    means = [float(np.nanmean(found.values(row, measure))) for row in found.rows]
-    numbered = _numbered(found)
-
-    def draw(canvas: Any) -> None:
-        axes = canvas.subplots()
-        by_cost = sorted(range(len(costs)), key=lambda i: costs[i])
-        for number, (row, x, y) in enumerate(zip(found.rows, costs, means, strict=True), start=1):
-            low, high = _interval(found.values(row, measure))
-            face = {"markerfacecolor": "white"} if row[1] == "pruned" else {}
-            label = None if numbered else found.label(row)
-            color = f"C{row[0] % 10}"
-            middle, half = (low + high) / 2, (high - low) / 2
-            axes.errorbar(x, middle, half, fmt="none", ecolor=color, alpha=0.5, capsize=3, linewidth=1)
-            axes.plot(x, y, "o", color=color, label=label, **face)
-            if numbered:  # above the axes, on three lines, so that neighbours do not overlap
-                height = 1.015 + 0.045 * (by_cost.index(number - 1) % 3)
-                where = axes.get_xaxis_transform()
-                axes.text(x, height, str(number), color=color, fontsize=8, ha="center", transform=where)
-        front = pareto_front(costs, means)
-        if len(front) > 1:
-            axes.plot([costs[i] for i in front], [means[i] for i in front], color="black", linewidth=0.8, zorder=0,
-                      linestyle="--", label="front")  # fmt: skip
-        if min(costs) > 0 and max(costs) > 3 * min(costs):
-            log_axis(axes, ",.10g")
-            axes.set_xlim(min(costs) / 1.3, max(costs) * 1.3)
-        axes.set(xlabel=unit, ylabel=f"{measure} on test data")
-        axes.set_title(f"{study.title}, {study.source.name}", pad=44 if numbered else None)
-        axes.grid(alpha=0.3)
-        if not numbered:
-            axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
-
-    numbers = " Numbers are those of the first table." if numbered else ""
-    caption = (
-        f"{measure}, the mean over all test queries, over the cost of scoring; bars are 95 % bootstrap intervals over "
-        f"queries; dashed: the models that no other surpasses in both.{numbers}"
-    )
-    return Figure("quality-cost", caption, draw, (9.0, 4.5))
+def _checked(learner: str, name: str, value: Any, place: str) -> Any:
+    """Return a parameter that the learner takes; None, which TOML has not, is written "none"."""
+    kind = learner_class(learner)
+    if name == "initial_trees" and learner == "igbrt":
+        if not is_whole(value) or value < 1:
+            raise RankwoodError(f"{place} must be a whole number above 0, got {value!r}")
+        return value
+    if name in ELSEWHERE:
+        raise RankwoodError(f"{place} is not for a grid of parameters: use {ELSEWHERE[name]}")
+    try:
+        if value == "none" and any(one.words == "None" for one in kinds_of(kind, name)):
+            return None
+        check_parameter(kind, name, value)
+    except RankwoodError as error:
+        raise RankwoodError(f"{place}: {error}") from None
+    return value
 
 
-def _numbered(found: SweepResults) -> bool:
-    """Whether the figure numbers the rows because they are too many to be named."""
-    return len(found.rows) > LEGEND_AT_MOST
-
-
-def _fact(found: SweepResults, row: Row) -> dict[str, Any]:
-    """All numbers of a row, for `results.json`."""
-    study = found.study
-    by_measure = {}
-    for measure in study.measures:
-        mean, std = found.mean_and_std(row, measure)
-        contrast = found.contrasts.get((row, measure))
-        by_measure[measure] = {
-            "test": mean,
-            "std": std,
-            "valid": found.mean_and_std(row, measure, "valid")[0],
-            "contrast": None if contrast is None else {**contrast.__dict__, "interval": list(contrast.interval)},
-        }
-    setting = study.settings[row[0]]
-    numbers = {name: found.mean(row, name) for name in ("n_trees", "n_nodes", "us_per_doc", "seconds")}
-    about = {"configuration": setting.label, "pruned": row[1] == "pruned", "learner": setting.learner}
-    return {**about, "parameters": dict(setting.parameters), **numbers, "measures": by_measure}
-
-
-def _interval(values: FloatArray) -> tuple[float, float]:
-    """Bootstrap interval of the mean over the queries that have a value."""
-    known = values[~np.isnan(values)]
-    interval = bootstrap_interval(np.zeros(len(known)), known)
-    return interval.low, interval.high
-
-
-def _array(values: Any) -> FloatArray:
-    """Values from JSON as an array, None as NaN."""
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+def _pruning(keys: Keys) -> Pruning:
+    """Return the table `prune`, checked."""
+    keys.check({"rate", "rates", "strategy", "accept", "margin", "variants", "iterations"})
+    if "rate" in keys and "rates" in keys:
+        raise RankwoodError("prune.rate is the share that goes, prune.rates are those to choose from: give one of them")
+    given: dict[str, Any] = {
+        "rate": keys.number("rate"),
+        "rates": keys.numbers("rates"),
+        "strategy": keys.text("strategy"),
+        "accept": keys.text("accept"),
+        "margin": keys.number("margin"),
+        "variants": keys.texts("variants"),
+        "iterations": keys.count("iterations"),
+    }
+    if given["rate"] is not None and (given["accept"] is not None or given["margin"] is not None):
+        raise RankwoodError("prune.accept and prune.margin are for prune.rates: prune.rate takes trees out in any case")
+    try:
+        return Pruning(**{name: value for name, value in given.items() if value is not None})
+    except RankwoodError as error:
+        raise RankwoodError(f"prune: {error}") from None
