@@ -1,4 +1,4 @@
-"""`rankwood reproduce`: the experiments of a paper, in one command that can be interrupted and repeated."""
+"""`rankwood reproduce`: the experiments of a paper, which can be interrupted and resumed."""
 
 from __future__ import annotations
 

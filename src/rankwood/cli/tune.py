@@ -80,7 +80,7 @@ def tune(
 
 
 def _answer(result: TuneResult, output: Path, trials: int, as_json: bool) -> None:
-    """Say what was found, and end with the status that goes with it."""
+    """Print what was found, and end with the exit status that goes with it."""
     if as_json:
         print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
         raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
@@ -97,6 +97,7 @@ def _answer(result: TuneResult, output: Path, trials: int, as_json: bool) -> Non
 
 
 def _print(result: TuneResult) -> None:
+    """Print the table of the front."""
     with_test = result.chosen.test is not None
     columns = ["model", "trees", "valid", *["test"] * with_test, "us/doc", ""]
     rows = []
@@ -118,8 +119,10 @@ def _print(result: TuneResult) -> None:
 
 
 def describe(point: Point) -> str:
-    """Where a model comes from, shortly.
+    """Return a short description of a model: learner, shape and leaves of trees, and share of trees pruned.
 
+    Examples
+    --------
     >>> from rankwood.lab.search import Point
     >>> parameters = {"learner": "xdart", "shape": "balanced", "n_leaves": 31}
     >>> describe(Point(3, parameters, 0.5, "refit", 20, 600, 0.4, 1.0))
@@ -132,12 +135,13 @@ def describe(point: Point) -> str:
 
 
 def _comparisons(result: TuneResult) -> list[str]:
-    """The chosen model on test data, against the default and against the best whatever its cost."""
+    """Return sentences that compare the chosen model on test data with the default and with the best of all."""
     names = {"default": "the default LambdaMART", "best": "the best of all, whatever it costs"}
     return [_sentence(result.measure, one, names[role]) for role, one in result.comparisons.items()]
 
 
 def _sentence(measure: str, found: Comparison, other: str) -> str:
+    """Return one comparison as a sentence."""
     low, high = found.interval
     return (
         f"on {found.n_queries:,} test queries: {measure} {found.other_mean:.4f}, {found.difference:+.4f} "

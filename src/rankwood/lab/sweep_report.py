@@ -129,6 +129,7 @@ def make_report(found: SweepResults) -> Report:
 
 
 def _summary(found: SweepResults) -> str:
+    """The outcome in a few sentences."""
     study, measure = found.study, found.study.measures[0]
     best = max(found.rows, key=lambda row: found.mean_and_std(row, measure, "valid")[0])
     text = (

@@ -497,6 +497,7 @@ def make_report(found: AsadiLinResults) -> Report:
 
 
 def _summary(found: AsadiLinResults) -> str:
+    """The outcome in a few sentences."""
     study, base = found.study, found.topology(BASELINE)
     text = (
         f"LambdaMART of up to {study.n_trees:,} trees with {study.n_leaves} leaves, learning rate "
@@ -688,6 +689,7 @@ def _paper() -> Table:
 
 
 def _differences(found: AsadiLinResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         "The data are others than the paper's, the five folds of MSLR-WEB10K, unless --data names them.",

@@ -435,6 +435,7 @@ def _of_paper(found: CleaverResults) -> list[Way]:
 
 
 def _summary(found: CleaverResults) -> str:
+    """The outcome in a few sentences."""
     study = found.study
     best = [found.outcome(size, QUALITY_LOSS) for size in study.all_sizes if QUALITY_LOSS in study.ways]
     pruned = "; ".join(
@@ -584,6 +585,7 @@ def _facts(found: CleaverResults) -> list[dict[str, Any]]:
 
 
 def _differences(found: CleaverResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         f"The reference models are LambdaMART alone, of up to {study.n_trees:,} trees with {study.n_leaves} leaves; "

@@ -391,6 +391,7 @@ def make_report(found: IgbrtResults) -> Report:
 
 
 def _summary(found: IgbrtResults, findings: list[Finding]) -> str:
+    """The outcome in a few sentences."""
     study = found.study
     count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ("holds", "the opposite", "undecided")}
     return (
@@ -448,7 +449,7 @@ def _findings(found: IgbrtResults, findings: list[Finding]) -> Table:
 
 
 def _table1(found: IgbrtResults) -> Table:
-    """iGBRT from forests of several sizes, in regression."""
+    """Table 1: iGBRT from forests of several sizes, in regression."""
     sizes = dict.fromkeys([0, *found.study.initial_trees, found.study.n_trees])
     rows = []
     for size in sizes:
@@ -525,6 +526,7 @@ def _chosen(found: IgbrtResults) -> list[dict[str, Any]]:
 
 
 def _differences(found: IgbrtResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         f"Forests have {study.n_trees:,} trees (the paper 10,000), boosting has up to {study.boosted_trees:,} rounds "

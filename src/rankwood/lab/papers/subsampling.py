@@ -375,6 +375,7 @@ def make_report(found: SubsamplingResults) -> Report:
 
 
 def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
+    """The outcome in a few sentences."""
     study, best = found.study, found.best
     text = (
         f"{study.n_trees:,} trees a forest, criterion {study.criterion}, folds {listed(study.folds)}, {study.n_seeds} "
@@ -482,6 +483,7 @@ def _others(found: SubsamplingResults, paper: Published) -> Table:
 
 
 def _differences(found: SubsamplingResults, paper: Published | None) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     lines = [
         "The paper extends Weka; here every distinct value is a possible threshold, features are drawn anew at every "

@@ -332,6 +332,7 @@ def make_report(found: XdartResults) -> Report:
 
 
 def _summary(found: XdartResults) -> str:
+    """The outcome in a few sentences."""
     study = found.study
     best = [e for name in study.methods if METHODS[name].learner == "XDART" and (e := found.smallest(name)) is not None]
     reached = "no X-DART model reaches it"
@@ -461,6 +462,7 @@ def _figure1(found: XdartResults) -> Figure:
 
 
 def _differences(found: XdartResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         "The data are others than the paper's, MSLR-WEB30K fold 1 and Istella-S, unless --data names them.",
