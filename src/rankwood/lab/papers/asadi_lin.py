@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
@@ -277,8 +275,7 @@ class AsadiLinStudy(PaperStudy):
             if env.iteration + 1 == run.growth.equal_trees:
                 models[EQUAL] = env.model.whole()
 
-        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", run.fold, make)
+        binned = self.binned_train(run.fold)
         ranker = LambdaMART(
             **dataclasses.asdict(run.growth),
             **run.setting.parameters,

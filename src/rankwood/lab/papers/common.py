@@ -6,9 +6,10 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from rankwood.data.bins import BinnedDataset
 from rankwood.lab.runs import Config, Result, run_key
 from rankwood.lab.study import Runs, Study
 
@@ -45,6 +46,11 @@ class PaperStudy(Study):
     def run(self, config: Config) -> Result:
         runs = self._kept.get("plan", None, self._runs_by_key)
         return self.perform(runs[run_key(config)])
+
+    def binned_train(self, fold: int) -> BinnedDataset:
+        """Return the training data of a fold in bins; the latest stays in memory."""
+        make = partial(BinnedDataset.make, self.fold_data(fold).train, n_threads=self.n_threads)
+        return self._kept.get("binned", fold, make)  # type: ignore[no-any-return]
 
     def _runs_by_key(self) -> dict[str, Any]:
         return {run_key(self.config(run)): run for run in [*self.plan(), *self.timings()]}

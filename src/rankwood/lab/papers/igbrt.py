@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
@@ -154,8 +152,7 @@ class IgbrtStudy(PaperStudy):
             n_jobs=self.n_threads,
             **({} if forest is None else {"forest": forest}),
         )
-        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", run.fold, make)
+        binned = self.binned_train(run.fold)
         watched: dict[str, Any] = {"eval_set": [fold.valid, fold.test], "eval_names": ["valid", "test"]}
         _, seconds = cpu_timed(lambda: ranker.fit(binned, **watched, eval_metric=[*measured.measures, rmse]))
         n_start = 0 if forest is None else forest.n_trees

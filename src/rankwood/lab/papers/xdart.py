@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
@@ -161,8 +159,7 @@ class XdartStudy(PaperStudy):
     def perform(self, run: Training) -> Result:
         """Train one method, and measure the models of all sizes that it reached."""
         fold = self.fold_data(run.fold)
-        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", run.fold, make)
+        binned = self.binned_train(run.fold)
         ranker = self._learner(run)
         _, seconds = cpu_timed(lambda: ranker.fit(binned, valid=fold.valid))
         models: dict[str, Ensemble]
