@@ -105,7 +105,7 @@ def log_axis(axes: Any, number_format: str = "g") -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def pareto_front(costs: Sequence[float], worths: Sequence[float]) -> list[int]:
+def pareto_front(costs: Sequence[float], qualities: Sequence[float]) -> list[int]:
     """Indices of the Pareto-optimal points, cheapest first: no other point is at least as good for less.
 
     Examples
@@ -114,8 +114,8 @@ def pareto_front(costs: Sequence[float], worths: Sequence[float]) -> list[int]:
     [1, 2, 0]
     """
     front: list[int] = []
-    for place in sorted(range(len(costs)), key=lambda i: (costs[i], -worths[i])):
-        if not front or worths[place] > worths[front[-1]]:
+    for place in sorted(range(len(costs)), key=lambda i: (costs[i], -qualities[i])):
+        if not front or qualities[place] > qualities[front[-1]]:
             front.append(place)
     return front
 

@@ -304,7 +304,7 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-class Study:
+class Trials:
     """The finished trials and the models of the front, in memory or in a file that a later search goes on from.
 
     The file is an Optuna journal with a study named "rankwood"; models are in the folder FILE.models. The sampler sees

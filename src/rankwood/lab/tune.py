@@ -19,7 +19,7 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison, Evaluation, aligned_features, compare_values, evaluate
 from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.lab.search import Point, SearchSpace, Study, front_of, only_search_in, quiet_optuna
+from rankwood.lab.search import Point, SearchSpace, Trials, front_of, only_search_in, quiet_optuna
 from rankwood.lab.study import counted
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.cleaver import checked_rates, cleaver
@@ -245,7 +245,7 @@ def tune(
     path = None if study is None else Path(study)
     measured = MeasuredLatency(batch)
     with quiet_optuna(), only_search_in(path):
-        bench = Bench(
+        setup = TrialSetup(
             train=BinnedDataset.make(train, n_threads=n_threads),
             valid=valid,
             space=space or SearchSpace(),
@@ -256,9 +256,9 @@ def tune(
             seed=seed,
             n_threads=n_threads,
         )
-        trials = Study(path, _identity(bench, batch, latency), budget_us, seed)
-        interrupted = _search(bench, trials, n_trials, timeout, on_interrupt, progress)
-        result = _result(bench, trials, test, budget_us, batch, interrupted)
+        trials = Trials(path, _identity(setup, batch, latency), budget_us, seed)
+        interrupted = _search(setup, trials, n_trials, timeout, on_interrupt, progress)
+        result = _result(setup, trials, test, budget_us, batch, interrupted)
     warn_if_busy(measured.timings)
     return replace(result, timings=tuple(measured.timings))
 
@@ -307,7 +307,7 @@ class MeasuredLatency:
 
 
 @dataclass(frozen=True)
-class Bench:
+class TrialSetup:
     """What all trials have in common: data, search space, pruning rates, measure and stopwatch."""
 
     train: BinnedDataset
@@ -395,16 +395,16 @@ def _of_other_sizes(rows: Sequence[Any], n_trees: int) -> list[Any]:
 # The search: trials until there are enough, and the choice among their points.
 
 
-def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, str]:
+def _identity(setup: TrialSetup, batch: int, latency: Latency | None) -> dict[str, str]:
     """Return what trials of one study must have in common to be comparable; the budget may change."""
     return {
-        "training data": bench.train.data.fingerprint(),
-        "validation data": bench.valid.fingerprint(),
-        "measure": str(bench.measure),
-        "convention": repr(bench.convention),  # its name may be that of a preset which it was made from
-        "search space": repr(bench.space),
-        "rates": repr(bench.rates),
-        "seed": str(bench.seed),
+        "training data": setup.train.data.fingerprint(),
+        "validation data": setup.valid.fingerprint(),
+        "measure": str(setup.measure),
+        "convention": repr(setup.convention),  # its name may be that of a preset which it was made from
+        "search space": repr(setup.space),
+        "rates": repr(setup.rates),
+        "seed": str(setup.seed),
         "batch": str(batch),
         "CPU": cpu_name() if latency is None else "as the latency function says",
         "version of rankwood": __version__,
@@ -412,8 +412,8 @@ def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, st
 
 
 def _search(
-    bench: Bench,
-    trials: Study,
+    setup: TrialSetup,
+    trials: Trials,
     n_trials: int,
     timeout: float | None,
     on_interrupt: str,
@@ -430,8 +430,8 @@ def _search(
 
         trial = None
         try:
-            trial, parameters = trials.ask(bench.space)
-            trials.tell(trial, bench.run(done, parameters, on_share))
+            trial, parameters = trials.ask(setup.space)
+            trials.tell(trial, setup.run(done, parameters, on_share))
         except KeyboardInterrupt:
             if trial is not None and trials.n_done == done:
                 trials.give_up(trial)
@@ -447,10 +447,10 @@ def _search(
 
 
 def _result(
-    bench: Bench, trials: Study, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
+    setup: TrialSetup, trials: Trials, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
 ) -> TuneResult:
     """Choose a model, and measure it and the front on test data."""
-    points, chosen, within = _choose(bench, trials, budget_us)
+    points, chosen, within = _choose(setup, trials, budget_us)
     front = front_of(points)
     kept = {point.name for point in front} | {chosen.name}
     models = {point.name: trials.model(point) for point in front_of(trials.points) if point.name in kept}
@@ -458,14 +458,14 @@ def _result(
     front = [point for point in front if point.name in models]
     comparisons: dict[str, Comparison] = {}
     if test is not None:
-        values = _test_values(bench, trials, test, models)
-        comparisons = _compare(bench, values, trials.points[0], chosen, front)
-        tested = {name: found[str(bench.measure)] for name, found in values.items()}
+        values = _test_values(setup, trials, test, models)
+        comparisons = _compare(setup, values, trials.points[0], chosen, front)
+        tested = {name: found[str(setup.measure)] for name, found in values.items()}
         front = [point.with_(test=tested[point.name]) for point in front]
         chosen = chosen.with_(test=tested[chosen.name])
         known = {point.name: point for point in front}
         points = [known.get(point.name, point) for point in points]
-    note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(bench.measure)}
+    note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(setup.measure)}
     return TuneResult(
         ensemble=models[chosen.name].with_metadata(tune=note),
         within_budget=within,
@@ -476,38 +476,40 @@ def _result(
         comparisons=comparisons,
         budget_us=budget_us,
         batch=batch,
-        measure=str(bench.measure),
-        convention=bench.convention,
+        measure=str(setup.measure),
+        convention=setup.convention,
         n_trials=trials.n_done,
         interrupted=interrupted,
     )
 
 
-def _test_values(bench: Bench, trials: Study, test: Dataset, models: Mapping[str, Ensemble]) -> dict[str, Evaluation]:
+def _test_values(
+    setup: TrialSetup, trials: Trials, test: Dataset, models: Mapping[str, Ensemble]
+) -> dict[str, Evaluation]:
     """Return the measures of the models and of the default on test data, by name."""
     default = trials.points[0]
     measured = {**models, default.name: trials.model(default)}
     return {
-        name: evaluate(model, test, bench.measure, convention=bench.convention, n_threads=bench.n_threads)
+        name: evaluate(model, test, setup.measure, convention=setup.convention, n_threads=setup.n_threads)
         for name, model in measured.items()
     }
 
 
 def _compare(
-    bench: Bench, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
+    setup: TrialSetup, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
 ) -> dict[str, Comparison]:
     """Compare the chosen model with the default and with the best of all, where these are other models."""
     others = {"default": default, "best": max(front, key=lambda point: point.valid)}
     if others["best"].name == default.name:
         del others["best"]
     return {
-        role: compare_values(values[other.name], values[chosen.name], str(bench.measure), seed=bench.seed)
+        role: compare_values(values[other.name], values[chosen.name], str(setup.measure), seed=setup.seed)
         for role, other in others.items()
         if other.name != chosen.name
     }
 
 
-def _choose(bench: Bench, trials: Study, budget_us: float) -> tuple[list[Point], Point, bool]:
+def _choose(setup: TrialSetup, trials: Trials, budget_us: float) -> tuple[list[Point], Point, bool]:
     """Choose the best model within the budget by times that are taken once more.
 
     The fastest of many measurements is a lucky one. When the winner is beyond the budget the second time, the next
@@ -526,7 +528,7 @@ def _choose(bench: Bench, trials: Study, budget_us: float) -> tuple[list[Point],
     front = front_of(trials.points)
     for point in reversed(front):
         if point.us_per_doc <= budget_us:
-            again = point.with_(us_per_doc=bench.time(trials.model(point)))
+            again = point.with_(us_per_doc=setup.time(trials.model(point)))
             points[point.name] = again
             if again.us_per_doc <= budget_us:
                 return list(points.values()), again, True

@@ -163,7 +163,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Timing:
+class TimingRun:
     """A run: microseconds per document of one model of a training, with the generated C and with our engine."""
 
     training: Training
@@ -239,15 +239,15 @@ class AsadiLinStudy(PaperStudy):
         """The training of a setting."""
         return Training(fold, seed, setting, self.growth)
 
-    def timing_of(self, training: Training, size: Size) -> Timing:
+    def timing_of(self, training: Training, size: Size) -> TimingRun:
         """The timing of a model."""
-        return Timing(training, size, self.timing)
+        return TimingRun(training, size, self.timing)
 
     def plan(self) -> list[Training]:
         seeds, settings = range(self.n_seeds), self.settings
         return [self.training(fold, seed, one) for fold in self.folds for seed in seeds for one in settings]
 
-    def timings(self) -> list[Timing]:
+    def timings(self) -> list[TimingRun]:
         """Timings of every chosen model, and of those of equal size with the first seed."""
         return [
             self.timing_of(training, size)
@@ -259,8 +259,8 @@ class AsadiLinStudy(PaperStudy):
     def report(self, runs: Runs) -> Report:
         return make_report(AsadiLinResults(self, runs))
 
-    def perform(self, run: Training | Timing) -> Result:
-        if isinstance(run, Timing):
+    def perform(self, run: Training | TimingRun) -> Result:
+        if isinstance(run, TimingRun):
             return self._time(run)
         fold = self.fold_data(run.fold)
         models, facts = self._train(run)
@@ -303,7 +303,7 @@ class AsadiLinStudy(PaperStudy):
             "test": {measure: values.tolist() for measure, values in test.per_query.items()},
         }
 
-    def _time(self, run: Timing) -> Result:
+    def _time(self, run: TimingRun) -> Result:
         """Time a model, which is trained again unless it was saved, on one thread with both engines."""
         saved = self.saved_models(self.config(run.training), [run.size])
         model = (saved or self._train(run.training)[0])[run.size]

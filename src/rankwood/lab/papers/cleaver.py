@@ -101,7 +101,7 @@ class Pruning:
 
 
 @dataclass(frozen=True)
-class Timing:
+class TimingRun:
     """A run: how many times faster than the model before the accepted models of a pruning score."""
 
     pruning: Pruning
@@ -195,15 +195,15 @@ class CleaverStudy(PaperStudy):
             found.append(self.closing_of(fold))
         return found
 
-    def timings(self) -> list[Timing]:
+    def timings(self) -> list[TimingRun]:
         """Timings of every pruning."""
-        return [Timing(run) for run in self.plan() if isinstance(run, Pruning)]
+        return [TimingRun(run) for run in self.plan() if isinstance(run, Pruning)]
 
     def report(self, runs: Runs) -> Report:
         return make_report(CleaverResults(self, runs))
 
-    def perform(self, run: Pruning | Closing | Timing) -> Result:
-        if isinstance(run, Timing):
+    def perform(self, run: Pruning | Closing | TimingRun) -> Result:
+        if isinstance(run, TimingRun):
             return self._time(run)
         return self._close(run) if isinstance(run, Closing) else self._prune(run)[0]
 
@@ -270,7 +270,7 @@ class CleaverStudy(PaperStudy):
         self.save_models(self.config(run), accepted)
         return {"table": table, "values": [self._values(model, fold) for model in models]}, accepted
 
-    def _time(self, run: Timing) -> Result:
+    def _time(self, run: TimingRun) -> Result:
         """Time the model before and the accepted ones, which are made again unless they were saved."""
         pruning, before = run.pruning, self._before(run.pruning, saved=True)
         accepted = self.saved_models(self.config(pruning), RULES) or self._prune(pruning)[1]
@@ -356,7 +356,7 @@ class CleaverResults(PaperResults):
         """The outcome of a way to prune, with the smallest models that the rule accepts on validation data."""
         chosen, full_values, test_values, speed_ups = [], [], [], []
         for fold in self.study.folds:
-            timed = [self.result(Timing(run)) for run in self.study.prunings(fold, size, way)]
+            timed = [self.result(TimingRun(run)) for run in self.study.prunings(fold, size, way)]
             speed_ups += [result["speed_up"][rule] for result in timed]
             found = self.of(size, way, fold)
             numbers = [pick(result["table"], rule) for result in found]
