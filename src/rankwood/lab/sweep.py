@@ -300,13 +300,13 @@ ELSEWHERE = {
 
 
 def read_sweep(path: str | os.PathLike[str], *, n_threads: int | None = None) -> SweepStudy:
-    """Return the study that a TOML file describes; paths in the file are relative to its folder.
+    r"""Return the study that a TOML file describes; paths in the file are relative to its folder.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "leaves.toml"
-    >>> _ = path.write_text('learner = "mart"\\ndata.synthetic.n_queries = 50\\ngrid.n_leaves = [4, 8]')
+    >>> _ = path.write_text('learner = "mart"\ndata.synthetic.n_queries = 50\ngrid.n_leaves = [4, 8]')
     >>> study = read_sweep(path)
     >>> study.title, [setting.label for setting in study.settings]
     ('leaves', ['n_leaves 4', 'n_leaves 8'])

@@ -187,12 +187,12 @@ def render_page(facts: ReportFacts) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Return JSON that may stand inside a script element; numbers that are not finite become null.
+    r"""Return JSON that may stand inside a script element; numbers that are not finite become null.
 
     Examples
     --------
     >>> to_json({"name": "</script>", "value": [float("nan"), 0.123456789]})
-    '{"name":"\\\\u003c/script\\\\u003e","value":[null,0.123457]}'
+    '{"name":"\\u003c/script\\u003e","value":[null,0.123457]}'
     """
     text = json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))  # ASCII: no odd line ends
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
