@@ -10,7 +10,7 @@ import pytest
 import rankwood as rw
 from rankwood.cli.tune import describe
 from rankwood.lab.search import Point, only_search_in
-from rankwood.lab.tune import Bench, MeasuredLatency
+from rankwood.lab.tune import MeasuredLatency, TrialSetup
 
 
 @pytest.fixture(scope="module")
@@ -65,33 +65,33 @@ def test_no_model_within_the_budget(rankwood, folder, tmp_path):
 
 
 def test_ctrl_c_keeps_the_best_so_far(rankwood, folder, tmp_path, monkeypatch):
-    run = Bench.run
+    run = TrialSetup.run
 
     def interrupted(bench, number, *rest):
         if number == 1:
             raise KeyboardInterrupt
         return run(bench, number, *rest)
 
-    monkeypatch.setattr(Bench, "run", interrupted)
+    monkeypatch.setattr(TrialSetup, "run", interrupted)
     outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--study", tmp_path / "s.log")
     assert outcome.status == 130
     assert "interrupted after 1 of 2 trials: wrote the best so far" in outcome.err
     assert (tmp_path / "m.rw").exists()
-    monkeypatch.setattr(Bench, "run", run)
+    monkeypatch.setattr(TrialSetup, "run", run)
     outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--study", tmp_path / "s.log")
     assert outcome.status == 0
     assert "of 2 trials" in outcome.out
 
 
 def test_ctrl_c_before_a_model_is_within_the_budget(rankwood, folder, tmp_path, monkeypatch):
-    run = Bench.run
+    run = TrialSetup.run
 
     def interrupted(bench, number, *rest):
         if number == 1:
             raise KeyboardInterrupt
         return run(bench, number, *rest)
 
-    monkeypatch.setattr(Bench, "run", interrupted)
+    monkeypatch.setattr(TrialSetup, "run", interrupted)
     given = arguments(folder, tmp_path / "m.rw", budget=0.0001)
     outcome = rankwood(*given)
     assert outcome.status == 130

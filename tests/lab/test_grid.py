@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rankwood as rw
-from rankwood.lab.runs import cross, expand
+from rankwood.lab.runs import expand
 
 
 def test_a_grid_is_a_product():
@@ -25,9 +25,3 @@ def test_what_is_there_twice_is_refused():
         expand({"a": [1]}, [{"a": 2}])
     with pytest.raises(rw.RankwoodError, match=r"\{'a': 1\} is there twice"):
         expand({"a": [1, 1]})
-
-
-def test_runs_of_a_fold_follow_each_other():
-    runs = cross([{"a": 1}, {"a": 2}], [3, 4], [0, 7])
-    assert [run[0] for run in runs] == [3] * 4 + [4] * 4
-    assert len({(fold, setting["a"], seed) for fold, setting, seed in runs}) == 8

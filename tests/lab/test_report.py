@@ -21,7 +21,7 @@ HERE = {"rankwood": "0.2", "cpu": "A", "instruction_set": "avx2", "workers": 1}
         ([{**HERE, "instruction_set": "baseline"}] * 2, "Runs were made on A, baseline, rankwood 0.2 (2)."),
         ([HERE, HERE, {**HERE, "rankwood": "0.1"}], "(2), and A, avx2, rankwood 0.1 (1)."),
         ([HERE, {}], "(1), and an unknown machine (1)."),
-        ([HERE, {**HERE, "workers": 4}], "1 of 2 runs were made several at a time: times measured in them are"),
+        ([HERE, {**HERE, "workers": 4}], "1 of 2 runs were made several at a time; scoring is not timed in such runs"),
     ],
 )
 def test_machines_of_runs(tmp_path, of_runs, words):

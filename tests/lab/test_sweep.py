@@ -13,7 +13,8 @@ from rankwood.evaluation import conventions
 from rankwood.lab.drawing import pareto_front
 from rankwood.lab.runs import RunTable
 from rankwood.lab.study import SyntheticFolds
-from rankwood.lab.sweep import Pruning, Setting, SweepResults, SweepStudy, make_report
+from rankwood.lab.sweep import Pruning, Setting, SweepStudy
+from rankwood.lab.sweep_report import SweepResults, make_report
 from rankwood.scoring.timing import Timing
 
 COMMON = {"n_trees": 8, "learning_rate": 0.2, "query_fraction": 0.7}
@@ -103,11 +104,10 @@ def test_the_report(study, results, tmp_path):
 
 
 def test_many_rows_are_numbered_in_the_figure(study, results, tmp_path):
-    many = replace(study, settings=study.settings[:2] * 7, pruning=None)
-    runs = [run for fold in range(2) for run in results.runs[6 * fold : 6 * fold + 4] * 7]
-    report = make_report(SweepResults(many, runs))
+    many = replace(study, settings=study.settings[:2] * 4)
+    report = make_report(SweepResults(many, results.runs))
     assert "Numbers are those of the first table" in report.figures[0].caption
-    assert [row[0] for row in report.tables[0].rows][12:] == ["13. large", "14. small"]
+    assert [row[0] for row in report.tables[0].rows][12:15] == ["13. large", "14. large, pruned", "15. small"]
     report.write(tmp_path, environment={})
 
 
@@ -151,7 +151,7 @@ def test_times_are_taken_one_by_one_after_the_trainings(tmp_path, monkeypatch):
         timed.append([model.n_trees for model, _ in models])
         return [Timing(model.n_trees, 0.0, 9.0, 20, len(X), "traverse") for model, X in models]
 
-    monkeypatch.setattr("rankwood.lab.sweep.time_models", clock)  # in this process alone
+    monkeypatch.setattr("rankwood.lab.study.time_models", clock)  # in this process alone
     runs = study.runs(table, n_workers=2, on_run=lambda *now: told.append(now))
     assert timed == [[4, 2], [6, 3], [4, 2], [6, 3]]
     entries = table.entries()
@@ -171,15 +171,15 @@ def test_the_models_that_are_timed_are_those_that_were_measured(tmp_path, monkey
     study = SweepStudy(SyntheticFolds(n_queries=30, docs_per_query=8, n_features=6), (1,), (setting,))
     timed, trained = [], []
     training, timing = study.configs()
-    fit = SweepStudy._fit
-    monkeypatch.setattr(SweepStudy, "_fit", lambda *given: (trained.append(given[1]), fit(*given)))
+    fitted = SweepStudy._fitted
+    monkeypatch.setattr(SweepStudy, "_fitted", lambda *given: trained.append(fitted(*given)) or trained[-1])
     timing_of = Timing(1.0, 0.9, 1.1, 20, 100, "traverse")
-    monkeypatch.setattr("rankwood.lab.sweep.time_models", lambda models: timed.append(models[0][0]) or [timing_of])
+    monkeypatch.setattr("rankwood.lab.study.time_models", lambda models: timed.append(models[0][0]) or [timing_of])
     study = replace(study, models=tmp_path / "models" if kept else None)
     study.run(training)
     study.run(timing)
     assert len(trained) == (1 if kept else 2)
-    assert timed[0] == trained[0].ensemble_
+    assert timed[0] == trained[0]
 
 
 def test_points_and_bars_are_of_all_queries(study, results):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rankwood as rw
-from rankwood.lab.sweep_file import read_sweep
+from rankwood.lab.sweep import read_sweep
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.toml"
 SYNTHETIC = "data.synthetic = {n_queries = 20, docs_per_query = 5, n_features = 4}\n"

@@ -17,7 +17,7 @@ import pytest
 import rankwood as rw
 from rankwood.lab import tune as tune_module
 from rankwood.lab.search import Point, best_within, front_of
-from rankwood.lab.tune import Bench
+from rankwood.lab.tune import TrialSetup
 
 SPACE = rw.SearchSpace(n_trees=(4, 16), n_leaves=(4, 12), min_docs_per_leaf=(5, 20), patience=8)
 
@@ -119,26 +119,26 @@ def test_the_sampler_goes_on_as_it_would_have(parts, tmp_path, monkeypatch):
 def test_a_finished_study_answers_for_another_budget_without_training(parts, tmp_path, monkeypatch):
     path = tmp_path / "study.log"
     search(parts, study=path)
-    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(TrialSetup, "run", lambda *_: pytest.fail("trained again"))
     wide = search(parts, study=path, budget_us=100.0)
     assert wide.chosen.valid == max(point.valid for point in wide.points)
 
 
 def test_ctrl_c_keeps_the_trials_before_it(parts, tmp_path, monkeypatch, result):
-    path, run = tmp_path / "study.log", Bench.run
+    path, run = tmp_path / "study.log", TrialSetup.run
 
     def interrupted(bench, number, *rest):
         if number == 2:
             raise KeyboardInterrupt
         return run(bench, number, *rest)
 
-    monkeypatch.setattr(Bench, "run", interrupted)
+    monkeypatch.setattr(TrialSetup, "run", interrupted)
     found = search(parts, study=path, on_interrupt="keep")
     assert found.interrupted
     assert found.n_trials == 2
     with pytest.raises(KeyboardInterrupt):
         search(parts, study=path)
-    monkeypatch.setattr(Bench, "run", run)
+    monkeypatch.setattr(TrialSetup, "run", run)
     assert search(parts, study=path, n_trials=4, test=parts[2]).trials == result.trials
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_in_the_first_trial_keeps_nothing(parts, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bench, "run", interrupted)
+    monkeypatch.setattr(TrialSetup, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         search(parts, on_interrupt="keep")
 
@@ -259,19 +259,19 @@ def test_a_study_of_another_convention_of_the_same_name_is_refused(parts, tmp_pa
 
 
 def test_a_second_search_in_the_same_file_is_refused(parts, tmp_path, monkeypatch):
-    path, link, run = tmp_path / "study.log", tmp_path / "link.log", Bench.run
+    path, link, run = tmp_path / "study.log", tmp_path / "link.log", TrialSetup.run
     link.symlink_to(path)
     refused = []
 
     def second_search(bench, number, *rest):
-        monkeypatch.setattr(Bench, "run", run)
+        monkeypatch.setattr(TrialSetup, "run", run)
         for name in (path, link):
             with pytest.raises(rw.RankwoodError) as caught:
                 search(parts, study=name)
             refused.append(str(caught.value).replace(str(name), name.name))
         return run(bench, number, *rest)
 
-    monkeypatch.setattr(Bench, "run", second_search)
+    monkeypatch.setattr(TrialSetup, "run", second_search)
     first = search(parts, study=path)
     assert refused == [
         f"another search is using the study {name}: wait for it, or choose another file"
@@ -332,7 +332,7 @@ def test_rates_within_a_percent_are_models_of_their_own(parts, monkeypatch, tmp_
             for (rate, model), us in zip(models, (9.0, 3.0, 2.0, 1.0), strict=True)
         ]
 
-    monkeypatch.setattr(Bench, "run", run)
+    monkeypatch.setattr(TrialSetup, "run", run)
     for study in (None, tmp_path / "study.log"):
         found = search(parts, study=study, n_trials=1, budget_us=3.0, latency=lambda model, X: 1.0)
         assert (found.chosen.name, found.chosen.n_trees, found.ensemble.n_trees) == ("trial-000-49.8", 4, 4)

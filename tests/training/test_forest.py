@@ -419,7 +419,7 @@ def test_ctrl_c_while_trees_grow(on_interrupt):
         ({"n_trees": 0}, "n_trees must be at least 1, got 0"),
         ({"n_trees": 2.5}, "n_trees must be a whole number, got 2.5"),
         ({"criterion": "gini"}, "criterion must be 'variance' or 'entropy', got 'gini'"),
-        ({"max_features": "log2"}, "max_features must be a number, 'sqrt' or None, got 'log2'"),
+        ({"max_features": "log2"}, "max_features must be a number, 'sqrt', 'ceil-sqrt' or None, got 'log2'"),
         ({"queries_per_tree": 41}, "queries_per_tree=41 is more than the 40 queries of the data: draw fewer, or with"),
         ({"queries_per_tree": 2, "docs_per_tree": 2}, "queries_per_tree or docs_per_tree, not both"),
         ({"missing": "mean"}, "missing must be 'native' or 'zero', got 'mean'"),

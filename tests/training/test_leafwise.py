@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,6 @@ import rankwood as rw
 from oracles import trees as oracle
 from rankwood.data.bins import BinnedDataset
 from rankwood.errors import RankwoodError
-from rankwood.training.forest import FullDepthRules
 from rankwood.training.grow import GrowingTree, GrowthRules, Sampling, TreeBuilder, TreeRules, choose_leaf
 
 pytestmark = pytest.mark.native
@@ -150,11 +150,9 @@ def test_the_leaves_of_asadi_and_lin():
 
 
 def test_a_share_means_the_same_for_every_kind_of_tree():
-    said = [
-        next(line for line in rules.__doc__.splitlines() if line.strip().startswith("min_docs_per_leaf")).split()
-        for rules in (GrowthRules, FullDepthRules)
-    ]
-    assert said[0] == said[1]
+    told_in = (GrowthRules, rw.LambdaMART, rw.RandomForest)
+    said = [re.search(r"\n    min_docs_per_leaf : .*\n(.*)\n", kind.__doc__)[1].strip() for kind in told_in]
+    assert said == ["Fewest documents of a leaf; below 1, a fraction of those that the tree sees."] * 3
 
 
 def test_min_gain_stops_growth():

@@ -44,7 +44,7 @@ WRONG = [
     ("query_fraction", 0.0, "query_fraction must lie above 0 and be at most 1, got 0.0"),
     ("feature_fraction", 2, "feature_fraction must lie above 0 and be at most 1, got 2"),
     ("feature_sampling", "node", "feature_sampling must be 'tree' or 'split', got 'node'"),
-    ("missing", "mean", "missing must be 'native' or 'zero', got 'mean'"),
+    ("missing", "last", "missing must be 'native', 'zero', 'infinity', 'mean' or 'median', got 'last'"),
     ("max_bins", 256, "max_bins must lie between 2 and 255, got 256"),
     ("measure", "nDGC", "unknown measure 'nDGC'"),
     ("measure", 10, "measure must be a text, a Measure or a sequence, each entry a text or a Measure, got 10"),

@@ -1,4 +1,4 @@
-"""`rankwood datasets`: what public data sets there are, and fetching them."""
+"""`rankwood datasets`: the list of public data sets, and fetching one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands that conduct a study share: their options, and the way from runs to a report."""
+"""The options that commands of studies share, and `conduct`, which does the runs and writes the report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Runs at the same
 
 
 def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
-    """The data, and the numbers of the folds to use."""
+    """Return the data and the numbers of the folds to use."""
     from rankwood.lab.study import open_source, parse_folds
 
     source = open_source(data, quick=quick, n_threads=threads)
@@ -49,7 +49,7 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
 
 
 def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
-    """Do the runs, with progress; write the report; print the main table."""
+    """Do the runs with a progress bar, write the report, and print the main table."""
     from rankwood.lab.drawing import check_figures
     from rankwood.lab.runs import run_key, share_threads
     from rankwood.system import environment
@@ -81,13 +81,13 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
 
 
 def _open_table(study: str, out: Path, resume: bool) -> RunTable:
-    """The table of runs in a folder, which is for one study."""
+    """Open the table of runs in a folder, or raise an error when it has runs of another study."""
     from rankwood.lab.runs import RunTable
 
     out.mkdir(parents=True, exist_ok=True)
     table = RunTable(out / TABLE)
     if not resume:
-        len(table)  # what a kill left unfinished of the file is cleared by reading it
+        len(table)  # reading the file undoes what a kill left unfinished
         for path in (table.path, out / LINES):
             if path.exists():
                 os.replace(path, _free_name(path))
@@ -99,15 +99,17 @@ def _open_table(study: str, out: Path, resume: bool) -> RunTable:
 
 
 def _free_name(path: Path) -> Path:
-    """Where an old file is put aside: beside itself, and never over another."""
+    """Return a new name beside an old file, to put it aside."""
     numbers = ["", *(f".{number}" for number in range(2, 1000))]
     names = (path.with_name(f"{path.stem}.old{number}{path.suffix}") for number in numbers)
     return next(name for name in names if not name.exists())
 
 
 def numbers(text: str, kind: Callable[[str], Any]) -> tuple[Any, ...]:
-    """Numbers with commas between them.
+    """Return the numbers of a text that has commas between them.
 
+    Examples
+    --------
     >>> numbers("1,2", int)
     (1, 2)
     """

@@ -70,8 +70,10 @@ def report(
 
 
 def _name_of(baseline: str | None, paths: list[Path], names: list[str]) -> str | None:
-    """The model that a name or a path means.
+    """Return the name of the model that is given by its name or its path.
 
+    Examples
+    --------
     >>> _name_of("models/a.rw", [Path("models/a.rw")], ["a.rw"])
     'a.rw'
     """

@@ -1,4 +1,4 @@
-"""`rankwood reproduce`: the experiments of a paper, in one command that can be interrupted and repeated."""
+"""`rankwood reproduce`: the experiments of a paper, which can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -227,7 +227,6 @@ def asadi_lin(
         lambdas=LAMBDAS[1:2] if quick else LAMBDAS,
         alphas=ALPHAS[2:4] if quick else ALPHAS,
         timing=timing,
-        models=out / "models",
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

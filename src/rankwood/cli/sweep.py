@@ -29,7 +29,7 @@ def sweep(
 
     For instance, in leaves.toml: learner = "lambdamart", data.folder = "mq2008", grid.n_leaves = [8, 16, 32], seeds = 2
     """
-    from rankwood.lab.sweep_file import read_sweep
+    from rankwood.lab.sweep import read_sweep
 
     study = read_sweep(config, n_threads=threads)
     folder = Path("rankwood-" + re.sub(r"[^\w.-]+", "-", study.title)) if out is None else out

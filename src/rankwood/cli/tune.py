@@ -121,6 +121,7 @@ def _report(options: TuneOptions, result: TuneResult) -> None:
 
 
 def _print(result: TuneResult) -> None:
+    """Print the table of the front."""
     with_test = result.chosen.test is not None
     columns = ["model", "trees", "valid", *["test"] * with_test, "us/doc", ""]
     rows = []
@@ -164,6 +165,7 @@ def _comparisons(result: TuneResult) -> list[str]:
 
 
 def _sentence(measure: str, found: Comparison, other: str) -> str:
+    """Return one comparison as a sentence."""
     low, high = found.interval
     return (
         f"on {found.n_queries:,} test queries: {measure} {found.other_mean:.4f}, {found.difference:+.4f} "

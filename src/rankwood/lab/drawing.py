@@ -1,4 +1,4 @@
-"""Figures for papers, each drawn once and written as PNG and SVG, and the front of what is worth its cost."""
+"""Figures, each drawn once with matplotlib and written as PNG and SVG, and what several of them need."""
 
 from __future__ import annotations
 
@@ -9,36 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rankwood.atomic import atomic_write
+from rankwood.dtypes import FloatArray
 from rankwood.errors import MissingPackageError
 from rankwood.lab.extra import need
 from rankwood.printable import printable
 
-# What is worth its cost.
-
-
-def pareto_front(costs: Sequence[float], worths: Sequence[float]) -> list[int]:
-    """Places of those that no other is both as cheap and as good as, the cheapest first.
-
-    >>> pareto_front([3.0, 1.0, 2.0, 2.5], [0.9, 0.5, 0.7, 0.6])
-    [1, 2, 0]
-    """
-    front: list[int] = []
-    for place in sorted(range(len(costs)), key=lambda i: (costs[i], -worths[i])):
-        if not front or worths[place] > worths[front[-1]]:
-            front.append(place)
-    return front
-
-
-# Figures for papers: each drawn once with matplotlib, and written as PNG and SVG.
-
-
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
+
+SMOOTHED_FROM = 5  # points that a smoothing spline needs
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the name of its files, a caption, its size in inches, and how it is drawn."""
+    """A figure that can be drawn.
+
+    Parameters
+    ----------
+    name : str
+        Name of its files, without ending.
+    caption : str
+    draw : callable
+        Draws it on an empty matplotlib figure.
+    size : (float, float), default (9.0, 4.0)
+        Width and height in inches.
+    """
 
     name: str
     caption: str
@@ -47,12 +44,12 @@ class Figure:
 
 
 def check_figures() -> None:
-    """Refuse work whose figures could not be drawn in the end: an error that names matplotlib."""
+    """Raise an error that names matplotlib when it is missing, before work whose figures could not be drawn."""
     need("matplotlib", "drawing figures")
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is there."""
+    """Whether matplotlib is installed."""
     try:
         check_figures()
     except MissingPackageError:
@@ -60,17 +57,8 @@ def can_draw() -> bool:
     return True
 
 
-def label(text: str) -> str:
-    r"""Text that stands in a figure as it is: printable but for line ends, and no formula whatever dollars it has.
-
-    >>> print(label("a\x1b $x$"))
-    a\x1b \$x\$
-    """
-    return re.sub(r"(?<!\\)\$", r"\$", "\n".join(map(printable, text.split("\n"))))
-
-
 def write_figure(figure: Figure, folder: Path) -> list[Path]:
-    """Draw a figure, and write it into `folder` as PNG and SVG; their paths."""
+    """Draw a figure, write it into a folder as PNG and SVG, and return the two paths."""
     check_figures()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -89,3 +77,93 @@ def write_figure(figure: Figure, folder: Path) -> list[Path]:
         with atomic_write(paths[1]) as file:
             FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return paths
+
+
+def label(text: str) -> str:
+    r"""Return text that matplotlib shows as it is: control characters and dollar signs, its formulas, are escaped.
+
+    Examples
+    --------
+    >>> print(label("a\x1b $x$"))
+    a\x1b \$x\$
+    """
+    return re.sub(r"(?<!\\)\$", r"\$", "\n".join(map(printable, text.split("\n"))))
+
+
+def legend_below(canvas: Any, axes: Any, n_columns: int = 4) -> None:
+    """Draw one legend for all panels of a figure below them, where it hides nothing."""
+    canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=n_columns, fontsize=8)
+
+
+def log_axis(axes: Any, number_format: str = "g") -> None:
+    """Make the x axis logarithmic, with plain numbers at 1, 2 and 5 times powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:{number_format}}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def pareto_front(costs: Sequence[float], qualities: Sequence[float]) -> list[int]:
+    """Indices of the Pareto-optimal points, cheapest first: no other point is at least as good for less.
+
+    Examples
+    --------
+    >>> pareto_front([3.0, 1.0, 2.0, 2.5], [0.9, 0.5, 0.7, 0.6])
+    [1, 2, 0]
+    """
+    front: list[int] = []
+    for place in sorted(range(len(costs)), key=lambda i: (costs[i], -qualities[i])):
+        if not front or qualities[place] > qualities[front[-1]]:
+            front.append(place)
+    return front
+
+
+def spread_labels(values: Sequence[float], distance: float) -> list[float]:
+    """Positions for labels of values: as near to them as possible, but at least `distance` from each other.
+
+    Examples
+    --------
+    >>> spread_labels([0.5, 0.52, 1.0], 0.1)
+    [0.46, 0.56, 1.0]
+    """
+    order = np.argsort(values, kind="stable")
+    groups: list[list[int]] = [[int(place)] for place in order]
+
+    def start(group: list[int]) -> float:  # the lowest label of a group whose labels touch, centred on their values
+        return float(np.mean([values[place] for place in group])) - distance * (len(group) - 1) / 2
+
+    number = 1
+    while number < len(groups):
+        below, above = groups[number - 1], groups[number]
+        if start(above) < start(below) + distance * len(below) - 1e-12:
+            groups[number - 1 : number + 1] = [below + above]
+            number = max(1, number - 1)
+        else:
+            number += 1
+    found = {place: start(group) + distance * step for group in groups for step, place in enumerate(group)}
+    return [round(found[place], 9) for place in range(len(values))]
+
+
+def smooth(x: Sequence[float], y: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Return a smooth curve through points, over the logarithm of x; straight lines through fewer than five points.
+
+    The curve is a cubic smoothing spline, its penalty chosen by generalised cross-validation.
+
+    Examples
+    --------
+    >>> curve_x, curve_y = smooth([1, 10, 100], [0.0, 1.0, 0.0])
+    >>> curve_y.max().round(2).item(), len(curve_x) == len(curve_y)
+    (1.0, True)
+    """
+    order = np.argsort(x, kind="stable")
+    at, values = np.log(np.asarray(x, dtype=np.float64)[order]), np.asarray(y, dtype=np.float64)[order]
+    at, first = np.unique(at, return_index=True)
+    values = values[first]
+    dense = np.linspace(at[0], at[-1], 201)
+    if len(at) < SMOOTHED_FROM:
+        return np.exp(dense), np.interp(dense, at, values)
+    from scipy.interpolate import make_smoothing_spline
+
+    return np.exp(dense), make_smoothing_spline(at, values)(dense)

@@ -1,4 +1,4 @@
-"""Packages that only the lab needs, which come with the extra `rankwood[lab]`, and the lock that one of them brings."""
+"""Imports of packages that come with the extra `rankwood[lab]`, and a file lock, which needs one of them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def need(package: str, needed_for: str) -> Any:
 
     Parameters
     ----------
-    package
+    package : str
         Its name, or that of a module in it.
-    needed_for
-        The beginning of the sentence, such as "tuning".
+    needed_for : str
+        What needs it, as the subject of the sentence, such as "tuning".
 
     Examples
     --------
@@ -39,19 +39,26 @@ def need(package: str, needed_for: str) -> Any:
 
 
 class Held(Exception):
-    """Another process, or another part of this one, has the lock."""
+    """Another process, or another part of this one, holds the lock."""
 
 
 @contextlib.contextmanager
 def locked(path: Path, needed_for: str) -> Iterator[None]:
-    """Hold the lock of a file while the block runs; the file and its folder are made, and the file is gone afterwards.
+    """Hold a lock while the block runs.
 
-    The system lifts the lock when the process ends, however it does.
+    The operating system lifts it when the process ends, however it does.
+
+    Parameters
+    ----------
+    path : Path
+        The file to lock. It and its folder are made, and it is removed afterwards.
+    needed_for : str
+        What needs the package `filelock`, as for `need`.
 
     Raises
     ------
     Held
-        At once, when it is taken.
+        At once, when somebody else holds it.
     OSError
         When the file cannot be made, or the file system has no locks.
 
@@ -69,7 +76,7 @@ def locked(path: Path, needed_for: str) -> Iterator[None]:
     lock = filelock.FileLock(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the soft lock, which is refused here
+            warnings.simplefilter("ignore")  # about the soft lock, which is refused below
             lock.acquire(blocking=False)
     except filelock.Timeout:
         raise Held from None
@@ -81,5 +88,5 @@ def locked(path: Path, needed_for: str) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            path.unlink()  # while it is held, lest it be the next holder's; Windows refuses, and filelock does it there
+            path.unlink()  # while we hold it, else it may be the next holder's; on Windows filelock does it itself
         lock.release()

@@ -1,4 +1,4 @@
-"""Runs of a study: configurations, done in parallel, each kept in a file as soon as it is done."""
+"""Runs of a study: their configurations, the file that keeps their results, and doing several at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,12 +24,17 @@ from rankwood.errors import RankwoodError
 from rankwood.lab.extra import need
 from rankwood.system import resolve_threads
 
-# What one run makes and the next needs again.
+Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
+Result = dict[str, Any]
 
 
 class Kept:
-    """The latest thing of each kind, made again when another is asked for. It stays in its process: copies are empty.
+    """A cache of one thing of each kind, such as the data of a fold, for runs of the same process.
 
+    A pickled copy, which a worker gets, is empty.
+
+    Examples
+    --------
     >>> kept = Kept()
     >>> [kept.get("data", fold, lambda: [fold]) for fold in (1, 2)]
     [[1], [2]]
@@ -41,26 +46,44 @@ class Kept:
         self._things: dict[str, tuple[Any, Any]] = {}
 
     def get(self, what: str, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the thing of a kind and key; when another key was kept, that is dropped and `make` called.
+
+        Parameters
+        ----------
+        what : str
+            The kind of thing.
+        key : object
+            Which one of the kind.
+        make : callable
+            Makes it.
+        """
         if what not in self._things or self._things[what][0] != key:
             self._things.pop(what, None)  # two large ones may not fit into memory
             self._things[what] = (key, make())
         return self._things[what][1]
 
     def clear(self) -> None:
+        """Drop everything."""
         self._things.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kept, ()
 
 
-# Configurations from a grid or a list, and each of them on every fold with every seed.
-
-
 def expand(
     grid: Mapping[str, Sequence[Any]] | None = None, listed: Sequence[Mapping[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """Every listed setting with every point of the grid; the last name of the grid varies fastest.
+    """Return every listed setting with every point of a grid; the last name of the grid varies fastest.
 
+    Parameters
+    ----------
+    grid : mapping, optional
+        Lists of values by name.
+    listed : sequence of mappings, optional
+        Settings that are not part of the grid.
+
+    Examples
+    --------
     >>> expand({"n_leaves": [8, 16], "balance": [0.0, 0.5]}, [{"n_trees": 10}])[:2]
     [{'n_trees': 10, 'n_leaves': 8, 'balance': 0.0}, {'n_trees': 10, 'n_leaves': 8, 'balance': 0.5}]
     >>> expand(listed=[{"seed": 1}, {"seed": 2}])
@@ -82,27 +105,11 @@ def expand(
     return found
 
 
-def cross(
-    settings: Iterable[Mapping[str, Any]], folds: Sequence[int], seeds: Sequence[int]
-) -> list[tuple[int, dict[str, Any], int]]:
-    """(fold, setting, seed) of every run, those of a fold after each other, because they share its data.
-
-    >>> cross([{"k": 1}, {"k": 2}], [1], [0, 1])
-    [(1, {'k': 1}, 0), (1, {'k': 1}, 1), (1, {'k': 2}, 0), (1, {'k': 2}, 1)]
-    """
-    return [(fold, dict(setting), seed) for fold, setting, seed in itertools.product(folds, list(settings), seeds)]
+# The table of finished runs: an SQLite database, because that is one file which several processes may write to at once,
+# which a kill in the middle of a write leaves whole, and which anyone can query; it comes with Python.
 
 
-# Finished runs in a file that only grows.
-#
-# The file is an SQLite database, because that is one file which several processes may write to at once, which a kill
-# in the middle of a write leaves whole, and which anyone can query; Python brings it along.
-
-
-Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
-Result = dict[str, Any]
-
-APPLICATION = 0x726B7764  # "rkwd": what SQLite notes in the file, so that another's database is not taken for ours
+APPLICATION = 0x726B7764  # "rkwd", by which SQLite tells our database from any other
 VERSION = 1
 PATIENCE = 60.0  # seconds to wait for other writers, of which each needs milliseconds
 
@@ -126,8 +133,10 @@ COMMIT;
 
 
 def run_key(config: Config) -> str:
-    """Short name of a configuration: the same for the same entries in any order.
+    """Return a short digest of a configuration, which does not depend on the order of its entries.
 
+    Examples
+    --------
     >>> run_key({"fold": 1, "seed": 0}) == run_key({"seed": 0, "fold": 1}) != run_key({"seed": 0, "fold": 2})
     True
     """
@@ -137,10 +146,18 @@ def run_key(config: Config) -> str:
 
 @dataclass(frozen=True)
 class RunTable:
-    """Finished runs: key, config, result, seconds, time it finished, environment. The first result of a key stays.
+    """Finished runs in a file: key, configuration, result, seconds, time of day and environment of each.
 
-    Every call opens the file and closes it again, so a table may be sent to other processes.
+    Runs are only added, and of two results of one configuration the first stays. Every call opens the file and closes
+    it again, so a table may be sent to other processes.
 
+    Parameters
+    ----------
+    path : path-like
+        The file, which is made when the first run is added.
+
+    Examples
+    --------
     >>> import tempfile
     >>> table = RunTable(Path(tempfile.mkdtemp()) / "runs.sqlite")
     >>> table.add({"seed": 1}, {"nDCG@10": 0.5}, seconds=0.1, environment={})
@@ -155,36 +172,46 @@ class RunTable:
         object.__setattr__(self, "path", Path(self.path))
 
     def add(self, config: Config, result: Result, *, seconds: float, environment: Mapping[str, Any]) -> None:
-        """Keep the result of one run, unless there is one already."""
+        """Keep the result of a run, unless there is one already.
+
+        Parameters
+        ----------
+        config, result
+            What JSON can hold.
+        seconds : float
+            Wall-clock time of the run.
+        environment : mapping
+            Machine and versions.
+        """
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         row = (run_key(config), _json(config), _json(result), seconds, now, _json(environment))
         with self._open(create=True) as database:
             _insert(database, [row])
 
     def get(self, key: str) -> Result | None:
-        """The result of a configuration, by its key."""
+        """Return the result of the configuration with this key; None when there is none."""
         with self._open() as database:
             rows = [] if database is None else _select(database, "SELECT result FROM runs WHERE key = ?", key)
         return json.loads(rows[0][0]) if rows else None
 
     def results(self) -> dict[str, Result]:
-        """All results, by key."""
+        """Return all results by key."""
         with self._open() as database:
             rows = [] if database is None else _select(database, "SELECT key, result FROM runs ORDER BY number")
         return {key: json.loads(result) for key, result in rows}
 
     def entries(self) -> list[dict[str, Any]]:
-        """All runs with all that is known of them, in the order in which they finished."""
+        """Return all columns of all runs, in the order in which they finished."""
         return list(self._entries())
 
     def environments(self, keys: Collection[str]) -> list[dict[str, Any]]:
-        """What each of these runs was made with."""
+        """Return the environments of the runs with these keys."""
         with self._open() as database:
             rows = [] if database is None else _select(database, "SELECT key, environment FROM runs ORDER BY number")
         return [json.loads(environment) for key, environment in rows if key in keys]
 
     def studies(self) -> set[str]:
-        """Names of the studies that the runs are of."""
+        """Return the names of the studies that the runs belong to."""
         with self._open() as database:
             rows = [] if database is None else _select(database, "SELECT config FROM runs")
         return {str(json.loads(config).get("study")) for (config,) in rows}
@@ -194,7 +221,7 @@ class RunTable:
             return 0 if database is None else int(_select(database, "SELECT count(*) FROM runs")[0][0])
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write every run as a line of JSON."""
+        """Write every run as a line of JSON to another file."""
         with atomic_write(path, "w") as file:
             for entry in self._entries():
                 file.write(_json(entry) + "\n")
@@ -215,7 +242,7 @@ class RunTable:
 
     @contextlib.contextmanager
     def _open(self, *, create: bool = False) -> Iterator[Any]:
-        """The database, for one transaction; None when there is no file and none is to be made."""
+        """Open the database for one transaction; None when there is no file and none is to be made."""
         if not create and not self.path.exists():
             yield None
             return
@@ -227,7 +254,7 @@ class RunTable:
             raise RankwoodError(f"{self.path} {_in_words(str(error))}") from error
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        """Make the table in a new file; refuse a file that is something else."""
+        """Make the table in a new file, or raise an error when the file is something else."""
         application, version = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in _NOTES)
         if application == APPLICATION and version == VERSION:
             return
@@ -266,7 +293,7 @@ def _json(value: Any) -> str:
 
 
 def _in_words(error: str) -> str:
-    """What an error of SQLite means for the file."""
+    """Return what an error of SQLite means, as the end of a sentence about the file."""
     meanings = {
         "not a database": _NO_TABLE,
         "malformed": "is damaged: move it away; runs.jsonl beside it has the runs of the last complete report",
@@ -280,7 +307,7 @@ def _in_words(error: str) -> str:
     return next((words for part, words in meanings.items() if part in error), f"cannot be used: {error}")
 
 
-# Runs: each a pure function of its configuration, several at a time, each kept as soon as it is done.
+# Doing runs: each is a pure function of its configuration, and is kept as soon as it is done.
 
 
 Run = Callable[[Config], Result]
@@ -297,13 +324,32 @@ def run_all(
     environment: Mapping[str, Any] | None = None,
     on_run: OnRun | None = None,
 ) -> list[Result]:
-    """The result of every configuration, in order. Those that the table has are not run again, nor is one run twice.
+    """Do every run that the table does not have yet, and return the results of all configurations in order.
 
-    With several workers `run` is pickled and sent to as many processes, and should use `share_threads` threads there.
-    Whoever finishes a run writes it to the table, so a kill loses only what was not finished. All results come from the
-    table: they are the same with any number of workers, and for two callers at once. A run that fails ends the call,
-    with an error that names its configuration.
+    Parameters
+    ----------
+    configs : sequence of mappings
+        What to run; a configuration that is there twice is run once.
+    run : callable
+        From a configuration to its result. With several workers it is pickled and sent to as many processes, where it
+        should use `share_threads` threads.
+    table : RunTable
+        Where results are kept as soon as they are there, so that a kill loses only what was not finished. All results
+        come from it, so they are the same with any number of workers and for two callers at once.
+    n_workers : int, default 1
+        Processes.
+    environment : mapping, optional
+        Machine and versions to note with every run.
+    on_run : callable, optional
+        Called with the number of runs done and of all.
 
+    Raises
+    ------
+    RankwoodError
+        When a run fails; the message names its configuration.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> table = RunTable(pathlib.Path(tempfile.mkdtemp()) / "runs.sqlite")
     >>> run_all([{"x": 2}, {"x": 3}], lambda config: {"square": config["x"] ** 2}, table)
@@ -330,8 +376,10 @@ def run_all(
 
 
 def share_threads(n_threads: int | None, n_workers: int) -> int | None:
-    """Threads of each worker: those asked for, else so many that all workers together use every CPU once.
+    """Return the threads of each worker: those asked for, or else an equal share of the CPUs.
 
+    Examples
+    --------
     >>> share_threads(3, 2), share_threads(None, 10_000)
     (3, 1)
     """
@@ -341,6 +389,7 @@ def share_threads(n_threads: int | None, n_workers: int) -> int | None:
 
 
 def _one_by_one(left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any]) -> Finished:
+    """Do runs in this process; yields after each."""
     for key, config in left.items():
         _perform(key, config, run, table, noted)
         yield
@@ -349,8 +398,9 @@ def _one_by_one(left: Mapping[str, Config], run: Run, table: RunTable, noted: Ma
 def _at_once(
     left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any], n_workers: int
 ) -> Finished:
+    """Do runs in several processes; yields after each."""
     joblib = need("joblib", "doing runs in several processes")
-    packed = pickle.dumps(joblib.wrap_non_picklable_objects(run))  # which functions of a notebook are
+    packed = pickle.dumps(joblib.wrap_non_picklable_objects(run))  # functions of a notebook are not picklable
     parallel = joblib.Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
     same = (packed, table, noted, os.getpid(), os.getcwd())
     try:
@@ -365,22 +415,23 @@ def _at_once(
 def _in_worker(
     key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any], parent: int, folder: str
 ) -> None:
+    """Do one run in a worker."""
     _end_with(parent)
-    os.chdir(folder)  # joblib uses workers again, which may have begun elsewhere
+    os.chdir(folder)  # joblib uses workers again, which may have been started in another folder
     with _ctrl_c_left_to_the_parent():
         _perform(key, config, _unpacked(packed), table, noted)
 
 
 @lru_cache(maxsize=1)
 def _unpacked(packed: bytes) -> Run:
-    """The function that was sent; the same object for all runs of a worker, so that what it keeps is there again."""
+    """Unpickle the function once for all runs of a worker, so that what it keeps (see `Kept`) stays."""
     run: Run = pickle.loads(packed)
     return run
 
 
 @lru_cache(maxsize=1)
 def _end_with(parent: int) -> None:
-    """End this worker when its parent is gone; else it would finish its run and wait for another that never comes."""
+    """End this worker when its parent is gone, as it would wait for another run that never comes."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -393,7 +444,7 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def _ctrl_c_left_to_the_parent() -> Iterator[None]:
-    """A terminal sends Ctrl-C to the workers too; it is the parent who ends them."""
+    """Ignore Ctrl-C, which a terminal sends to workers too, as the parent ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -405,7 +456,7 @@ def _ctrl_c_left_to_the_parent() -> Iterator[None]:
 
 
 def _perform(key: str, config: Config, run: Run, table: RunTable, noted: Mapping[str, Any]) -> None:
-    """Do a run and keep its result, unless another process has done it meanwhile."""
+    """Do a run and keep its result, unless another process has done so meanwhile."""
     if table.get(key) is not None:
         return
     start = time.perf_counter()
@@ -419,8 +470,10 @@ def _perform(key: str, config: Config, run: Run, table: RunTable, noted: Mapping
 
 
 def in_words(config: Mapping[str, Any]) -> str:
-    """A configuration in a line.
+    """Return a configuration as one line of names and values.
 
+    Examples
+    --------
     >>> in_words({"fold": 1, "parameters": {"n_trees": 5, "measure": None}})
     'fold 1, n_trees 5, measure none'
     """

@@ -1,4 +1,4 @@
-"""The search of `tune`: what may be tried, which trial comes next (Optuna), and the models found as points."""
+"""The search of `tune`: the space of parameters, the models found as points, and the trials (Optuna)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,49 @@ from rankwood.lab.drawing import pareto_front
 from rankwood.lab.extra import Held, locked, need
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.driver import deferred_interrupt
+from rankwood.training.names import learner_class
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
 
-
-# What a search may try: learners, the shape and number of their trees, and how fast they learn.
+# The space of parameters: learners, the number and shape of their trees, and how fast they learn.
 
 
 LEARNERS = ("lambdamart", "xdart")
-SHAPES = ("plain", "shallow", "balanced")  # of trees: as they come; Asadi & Lin's lambda; their alpha
+SHAPES = ("plain", "shallow", "balanced")  # of trees: as they grow; by Asadi & Lin's lambda; by their alpha
 
 Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Ranges of what is searched, ends included. Numbers of trees and leaves and learning rates are drawn by ratio.
+    """Ranges of the parameters that `tune` searches, each (lowest, highest) with both ends included.
 
-    learners               "lambdamart", "xdart" or both
-    n_trees                trees at most; training stops early after `patience` trees that did not help
-    learning_rate          of LambdaMART; X-DART, which drops trees, needs a larger one: `xdart_learning_rate`
-    depth_relaxation       of trees that are grown shallow; `balance` of those that are pruned while boosting
-                           (Asadi & Lin 2013). A trial does one of the two, or neither
+    Numbers of trees, leaves and documents and learning rates are drawn on a logarithmic scale.
 
+    Parameters
+    ----------
+    learners : tuple of str, default ("lambdamart", "xdart")
+        Learners to try.
+    n_trees : (int, int), default (50, 1000)
+        Most trees of a model; training stops early.
+    n_leaves : (int, int), default (8, 128)
+        Most leaves of a tree.
+    learning_rate : (float, float), default (0.03, 0.3)
+        Learning rate of LambdaMART.
+    xdart_learning_rate : (float, float), default (0.1, 1.0)
+        Learning rate of X-DART, which drops trees and so needs a larger one.
+    min_docs_per_leaf : (int, int), default (5, 200)
+        Fewest documents of a leaf.
+    depth_relaxation : (float, float), default (0.2, 0.9)
+        Lambda of Asadi & Lin (2013), in trials whose trees are grown shallow.
+    balance : (float, float), default (0.05, 0.5)
+        Alpha of the same paper, in trials whose trees are pruned while boosting. A trial has one of the two or neither.
+    patience : int, default 50
+        Trees without improvement on validation data before training stops.
+
+    Examples
+    --------
     >>> SearchSpace(n_trees=(50, 200)).defaults()[0]["n_trees"]
     200
     """
@@ -67,7 +86,17 @@ class SearchSpace:
                 raise RankwoodError(f"{name} must be a range (lowest, highest) of numbers above 0, got {(low, high)}")
 
     def suggest(self, trial: Trial) -> dict[str, Any]:
-        """The parameters of a trial."""
+        """Return parameters that the sampler of a trial chooses.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+
+        Returns
+        -------
+        dict
+            Learner, shape of its trees, and the parameters that go with them.
+        """
         learner = trial.suggest_categorical("learner", list(self.learners))
         shape = trial.suggest_categorical("shape", list(SHAPES))
         found: dict[str, Any] = {"learner": learner, "shape": shape}
@@ -82,12 +111,10 @@ class SearchSpace:
         return found
 
     def defaults(self) -> list[dict[str, Any]]:
-        """Tried first: the defaults of every learner, as far as they lie within the ranges."""
-        from rankwood.training.estimators import XDART, LambdaMART
-
+        """Return the parameters that are tried first: the defaults of every learner, moved into the ranges."""
         found = []
         for learner in self.learners:
-            ranker = LambdaMART() if learner == "lambdamart" else XDART()
+            ranker = learner_class(learner)()
             rate = "learning_rate" if learner == "lambdamart" else "xdart_learning_rate"
             parameters: dict[str, Any] = {"learner": learner, "shape": "plain"}
             for name in ("n_trees", "n_leaves", "min_docs_per_leaf"):
@@ -97,35 +124,55 @@ class SearchSpace:
         return found
 
     def ranker(self, parameters: Mapping[str, Any], **fixed: Any) -> Any:
-        """The learner that the parameters of a trial mean.
+        """Return the learner that has the parameters of a trial.
 
+        Parameters
+        ----------
+        parameters : mapping
+            As `suggest` and `defaults` return them.
+        **fixed
+            Further parameters of the learner.
+
+        Examples
+        --------
         >>> SearchSpace().ranker(SearchSpace().defaults()[0]).n_leaves
         64
         """
-        from rankwood.training.estimators import XDART, LambdaMART
-
         given = {name: value for name, value in parameters.items() if name not in ("learner", "shape")}
-        learner = LambdaMART if parameters["learner"] == "lambdamart" else XDART
-        if learner is XDART:
+        if "xdart_learning_rate" in given:
             given["learning_rate"] = given.pop("xdart_learning_rate")
-        return learner(**given, early_stopping_rounds=self.patience, **fixed)
+        return learner_class(parameters["learner"])(**given, early_stopping_rounds=self.patience, **fixed)
 
 
 def _within(value: float, limits: Range) -> float:
     return min(max(value, limits[0]), limits[1])
 
 
-# Models that a search found, as points: what they are worth, and what they cost.
+# The models that a search found, as points of measure and time.
 
 
 @dataclass(frozen=True)
 class Point:
     """One model of a search.
 
-    trial, parameters    the training that it comes from
-    rate, variant        share of the trees that CLEaVER took out, and how the rest was re-weighed; 0 and "whole": none
-    valid, test          the measure on validation data; on test data, None when not measured
-    us_per_doc           microseconds per document, as measured
+    Parameters
+    ----------
+    trial : int
+        Number of the trial that trained it.
+    parameters : mapping
+        Parameters of the trial.
+    rate : float
+        Share of the trees that CLEaVER pruned; 0 for the whole model.
+    variant : str
+        How CLEaVER re-weighed the rest; "whole" for the whole model.
+    n_trees, n_nodes : int
+        Size.
+    valid : float
+        The measure on validation data.
+    us_per_doc : float
+        Measured microseconds per document.
+    test : float, optional
+        The measure on test data.
     """
 
     trial: int
@@ -140,8 +187,10 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Of its file, and in tables; other rates, other names.
+        """Name in tables and of the model's file, different for different rates.
 
+        Examples
+        --------
         >>> [Point(3, {}, rate, "refit", 1, 1, 0.5, 1.0).name for rate in (0.05, 0.5, 0.504)]
         ['trial-003-05', 'trial-003-50', 'trial-003-50.4']
         """
@@ -152,21 +201,24 @@ class Point:
 
     @property
     def percent(self) -> str:
-        """The rate in percent with all its digits, and no more: 7 for 0.07, which floats would make
-        7.000000000000001."""
+        """The rate in percent, with all its digits and no more."""
+        # Floats would make 7.000000000000001 of 0.07.
         return f"{(100 * Decimal(repr(float(self.rate)))).normalize():f}"
 
     def with_(self, **changes: Any) -> Point:
+        """Return a copy with other values of some fields."""
         return replace(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return all fields, ready for JSON."""
         return {**{f.name: getattr(self, f.name) for f in fields(self)}, "parameters": dict(self.parameters)}
 
 
 def front_of(points: Sequence[Point]) -> list[Point]:
-    """The points that no other beats in measure and time at once, the fastest first.
+    """Return the Pareto-optimal points, fastest first: no other point is at least as good in less time.
 
+    Examples
+    --------
     >>> def point(valid, us):
     ...     return Point(0, {}, 0.0, "whole", 1, 1, valid, us)
     >>> [p.us_per_doc for p in front_of([point(0.5, 3.0), point(0.4, 1.0), point(0.4, 2.0), point(0.6, 3.0)])]
@@ -177,14 +229,14 @@ def front_of(points: Sequence[Point]) -> list[Point]:
 
 
 def best_within(points: Sequence[Point], budget_us: float) -> Point:
-    """The best point within the budget; the fastest of all when there is none."""
+    """Return the best point within the budget; the fastest of all when there is none."""
     within = [point for point in points if point.us_per_doc <= budget_us]
     if within:
         return max(within, key=lambda one: (one.valid, -one.us_per_doc))
     return min(points, key=lambda one: one.us_per_doc)
 
 
-# The trials of a search: which parameters come next (Optuna), and what is kept of those that are done.
+# The trials: Optuna says which parameters come next; points and models of finished trials are kept, perhaps in a file.
 
 
 STUDY_NAME = "rankwood"
@@ -195,11 +247,17 @@ _POINTS, _IDENTITY = "points", "rankwood"
 
 @contextmanager
 def only_search_in(study: Path | None) -> Iterator[None]:
-    """Have the file of a study for oneself while the block runs; None is in memory, and nobody else's.
+    """Lock the file of a study while the block runs, as two searches would delete each other's models.
 
-    Two searches would delete each other's models. The lock lies among the models: Optuna locks the file of the study
-    itself, by a file FILE.lock beside it.
+    The lock lies among the models, since Optuna uses FILE.lock to lock the file itself.
 
+    Parameters
+    ----------
+    study : Path or None
+        The file; None is a study in memory, which needs no lock.
+
+    Examples
+    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "study.log"
     >>> with only_search_in(path), only_search_in(path):
@@ -227,13 +285,13 @@ def only_search_in(study: Path | None) -> Iterator[None]:
 
 
 def models_of(study: Path) -> Path:
-    """The folder of the models of a study that is kept in a file."""
+    """Return the folder of the models of a study that is kept in a file."""
     return study.with_name(study.name + ".models")
 
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna's log and its warnings of experimental features are not for users of rankwood."""
+    """Silence Optuna's log and its warnings of experimental features while the block runs."""
     optuna = need("optuna", TUNING)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -246,11 +304,27 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-class Study:
-    """Trials that are done and the models worth keeping, in memory or in a file that a later search goes on from.
+class Trials:
+    """The finished trials and the models of the front, in memory or in a file that a later search goes on from.
 
-    The file is an Optuna journal with a study named "rankwood"; models of the front lie in the folder FILE.models.
-    A trial's values are those of its best point within the budget, or of its fastest: what the sampler goes by.
+    The file is an Optuna journal with a study named "rankwood"; models are in the folder FILE.models. The sampler sees
+    of a trial its best point within the budget, or its fastest point when none is.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None keeps everything in memory.
+    identity : mapping of str
+        What all trials have in common; a file with another identity is refused.
+    budget_us : float
+        Microseconds per document.
+    seed : int
+        Seed of the sampler.
+
+    Attributes
+    ----------
+    points : list of Point
+        The points of all finished trials.
     """
 
     def __init__(self, path: Path | None, identity: Mapping[str, str], budget_us: float, seed: int) -> None:
@@ -265,10 +339,11 @@ class Study:
 
     @property
     def n_done(self) -> int:
+        """Number of finished trials."""
         return len(self._done())
 
     def ask(self, space: SearchSpace) -> tuple[Any, dict[str, Any]]:
-        """The next trial, and its parameters: first the defaults, then what the sampler finds promising."""
+        """Return the next trial and its parameters: the defaults first, then what the sampler finds promising."""
         n_done = self.n_done
         self._study.sampler = self._sampler(n_done)
         defaults = space.defaults()
@@ -279,7 +354,7 @@ class Study:
         return trial, space.suggest(trial)
 
     def tell(self, trial: Any, found: Sequence[tuple[Point, Ensemble]]) -> None:
-        """Keep what a trial found. Ctrl-C has to wait, so that file and models agree."""
+        """Keep the points and models of a trial; Ctrl-C waits meanwhile, so that file and models agree."""
         points = [point for point, _ in found]
         with deferred_interrupt() as pressed:
             for point, model in found:
@@ -293,27 +368,29 @@ class Study:
             raise KeyboardInterrupt
 
     def give_up(self, trial: Any) -> None:
-        """A trial that was not finished."""
+        """Mark a trial as not finished."""
         self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
 
     def model(self, point: Point) -> Ensemble:
-        """Of a point of the front, or of the first of all."""
+        """Return the model of a point of the front, or of the first point of all."""
         return self._models.get(point.name)
 
     def _done(self) -> list[Any]:
+        """Finished trials."""
         complete = (self._optuna.trial.TrialState.COMPLETE,)
         return [trial for trial in self._study.get_trials(deepcopy=False, states=complete)
                 if _POINTS in trial.user_attrs]  # fmt: skip
 
     def _fixed(self, parameters: dict[str, Any]) -> Any:
-        """A trial of given parameters. A kill may have left one waiting: it is not asked for twice."""
+        """Return a trial with given parameters."""
+        # A kill may have left it waiting in the file: then it is not queued twice.
         waiting = (self._optuna.trial.TrialState.WAITING,)
         if not self._study.get_trials(deepcopy=False, states=waiting):
             self._study.enqueue_trial(parameters)
         return self._study.ask()
 
     def _sampler(self, n_done: int) -> Any:
-        """TPE for two objectives. Seeded by the number of trials done, so a resumed search goes on as it would have."""
+        """Return the TPE sampler, seeded by the number of finished trials, so that a search can be resumed."""
         seed = int(np.random.SeedSequence([self._seed, n_done]).generate_state(1)[0])
         return self._optuna.samplers.TPESampler(
             n_startup_trials=RANDOM_TRIALS,
@@ -325,11 +402,12 @@ class Study:
         )
 
     def _excess(self, trial: Any) -> tuple[float]:
-        """How far the best of a trial is beyond the budget."""
+        """Return how far the best point of a trial is beyond the budget, which is Optuna's form of a constraint."""
         points = [Point(**point) for point in trial.user_attrs.get(_POINTS, [])]
         return (best_within(points, self._budget).us_per_doc / self._budget - 1.0 if points else 0.0,)
 
     def _open(self, path: Path | None) -> Any:
+        """Open or make the Optuna study."""
         storage = None
         if path is not None:
             from optuna.storages import JournalStorage
@@ -343,6 +421,7 @@ class Study:
         )
 
     def _check(self, identity: Mapping[str, str]) -> None:
+        """Note the identity in a new study, or raise an error when that of a resumed one is another."""
         known = self._study.user_attrs.get(_IDENTITY)
         if known is None:
             self._study.set_user_attr(_IDENTITY, dict(identity))
@@ -356,7 +435,7 @@ class Study:
 
 
 class _Models:
-    """Models by name, in memory or as files of a folder."""
+    """Models by name, in memory and, with a folder, as files in it."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -365,11 +444,13 @@ class _Models:
             folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, name: str, model: Ensemble) -> None:
+        """Keep a model."""
         self._held[name] = model
         if self.folder is not None:
             model.save(self.folder / f"{name}.rw")
 
     def get(self, name: str) -> Ensemble:
+        """Return a model."""
         if name not in self._held and self.folder is not None:
             path = self.folder / f"{name}.rw"
             if not path.exists():
@@ -378,6 +459,7 @@ class _Models:
         return self._held[name]
 
     def keep_only(self, names: set[str]) -> None:
+        """Drop all models but these."""
         self._held = {name: model for name, model in self._held.items() if name in names}
         if self.folder is not None:
             for path in self.folder.glob("trial-*.rw"):
@@ -386,7 +468,7 @@ class _Models:
 
 
 def _is_journal(path: Path) -> bool:
-    """Whether a file is empty or begins as Optuna's journals do."""
+    """Whether a file is empty or begins like a journal of Optuna."""
     with open(path, "rb") as file:
         start = file.read(16)
     return not start or start.startswith(b'{"op_code"')

@@ -1,4 +1,4 @@
-"""A study: the folds it works on, its runs, and what is written of it."""
+"""Studies: the folds they work on, their runs, and the tables and figures that are written of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import hashlib
 import io
 import json
 import re
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,17 +22,21 @@ import numpy as np
 from rankwood.atomic import atomic_write
 from rankwood.data.dataset import Dataset
 from rankwood.data.folds import Fold, find_folds
+from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
+from rankwood.evaluation.evaluator import aligned_features
 from rankwood.lab.drawing import Figure, can_draw, write_figure
-from rankwood.lab.runs import Config, Kept, OnRun, Result, RunTable, run_all, share_threads
+from rankwood.lab.runs import Config, Kept, OnRun, Result, RunTable, run_all, run_key, share_threads
+from rankwood.model.ensemble import Ensemble
+from rankwood.scoring.timing import time_models, warn_if_busy
 from rankwood.system import environment
 
-# Where the folds of a study come from: files, or synthetic data.
+# Folds, read from files or made up.
 
 
 @dataclass(frozen=True)
 class FoldData:
-    """The three parts of one fold."""
+    """Training, validation and test data of one fold."""
 
     train: Dataset
     valid: Dataset
@@ -39,19 +44,36 @@ class FoldData:
 
 
 class Source(Protocol):
-    """Folds, by number from 1. `identify` says which data a fold is, for the configuration of a run."""
+    """The data of a study: folds with numbers from 1."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the data are called in tables and titles."""
+
     @property
-    def n_folds(self) -> int: ...
-    def identify(self, fold: int) -> dict[str, Any]: ...
-    def load(self, fold: int) -> FoldData: ...
+    def n_folds(self) -> int:
+        """Number of folds that there are."""
+
+    def identify(self, fold: int) -> dict[str, Any]:
+        """Entries of a run's configuration that tell the data of this fold from any other."""
+
+    def load(self, fold: int) -> FoldData:
+        """Read or make the data of a fold."""
 
 
 @dataclass(frozen=True)
 class FileFolds:
-    """Folds in files. A fold is known by the digest of its files."""
+    """Folds in files, each identified by a digest of what is in its files.
+
+    Parameters
+    ----------
+    name : str
+        What the data are called in tables and titles.
+    folds : sequence of Fold
+        The files; every fold needs validation and test files.
+    n_threads : int, optional
+        Threads that read them.
+    """
 
     name: str
     folds: Sequence[Fold]
@@ -67,7 +89,7 @@ class FileFolds:
 
     @classmethod
     def find(cls, directory: str | Path, *, n_threads: int | None = None) -> FileFolds:
-        """The folds in a folder, as `find_folds` finds them, under the paper's name when the path has one."""
+        """Find the folds in a folder (see `find_folds`), and name them after the data set that its path tells."""
         folder = Path(directory)
         return cls(known_name(folder) or folder.resolve().name, tuple(find_folds(folder)), n_threads)
 
@@ -104,8 +126,21 @@ class FileFolds:
 
 @dataclass(frozen=True)
 class SyntheticFolds:
-    """Synthetic data in five parts, of which fold i trains on three, validates on the next and tests on the last.
+    """Folds of synthetic data in five parts: a fold trains on three of them, validates on one and tests on one.
 
+    Parameters
+    ----------
+    n_queries, docs_per_query, n_features : int
+        Shape of the whole data, of which every fold has all.
+    seed : int, default 0
+        Seed of the data.
+    n_folds : int, default 5
+        Number of folds; fold i begins with part i.
+    n_threads : int, optional
+        Threads that make the data.
+
+    Examples
+    --------
     >>> source = SyntheticFolds(n_queries=50, docs_per_query=5, n_features=4)
     >>> fold = source.load(2)
     >>> fold.train.n_queries, fold.valid.n_queries, fold.test.n_queries
@@ -126,6 +161,7 @@ class SyntheticFolds:
 
     @property
     def data(self) -> Dataset:
+        """All five parts."""
         from rankwood.data.synthetic import make_ranking
 
         shape = self.n_queries, self.docs_per_query, self.n_features
@@ -144,7 +180,7 @@ class SyntheticFolds:
 
 
 def open_source(directory: str | Path | None, *, quick: bool = False, n_threads: int | None = None) -> Source:
-    """The folds in `directory`; MSLR-shaped synthetic data when there is none."""
+    """Return the folds in a folder or, without one, synthetic data shaped like MSLR; less of it with `quick`."""
     if directory is not None:
         return FileFolds.find(directory, n_threads=n_threads)
     if quick:
@@ -153,10 +189,10 @@ def open_source(directory: str | Path | None, *, quick: bool = False, n_threads:
 
 
 def known_name(path: str | Path) -> str | None:
-    """The data set of the papers that a path is about, if any.
+    """Return the data set that the last two parts of a path name, spelt as in the papers; None when there is none.
 
-    The folder's name counts, and that of the one it lies in.
-
+    Examples
+    --------
     >>> known_name("data/ohsumed/QueryLevelNorm"), known_name("MQ2008/"), known_name("ohsumed-2/data/mine")
     ('OHSUMED', 'MQ2008', None)
     """
@@ -168,8 +204,10 @@ def known_name(path: str | Path) -> str | None:
 
 
 def parse_folds(text: str | Sequence[int] | None, n_folds: int) -> list[int]:
-    """Numbers of folds from text such as `1..5`, `1-3` or `1,4`; all when there is none.
+    """Return numbers of folds from text such as `1..5`, `1-3` or `1,4`, or from a list; None means all folds.
 
+    Examples
+    --------
     >>> parse_folds("1..3", 5), parse_folds("1,4", 5), parse_folds(None, 2)
     ([1, 2, 3], [1, 4], [1, 2])
     """
@@ -190,13 +228,27 @@ def parse_folds(text: str | Sequence[int] | None, n_folds: int) -> list[int]:
     return sorted(set(numbers))
 
 
-# Tables to print: rows of text as Markdown, CSV and LaTeX.
+# Tables as Markdown, CSV and LaTeX, and the texts that stand in their cells.
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under columns. `name` is that of its files; `note` says what the numbers are.
+    """A table of text, which can be written as Markdown, CSV and LaTeX.
 
+    Parameters
+    ----------
+    name : str
+        Name of its files, without ending.
+    title : str
+    columns : sequence of str
+        Headings.
+    rows : sequence of sequences of str
+        Cells, row by row.
+    note : str, default ""
+        Caption: what the numbers are and how they were made.
+
+    Examples
+    --------
     >>> table = Table("t", "Two", ("method", "nDCG"), [("RF", "0.5")], note="On test data.")
     >>> print(table.markdown())
     **Two**
@@ -215,6 +267,7 @@ class Table:
     note: str = ""
 
     def markdown(self) -> str:
+        """Title, table and note as Markdown."""
         lines = [self.columns, [":---", *["---:"] * (len(self.columns) - 1)], *self.rows]
         table = "\n".join(
             f"| {' | '.join(_one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
@@ -222,12 +275,14 @@ class Table:
         return "\n\n".join(part for part in (f"**{_one_line(self.title)}**", table, self.note) if part)
 
     def csv(self) -> str:
+        """Headings and rows as CSV."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([self.columns, *self.rows])
         return buffer.getvalue()
 
     def latex(self) -> str:
+        """A LaTeX table, with the title as its caption."""
         body = [
             rf"\begin{{table}}\caption{{{_escape(_one_line(self.title))}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}\hline",
@@ -240,27 +295,32 @@ class Table:
         return "\n".join([*body, r"\end{table}", ""])
 
     def as_dict(self) -> dict[str, Any]:
+        """Title, columns, rows and note, ready for JSON."""
         return {"title": self.title, "columns": list(self.columns), "rows": [list(r) for r in self.rows],
                 "note": self.note}  # fmt: skip
 
 
 def _one_line(text: str) -> str:
-    """Text as a cell can hold it: line breaks would end the row."""
+    """Replace line breaks, which would end the row of a table, by spaces."""
     return " ".join(text.split())
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    r"""
+    r"""Return the cells of a row as a line of a LaTeX table.
+
+    Examples
+    --------
     >>> print(_latex_row(["[1, 2]", "5 %"]))
     {[}1, 2] & 5 \% \\
     """
     text = " & ".join(_escape(_one_line(cell)) for cell in cells)
-    if text.startswith(("[", "*")):  # which the \\ of the row before would take for its own
+    if text.startswith(("[", "*")):  # the \\ of the row before would take it for an option
         text = f"{{{text[0]}}}{text[1:]}"
     return text + r" \\"
 
 
 def _escape(text: str) -> str:
+    """Return text with every character that LaTeX takes for a command written as itself."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {character: "\\" + character for character in "&%$#_{}"}
     special |= {"±": r"$\pm$", "≥": r"$\ge$", "≤": r"$\le$", "<": "$<$", ">": "$>$", "−": "$-$", "–": "--"}
@@ -268,8 +328,10 @@ def _escape(text: str) -> str:
 
 
 def with_spread(mean: float, std: float | None, digits: int = 4) -> str:
-    """A mean, and in brackets its standard deviation, as the papers write them.
+    """Return a mean and, in brackets, its standard deviation where there is one.
 
+    Examples
+    --------
     >>> with_spread(0.44321, 0.0021), with_spread(0.5, None)
     ('0.4432 (0.0021)', '0.5000')
     """
@@ -277,20 +339,69 @@ def with_spread(mean: float, std: float | None, digits: int = 4) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value.
+    """Return a p-value with three decimals, or that it is below 0.001.
 
+    Examples
+    --------
     >>> p_text(0.03), p_text(0.00009999)
     ('0.030', '< 0.001')
     """
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-# What a study leaves behind: a page in Markdown, tables as CSV and LaTeX, figures as PNG and SVG, all as JSON.
+def interval_text(low: float, high: float, digits: int = 4) -> str:
+    """Return the ends of an interval of differences, with their signs.
+
+    Examples
+    --------
+    >>> interval_text(-0.01, 0.0213)
+    '-0.0100 to +0.0213'
+    """
+    return f"{low:+.{digits}f} to {high:+.{digits}f}"
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Return values with commas between them.
+
+    Examples
+    --------
+    >>> listed([1, 2, 5])
+    '1, 2, 5'
+    """
+    return ", ".join(map(str, values))
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with the noun that it counts, in the plural unless it is 1.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(1200, "tree")
+    ('1 run', '1,200 trees')
+    """
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+# The report of a study: a page in Markdown, tables as CSV and LaTeX, figures as PNG and SVG, and everything as JSON.
 
 
 @dataclass(frozen=True)
 class Report:
-    """Tables and figures of a study, the main table first; `differences` is what is not as in its paper, if any."""
+    """Tables and figures of a study.
+
+    Parameters
+    ----------
+    title : str
+    summary : str
+        The outcome in a few sentences.
+    tables : sequence of Table
+        The main table, which commands print, comes first.
+    figures : sequence of Figure
+    differences : sequence of str, optional
+        What was done otherwise than in the paper, a sentence or two each.
+    facts : mapping, optional
+        Further numbers for `results.json`.
+    """
 
     title: str
     summary: str
@@ -302,9 +413,16 @@ class Report:
     def write(
         self, folder: Path, *, environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]] = ()
     ) -> list[Path]:
-        """Write all files into `folder`; their paths, the page first.
+        """Write all files into a folder and return their paths, the page first.
 
-        `environment` is what the page is made with, `of_runs` what each run was made with.
+        Parameters
+        ----------
+        folder : Path
+            Made when it is not there.
+        environment : mapping
+            Machine and versions that the page is made with.
+        of_runs : sequence of mappings, optional
+            Machine and versions that each run was made with.
         """
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / "report.md"]
@@ -329,6 +447,7 @@ class Report:
         return written
 
     def markdown(self, environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]] = ()) -> str:
+        """Return the page: summary, tables, figures, differences from the paper, and how it was made."""
         parts = [f"# {self.title}", self.summary, *(table.markdown() for table in self.tables)]
         if can_draw():
             parts += [f"![{figure.caption}]({figure.name}.png)\n\n{figure.caption}" for figure in self.figures]
@@ -343,13 +462,15 @@ class Report:
 
 
 def _made(environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences on what runs were made with, where that is not what the page says of itself, or differs among them.
+    """Return sentences on the machines and versions of runs, where they are not those of the page.
 
+    Examples
+    --------
     >>> _made({"cpu": "A"}, [{"cpu": "A", "workers": 1}])
     []
     >>> _made({"cpu": "A"}, [{"cpu": "A", "workers": 2}, {"cpu": "B", "rankwood": "0.1"}])
-    ['Runs were made on A (1), and B, rankwood 0.1 (1).', '1 of 2 runs were made several at a time: times measured in \
-them are those of a busy machine.']
+    ['Runs were made on A (1), and B, rankwood 0.1 (1).', '1 of 2 runs were made several at a time; scoring is \
+not timed in such runs, and training by CPU time.']
     """
     made = Counter(map(_machine, of_runs))
     sentences = []
@@ -358,14 +479,14 @@ them are those of a busy machine.']
     n_busy = sum(one.get("workers", 1) > 1 for one in of_runs)
     if n_busy:
         sentences.append(
-            f"{n_busy:,} of {len(of_runs):,} runs were made several at a time: times measured in them are those of a "
-            "busy machine."
+            f"{n_busy:,} of {len(of_runs):,} runs were made several at a time; scoring is not timed in such runs, and "
+            "training by CPU time."
         )
     return sentences
 
 
 def _machine(environment: Mapping[str, Any]) -> str:
-    """What results and times may depend on."""
+    """Return the CPU, instruction set and version, which results and times may depend on."""
     named = [("cpu", ""), ("instruction_set", ""), ("rankwood", "rankwood ")]
     known = [f"{word}{environment[name]}" for name, word in named if environment.get(name)]
     return ", ".join(known) or "an unknown machine"
@@ -376,23 +497,34 @@ def _write(path: Path, text: str) -> None:
         file.write(text.encode(errors="backslashreplace"))  # the name of a folder may be no UTF-8
 
 
-# What all studies have in common: runs to do, and what becomes of them.
+# Studies: a list of runs, each a pure function of its configuration, and a report of their results.
+#
+#   run: training, measuring   | worker 1 | worker 2 | ...     several at a time; models that are to be timed are saved
+#   run: timing                | one after the other           afterwards, when nothing else keeps the machine busy
 
 
 Runs = Sequence[tuple[Config, Mapping[str, Any]]]
 AnyStudy = TypeVar("AnyStudy", bound="Study")
+Anything = TypeVar("Anything")
 
 
 @dataclasses.dataclass(frozen=True)
 class Study(ABC):
-    """An experiment: a frozen dataclass of its settings.
+    """An experiment, as a frozen dataclass of its settings.
 
-    A study says which runs it consists of (`configs`), does one of them (`run`), and makes tables and figures of all
-    (`report`). A run is a pure function of its configuration: what it keeps for the next is in `_kept`.
+    A study says which runs it consists of, does one of them (`run`), and makes tables and figures of all (`report`).
+    A run is a pure function of its configuration; what it keeps for the next one is in `_kept`.
 
-    source      the folds
-    folds       numbers of those to use
-    n_threads   of each run; it changes times, never results
+    Parameters
+    ----------
+    source : Source
+        The folds.
+    folds : sequence of int
+        Numbers of the folds to use.
+    n_threads : int, optional
+        Threads of each run; they change times, never results.
+    models : Path, optional
+        Folder of the models that are to be timed. `runs` takes one beside its table unless given.
     """
 
     name: ClassVar[str]
@@ -400,26 +532,34 @@ class Study(ABC):
     source: Source
     folds: Sequence[int]
     n_threads: int | None = dataclasses.field(default=None, kw_only=True)
+    models: Path | None = dataclasses.field(default=None, kw_only=True)
     _kept: Kept = dataclasses.field(default_factory=Kept, repr=False, compare=False, kw_only=True)
 
     @abstractmethod
+    def side_by_side(self) -> list[Config]:
+        """Return the runs that workers may do at the same time; runs that share data follow each other."""
+
+    def alone(self) -> list[Config]:
+        """Return the runs that time models, which are done last and one after the other."""
+        return []
+
     def configs(self) -> list[Config]:
-        """The runs, in an order in which those that share data follow each other."""
+        """Return all runs."""
+        return [*self.side_by_side(), *self.alone()]
 
     @abstractmethod
     def run(self, config: Config) -> Result:
-        """Do one of them; the result is what JSON can hold."""
+        """Do one run and return its result, which JSON can hold."""
 
     @abstractmethod
     def report(self, runs: Runs) -> Report:
-        """Tables and figures of all runs."""
-
-    def side_by_side(self) -> list[Config]:
-        """The runs that workers may do at once: all, unless some measure times and want the machine for themselves."""
-        return self.configs()
+        """Return tables and figures of all runs."""
 
     def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
-        """Do the runs that the table does not have yet, what must be alone last; all of them, in order."""
+        """Do the runs that the table does not have yet, and return all of them in the order of `configs`."""
+        if self.models is None and self.alone():
+            saving = dataclasses.replace(self, models=table.path.parent / "models")
+            return saving.runs(table, n_workers=n_workers, on_run=on_run)
         configs = self.configs()
         if n_workers > 1:
             study = self.with_threads(share_threads(self.n_threads, n_workers))
@@ -431,10 +571,69 @@ class Study(ABC):
         return list(zip(configs, found, strict=True))
 
     def with_threads(self: AnyStudy, n_threads: int | None) -> AnyStudy:
-        """The same study, with so many threads for a run."""
+        """Return the same study with another number of threads for each run."""
         if n_threads == self.n_threads:
             return self
         source: Any = self.source
         if hasattr(source, "n_threads"):
             source = dataclasses.replace(source, n_threads=n_threads)
         return dataclasses.replace(self, source=source, n_threads=n_threads)
+
+    def fold_data(self, fold: int) -> FoldData:
+        """Return the data of a fold; the latest stays in memory."""
+        return self._kept.get("data", fold, lambda: self.source.load(fold))  # type: ignore[no-any-return]
+
+    def save_models(self, made_by: Config, models: Mapping[str, Ensemble]) -> None:
+        """Write models to the folder of models, if there is one, under the run that made them."""
+        if self.models is not None:
+            self.models.mkdir(parents=True, exist_ok=True)
+            for name, model in models.items():
+                model.save(_model_path(self.models, made_by, name))
+
+    def saved_models(self, made_by: Config, names: Sequence[str]) -> dict[str, Ensemble] | None:
+        """Read models of a run, by name, from the folder of models; None unless all of them are there."""
+        if self.models is None:
+            return None
+        paths = {name: _model_path(self.models, made_by, name) for name in names}
+        if not all(path.exists() for path in paths.values()):
+            return None
+        return {name: Ensemble.load(path) for name, path in paths.items()}
+
+
+def _model_path(folder: Path, made_by: Config, name: str) -> Path:
+    return folder / f"{run_key(made_by)}-{name}.rw"
+
+
+def cpu_timed(work: Callable[[], Anything]) -> tuple[Anything, float]:
+    """Return what a call returns, and the CPU seconds that all threads of this process spent meanwhile.
+
+    Runs in other processes hardly change CPU time, so it may be taken in runs that are done at the same time.
+    """
+    start = time.process_time()
+    found = work()
+    return found, time.process_time() - start
+
+
+def time_scoring(models: Mapping[str, Ensemble], data: Dataset) -> tuple[dict[str, float], Result]:
+    """Return microseconds per document of models by name, called in turn, and the conditions of the measurement."""
+    X = aligned_features(next(iter(models.values())), data)
+    timings = time_models([(model, X) for model in models.values()])
+    warn_if_busy(timings)
+    times = {name: timing.us_per_doc for name, timing in zip(models, timings, strict=True)}
+    return times, timings[0].conditions | {"busy": any(timing.busy for timing in timings)}
+
+
+def query_values(folds: Iterable[Any]) -> FloatArray:
+    """Return the values of the queries of all folds, each query's mean over the runs of its fold.
+
+    Parameters
+    ----------
+    folds : iterable of sequences of sequences of float
+        For every fold the runs, and for every run the values of its queries.
+
+    Examples
+    --------
+    >>> query_values([[[0.0, 1.0], [1.0, 1.0]], [[0.25]]]).tolist()
+    [0.5, 1.0, 0.25]
+    """
+    return np.concatenate([np.mean(runs, axis=0) for runs in folds])

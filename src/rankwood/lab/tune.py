@@ -19,29 +19,57 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison, Evaluation, aligned_features, compare_values, evaluate
 from rankwood.evaluation.measures import Measure, parse_measure
-from rankwood.lab.search import Point, SearchSpace, Study, front_of, only_search_in, quiet_optuna
+from rankwood.lab.search import Point, SearchSpace, Trials, front_of, only_search_in, quiet_optuna
+from rankwood.lab.study import counted
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.cleaver import checked_rates
+from rankwood.pruning.cleaver import checked_rates, cleaver
+from rankwood.pruning.pruner import PruningSettings
 from rankwood.scoring.timing import Timing, time_models, warn_if_busy
 from rankwood.system import cpu_name
 
-# What a search found: the best model within the budget, and the front of all that were tried.
+RATES = (0.3, 0.5, 0.7, 0.85)
+BATCH = 1000
+PRUNING_QUERIES = 1000  # at most, for pruning; pruned models are measured on all queries
+
+Latency = Callable[[Ensemble, Any], float]  # (model, rows) -> microseconds per document
+OnShare = Callable[[float], None]  # share of a trial that is done
 
 
 @dataclass(frozen=True)
 class TuneResult:
-    """`ensemble` is the best model within the budget, by validation data; see `within_budget`.
+    """The outcome of `tune`: the best model within the budget, and all that were tried.
 
-    within_budget  whether there is one; if not, `ensemble` is the fastest that was found
-    chosen         its point
-    front          points that no other beats in measure and time at once, the fastest first
-    models         the models of the front, by name of the point
-    points         every model that was tried; `trials` has them as dicts
-    comparisons    on test data, query by query: the chosen model against the "default" LambdaMART (the first trial) and
-                   against the "best" of all, whatever it costs, where these are other models. Empty without test data
-    interrupted    whether Ctrl-C ended the search
-    timings        how long models took that were timed here, and what was measured: engine, batch, precision, threads.
-                   Empty with a `latency` function
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The best model within the budget by validation data; the fastest of all when none is within it.
+    within_budget : bool
+        Whether a model is within the budget.
+    chosen : Point
+        The point of `ensemble`.
+    front : tuple of Point
+        The Pareto-optimal points, fastest first: no other point is at least as good in less time.
+    models : mapping of str to Ensemble
+        The models of the front, by name of the point.
+    points : tuple of Point
+        Every model that was tried.
+    comparisons : mapping of str to Comparison
+        The chosen model on test data, query by query, against the "default" LambdaMART (the first trial) and against
+        the "best" of all whatever its time, where these are other models. Empty without test data.
+    budget_us : float
+        Microseconds per document that a model may take.
+    batch : int
+        Documents per call of the timing.
+    measure : str
+        What was maximised.
+    convention : Convention
+        The convention of the measure.
+    n_trials : int
+        Finished trials, those of a resumed study included.
+    interrupted : bool
+        Whether Ctrl-C ended the search.
+    timings : tuple of Timing
+        Every timing of a model, with its engine, precision and threads. Empty with a `latency` function.
     """
 
     ensemble: Ensemble
@@ -61,6 +89,7 @@ class TuneResult:
 
     @property
     def trials(self) -> list[dict[str, Any]]:
+        """Every model that was tried as a dict, with whether it is on the front, within the budget, and chosen."""
         names = {point.name for point in self.front}
         return [
             {
@@ -73,7 +102,14 @@ class TuneResult:
         ]
 
     def curves(self) -> dict[str, dict[str, list[Any]]]:
-        """For plots: the columns `us_per_doc`, `valid`, `test` and `n_trees` of the front, and of all by learner."""
+        """Return columns for plots.
+
+        Returns
+        -------
+        dict of dict of list
+            The columns `us_per_doc`, `valid`, `test` and `n_trees` of the points of the "front", and of all points by
+            learner.
+        """
         groups = {"front": list(self.front)}
         for point in self.points:
             groups.setdefault(point.parameters["learner"], []).append(point)
@@ -81,7 +117,7 @@ class TuneResult:
         return {group: {name: [getattr(p, name) for p in points] for name in names} for group, points in groups.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; without the models."""
+        """Return everything but the models, ready for JSON."""
         return {
             "within_budget": self.within_budget,
             "budget_us": self.budget_us,
@@ -99,9 +135,9 @@ class TuneResult:
         }
 
     def summary(self) -> str:
-        """What came of it, in a sentence."""
+        """Return the outcome as a sentence."""
         chosen = self.chosen
-        trees = f"{chosen.n_trees:,} tree{'s' * (chosen.n_trees != 1)}"
+        trees = counted(chosen.n_trees, "tree")
         if not self.within_budget:
             return (
                 f"no model scores a document within {self.budget_us:g} us: the fastest of {len(self.points):,} takes "
@@ -111,123 +147,11 @@ class TuneResult:
         return (
             f"{trees}, {chosen.us_per_doc:.3g} us per document (budget {self.budget_us:g}), "
             f"{self.measure} {chosen.valid:.4f} on validation data: the best of {len(self.points):,} models of "
-            f"{self.n_trials:,} trial{'s' * (self.n_trials != 1)}"
+            f"{counted(self.n_trials, 'trial')}"
         )
 
     def __repr__(self) -> str:
         return f"TuneResult({self.summary()})"
-
-
-# One trial: train, prune at several rates, measure and time. One training gives several points.
-
-
-Latency = Callable[[Ensemble, Any], float]  # (model, rows) -> microseconds per document
-OnShare = Callable[[float], None]  # share of a trial that is done
-
-PRUNING_QUERIES = 1000  # that pruning looks at, at most; its models are measured on all
-_TRAINING_SHARE = 0.7  # of a trial, for progress
-
-
-@dataclass(frozen=True)
-class MeasuredLatency:
-    """Microseconds per document on one thread of the fastest engine, in batches of so many documents."""
-
-    batch: int
-    timings: list[Timing] = field(default_factory=list, compare=False)
-
-    def __call__(self, model: Ensemble, X: Any) -> float:
-        self.timings.extend(time_models([(model, X)], batch=self.batch))
-        return self.timings[-1].us_per_doc
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What every trial works on and is measured by."""
-
-    train: BinnedDataset
-    valid: Dataset
-    space: SearchSpace
-    rates: tuple[float, ...]
-    measure: Measure
-    convention: Convention
-    latency: Latency
-    seed: int
-    n_threads: int | None
-
-    def run(self, number: int, parameters: Mapping[str, Any], on_share: OnShare) -> list[tuple[Point, Ensemble]]:
-        """The whole model of a training, and the best that pruning made of it at every rate."""
-        whole = self._train(parameters, on_share)
-        models = [(0.0, "whole", whole, self._worth(whole)), *self._prune(whole, on_share)]
-        return [
-            (
-                Point(number, dict(parameters), rate, variant, model.n_trees, model.n_nodes, valid, self.time(model)),
-                model,
-            )
-            for rate, variant, model, valid in models
-        ]
-
-    def time(self, model: Ensemble) -> float:
-        return float(self.latency(model, aligned_features(model, self.valid)))
-
-    def _train(self, parameters: Mapping[str, Any], on_share: OnShare) -> Ensemble:
-        ranker = self.space.ranker(
-            parameters,
-            measure=self.measure,
-            convention=self.convention,
-            random_state=self.seed,
-            n_jobs=self.n_threads,
-        )
-
-        def tell(env: Any) -> None:
-            on_share(_TRAINING_SHARE * min(1.0, (env.iteration + 1) / env.end_iteration))
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a bad choice of parameters shows in what it is worth
-            ranker.fit(self.train, valid=self.valid, callbacks=[tell])
-        model: Ensemble = ranker.ensemble_
-        return model
-
-    def _worth(self, model: Ensemble) -> float:
-        found = evaluate(model, self.valid, self.measure, convention=self.convention, n_threads=self.n_threads)
-        return found[str(self.measure)]
-
-    def _prune(self, whole: Ensemble, on_share: OnShare) -> list[tuple[float, str, Ensemble, float]]:
-        from rankwood.pruning.cleaver import cleaver
-        from rankwood.pruning.pruner import PruningSettings
-
-        if not self.rates or whole.n_trees < 2 or whole.n_nodes == 0:
-            return []
-        result = cleaver(
-            whole,
-            self.train.data,
-            self.valid,
-            measure=self.measure,
-            convention=self.convention,
-            rates=self.rates,
-            settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=self.seed),
-            n_threads=self.n_threads,
-            progress=lambda done, total: on_share(_TRAINING_SHARE + (1 - _TRAINING_SHARE) * done / total),
-        )
-        by_rate = [[row for row in result.rows[1:] if row.rate == rate] for rate in self.rates]
-        best = [max(rows, key=lambda row: row.valid) for rows in by_rate]
-        return [(row.rate, row.variant, row.ensemble, row.valid) for row in _of_other_sizes(best, whole.n_trees)]
-
-
-def _of_other_sizes(rows: Sequence[Any], n_trees: int) -> list[Any]:
-    """Small models have fewer sizes than there are rates."""
-    seen, found = {n_trees}, []
-    for row in rows:
-        if row.n_trees not in seen:
-            seen.add(row.n_trees)
-            found.append(row)
-    return found
-
-
-# Search for the best ranker that scores a document within so many microseconds.
-
-
-RATES = (0.3, 0.5, 0.7, 0.85)
-BATCH = 1000
 
 
 def tune(
@@ -254,21 +178,58 @@ def tune(
 
     Every trial trains a ranker with early stopping and prunes it with CLEaVER at several rates, which gives several
     models. The defaults of the learners are tried first; then Optuna's TPE sampler, with two objectives and the budget
-    as a constraint, looks where it is promising. The winner is chosen on validation data, and timed anew before it is.
+    as a constraint, looks where it is promising. The winner is chosen on validation data and timed once more.
 
-    test          is only measured, at the end: the winner against the defaults and against the best of all
-    n_trials      trials in all, those of a resumed study included
-    timeout       seconds after which no trial begins; one is made in any case
-    space         what to search, a `SearchSpace`
-    rates         shares of trees that pruning takes out; none: models stay whole
-    batch         documents per call when a model is timed, on one thread of the fastest engine
-    study         a file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models.
-                  A second search that would use it meanwhile is refused
-    latency       a function (model, rows) -> microseconds per document instead of measuring them here
-    on_interrupt  after Ctrl-C "raise" KeyboardInterrupt, or "keep" what the trials before it found
-    seed          of training and search. Times are measured, so they and what the search makes of them vary; the same
-                  parameters and seed give the same model
+    Parameters
+    ----------
+    train : Dataset
+        Data to learn from.
+    valid : Dataset
+        Data to stop training by and to choose the model by.
+    budget_us : float
+        Microseconds that scoring a document may take, on one thread.
+    test : Dataset, optional
+        Data to measure the winner on, against the default and the best of all. It decides nothing.
+    n_trials : int, default 30
+        Trials in all, those of a resumed study included.
+    timeout : float, optional
+        Seconds after which no trial begins; at least one is made.
+    measure : str or Measure, default "nDCG@10"
+        What to maximise.
+    convention : str or Convention, default "rankwood"
+        The convention of the measure.
+    space : SearchSpace, optional
+        Ranges of the parameters to search.
+    rates : sequence of float, default (0.3, 0.5, 0.7, 0.85)
+        Shares of the trees that are pruned; empty leaves models whole.
+    batch : int, default 1000
+        Documents per call when a model is timed, on one thread of the fastest engine.
+    study : path-like, optional
+        A file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models. Only one
+        search may use it at a time.
+    latency : callable, optional
+        A function (model, rows) -> microseconds per document, instead of measuring them here.
+    on_interrupt : "raise" or "keep", default "raise"
+        After Ctrl-C raise KeyboardInterrupt, or keep what the trials before it found.
+    seed : int, default 0
+        Seed of training and search. The same parameters and seed give the same model; but times are measured, so they
+        vary, and with them what the search tries next.
+    n_threads : int, optional
+        Threads of training and pruning; all CPUs unless given.
+    progress : callable, optional
+        Called with the number of trials done, fractions included, and of all.
 
+    Returns
+    -------
+    TuneResult
+
+    Raises
+    ------
+    RankwoodError
+        When the file of the study was made with other data or settings, or another search is using it.
+
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=60, docs_per_query=12, n_features=6)
     >>> train, valid = data.split(0.6)
@@ -285,7 +246,7 @@ def tune(
     path = None if study is None else Path(study)
     measured = MeasuredLatency(batch)
     with quiet_optuna(), only_search_in(path):
-        bench = Bench(
+        setup = TrialSetup(
             train=BinnedDataset.make(train, n_threads=n_threads),
             valid=valid,
             space=space or SearchSpace(),
@@ -296,9 +257,9 @@ def tune(
             seed=seed,
             n_threads=n_threads,
         )
-        trials = Study(path, _identity(bench, batch, latency), budget_us, seed)
-        interrupted = _search(bench, trials, n_trials, timeout, on_interrupt, progress)
-        result = _result(bench, trials, test, budget_us, batch, interrupted)
+        trials = Trials(path, _identity(setup, batch, latency), budget_us, seed)
+        interrupted = _search(setup, trials, n_trials, timeout, on_interrupt, progress)
+        result = _result(setup, trials, test, budget_us, batch, interrupted)
     warn_if_busy(measured.timings)
     return replace(result, timings=tuple(measured.timings))
 
@@ -306,6 +267,7 @@ def tune(
 def _check(
     train: Any, valid: Any, test: Any, budget_us: float, n_trials: int, timeout: float | None, batch: int
 ) -> None:
+    """Raise an error for an argument of `tune` that makes no sense."""
     for name, data in (("train", train), ("valid", valid), ("test", test)):
         if not isinstance(data, Dataset) and not (name == "test" and data is None):
             raise DataError(f"{name} must be a Dataset, with labels and queries, got {type(data).__name__}")
@@ -319,16 +281,129 @@ def _check(
         raise RankwoodError(f"a batch is at least 1 document, got {batch}")
 
 
-def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, str]:
-    """What trials that are to stand beside each other must have in common. The budget may change."""
+# One trial: train, prune at several rates, measure and time. One training gives several points.
+
+
+_TRAINING_SHARE = 0.7  # of a trial, for progress
+
+
+@dataclass(frozen=True)
+class MeasuredLatency:
+    """A function that times a model on one thread of the fastest engine, and keeps the timings.
+
+    Parameters
+    ----------
+    batch : int
+        Documents per call.
+    timings : list of Timing
+        All timings so far.
+    """
+
+    batch: int
+    timings: list[Timing] = field(default_factory=list, compare=False)
+
+    def __call__(self, model: Ensemble, X: Any) -> float:
+        self.timings.extend(time_models([(model, X)], batch=self.batch))
+        return self.timings[-1].us_per_doc
+
+
+@dataclass(frozen=True)
+class TrialSetup:
+    """What all trials have in common: data, search space, pruning rates, measure and stopwatch."""
+
+    train: BinnedDataset
+    valid: Dataset
+    space: SearchSpace
+    rates: tuple[float, ...]
+    measure: Measure
+    convention: Convention
+    latency: Latency
+    seed: int
+    n_threads: int | None
+
+    def run(self, number: int, parameters: Mapping[str, Any], on_share: OnShare) -> list[tuple[Point, Ensemble]]:
+        """Do a trial: return the point and model of the whole training, and of the best pruned model at every rate."""
+        whole = self._train(parameters, on_share)
+        models = [(0.0, "whole", whole, self._quality(whole)), *self._prune(whole, on_share)]
+        return [
+            (
+                Point(number, dict(parameters), rate, variant, model.n_trees, model.n_nodes, valid, self.time(model)),
+                model,
+            )
+            for rate, variant, model, valid in models
+        ]
+
+    def time(self, model: Ensemble) -> float:
+        """Microseconds per document."""
+        return float(self.latency(model, aligned_features(model, self.valid)))
+
+    def _train(self, parameters: Mapping[str, Any], on_share: OnShare) -> Ensemble:
+        """Train the learner of a trial."""
+        ranker = self.space.ranker(
+            parameters,
+            measure=self.measure,
+            convention=self.convention,
+            random_state=self.seed,
+            n_jobs=self.n_threads,
+        )
+
+        def tell(env: Any) -> None:
+            on_share(_TRAINING_SHARE * min(1.0, (env.iteration + 1) / env.end_iteration))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a bad choice of parameters shows in the measure
+            ranker.fit(self.train, valid=self.valid, callbacks=[tell])
+        model: Ensemble = ranker.ensemble_
+        return model
+
+    def _quality(self, model: Ensemble) -> float:
+        """The measure on validation data."""
+        found = evaluate(model, self.valid, self.measure, convention=self.convention, n_threads=self.n_threads)
+        return found[str(self.measure)]
+
+    def _prune(self, whole: Ensemble, on_share: OnShare) -> list[tuple[float, str, Ensemble, float]]:
+        """Prune a model: rate, variant, model and measure of the best at every rate."""
+        if not self.rates or whole.n_trees < 2 or whole.n_nodes == 0:
+            return []
+        result = cleaver(
+            whole,
+            self.train.data,
+            self.valid,
+            measure=self.measure,
+            convention=self.convention,
+            rates=self.rates,
+            settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=self.seed),
+            n_threads=self.n_threads,
+            progress=lambda done, total: on_share(_TRAINING_SHARE + (1 - _TRAINING_SHARE) * done / total),
+        )
+        by_rate = [[row for row in result.rows[1:] if row.rate == rate] for rate in self.rates]
+        best = [max(rows, key=lambda row: row.valid) for rows in by_rate]
+        return [(row.rate, row.variant, row.ensemble, row.valid) for row in _of_other_sizes(best, whole.n_trees)]
+
+
+def _of_other_sizes(rows: Sequence[Any], n_trees: int) -> list[Any]:
+    """Return the rows whose number of trees is new: of a small model several rates leave as many trees."""
+    seen, found = {n_trees}, []
+    for row in rows:
+        if row.n_trees not in seen:
+            seen.add(row.n_trees)
+            found.append(row)
+    return found
+
+
+# The search: trials until there are enough, and the choice among their points.
+
+
+def _identity(setup: TrialSetup, batch: int, latency: Latency | None) -> dict[str, str]:
+    """Return what trials of one study must have in common to be comparable; the budget may change."""
     return {
-        "training data": bench.train.data.fingerprint(),
-        "validation data": bench.valid.fingerprint(),
-        "measure": str(bench.measure),
-        "convention": repr(bench.convention),  # its name may be that of a preset which it was made from
-        "search space": repr(bench.space),
-        "rates": repr(bench.rates),
-        "seed": str(bench.seed),
+        "training data": setup.train.data.fingerprint(),
+        "validation data": setup.valid.fingerprint(),
+        "measure": str(setup.measure),
+        "convention": repr(setup.convention),  # its name may be that of a preset which it was made from
+        "search space": repr(setup.space),
+        "rates": repr(setup.rates),
+        "seed": str(setup.seed),
         "batch": str(batch),
         "CPU": cpu_name() if latency is None else "as the latency function says",
         "version of rankwood": __version__,
@@ -336,14 +411,14 @@ def _identity(bench: Bench, batch: int, latency: Latency | None) -> dict[str, st
 
 
 def _search(
-    bench: Bench,
-    trials: Study,
+    setup: TrialSetup,
+    trials: Trials,
     n_trials: int,
     timeout: float | None,
     on_interrupt: str,
     progress: Callable[[float, float], None] | None,
 ) -> bool:
-    """Make trials until there are enough; whether Ctrl-C ended them."""
+    """Do trials until there are enough, and return whether Ctrl-C ended them."""
     start = time.monotonic()
     while trials.n_done < n_trials and (timeout is None or not trials.n_done or time.monotonic() - start < timeout):
         done = trials.n_done
@@ -354,8 +429,8 @@ def _search(
 
         trial = None
         try:
-            trial, parameters = trials.ask(bench.space)
-            trials.tell(trial, bench.run(done, parameters, on_share))
+            trial, parameters = trials.ask(setup.space)
+            trials.tell(trial, setup.run(done, parameters, on_share))
         except KeyboardInterrupt:
             if trial is not None and trials.n_done == done:
                 trials.give_up(trial)
@@ -371,9 +446,10 @@ def _search(
 
 
 def _result(
-    bench: Bench, trials: Study, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
+    setup: TrialSetup, trials: Trials, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
 ) -> TuneResult:
-    points, chosen, within = _choose(bench, trials, budget_us)
+    """Choose a model, and measure it and the front on test data."""
+    points, chosen, within = _choose(setup, trials, budget_us)
     front = front_of(points)
     kept = {point.name for point in front} | {chosen.name}
     models = {point.name: trials.model(point) for point in front_of(trials.points) if point.name in kept}
@@ -381,14 +457,14 @@ def _result(
     front = [point for point in front if point.name in models]
     comparisons: dict[str, Comparison] = {}
     if test is not None:
-        values = _test_values(bench, trials, test, models)
-        comparisons = _compare(bench, values, trials.points[0], chosen, front)
-        tested = {name: found[str(bench.measure)] for name, found in values.items()}
+        values = _test_values(setup, trials, test, models)
+        comparisons = _compare(setup, values, trials.points[0], chosen, front)
+        tested = {name: found[str(setup.measure)] for name, found in values.items()}
         front = [point.with_(test=tested[point.name]) for point in front]
         chosen = chosen.with_(test=tested[chosen.name])
         known = {point.name: point for point in front}
         points = [known.get(point.name, point) for point in points]
-    note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(bench.measure)}
+    note = {**chosen.as_dict(), "budget_us": budget_us, "batch": batch, "measure": str(setup.measure)}
     return TuneResult(
         ensemble=models[chosen.name].with_metadata(tune=note),
         within_budget=within,
@@ -399,45 +475,59 @@ def _result(
         comparisons=comparisons,
         budget_us=budget_us,
         batch=batch,
-        measure=str(bench.measure),
-        convention=bench.convention,
+        measure=str(setup.measure),
+        convention=setup.convention,
         n_trials=trials.n_done,
         interrupted=interrupted,
     )
 
 
-def _test_values(bench: Bench, trials: Study, test: Dataset, models: Mapping[str, Ensemble]) -> dict[str, Evaluation]:
-    """What the models and the default are worth on test data, by name."""
+def _test_values(
+    setup: TrialSetup, trials: Trials, test: Dataset, models: Mapping[str, Ensemble]
+) -> dict[str, Evaluation]:
+    """Return the measures of the models and of the default on test data, by name."""
     default = trials.points[0]
     measured = {**models, default.name: trials.model(default)}
     return {
-        name: evaluate(model, test, bench.measure, convention=bench.convention, n_threads=bench.n_threads)
+        name: evaluate(model, test, setup.measure, convention=setup.convention, n_threads=setup.n_threads)
         for name, model in measured.items()
     }
 
 
 def _compare(
-    bench: Bench, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
+    setup: TrialSetup, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
 ) -> dict[str, Comparison]:
-    """The chosen model against the default and against the best of all, unless it is that one itself."""
+    """Compare the chosen model with the default and with the best of all, where these are other models."""
     others = {"default": default, "best": max(front, key=lambda point: point.valid)}
     if others["best"].name == default.name:
         del others["best"]
     return {
-        role: compare_values(values[other.name], values[chosen.name], str(bench.measure), seed=bench.seed)
+        role: compare_values(values[other.name], values[chosen.name], str(setup.measure), seed=setup.seed)
         for role, other in others.items()
         if other.name != chosen.name
     }
 
 
-def _choose(bench: Bench, trials: Study, budget_us: float) -> tuple[list[Point], Point, bool]:
-    """The best within the budget. The fastest of many measurements is a lucky one: the winner is timed once more, and
-    if that is beyond the budget it is the next one's turn. All points, the chosen one, whether it is within."""
+def _choose(setup: TrialSetup, trials: Trials, budget_us: float) -> tuple[list[Point], Point, bool]:
+    """Choose the best model within the budget by times that are taken once more.
+
+    The fastest of many measurements is a lucky one. When the winner is beyond the budget the second time, the next
+    best one is tried.
+
+    Returns
+    -------
+    points : list of Point
+        All points, with the new times.
+    chosen : Point
+        The best within the budget; the fastest when none is.
+    within : bool
+        Whether it is within the budget.
+    """
     points = {point.name: point for point in trials.points}
     front = front_of(trials.points)
     for point in reversed(front):
         if point.us_per_doc <= budget_us:
-            again = point.with_(us_per_doc=bench.time(trials.model(point)))
+            again = point.with_(us_per_doc=setup.time(trials.model(point)))
             points[point.name] = again
             if again.us_per_doc <= budget_us:
                 return list(points.values()), again, True

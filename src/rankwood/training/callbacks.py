@@ -244,7 +244,7 @@ NO_VALIDATION_DATA = "early stopping needs validation data other than the traini
 
 
 def log_evaluation(period: int = 1, *, write: Callable[[str], Any] = print) -> Callback:
-    """A callback that writes the measures every so many trees.
+    r"""A callback that writes the measures every so many trees.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def log_evaluation(period: int = 1, *, write: Callable[[str], Any] = print) -> C
     >>> ranker = rw.MART(n_trees=4, n_leaves=2, min_docs_per_leaf=1, measure="RR")
     >>> lines = []
     >>> _ = ranker.fit(data, eval_set=[data], callbacks=[log_evaluation(2, write=lines.append)])
-    >>> [line.split("\\t") for line in lines]
+    >>> [line.split("\t") for line in lines]
     [['[2]', "train's RR: 1"], ['[4]', "train's RR: 1"]]
     """
 

@@ -13,12 +13,12 @@ import pytest
 import rankwood as rw
 from rankwood.lab.papers.asadi_lin import (
     AUTO,
+    BASELINE,
     BEST,
     EQUAL,
     IFELSE,
     MEASURES,
     PAPER,
-    PAPER_STARS,
     AsadiLinResults,
     AsadiLinStudy,
     Setting,
@@ -27,7 +27,8 @@ from rankwood.lab.papers.asadi_lin import (
 from rankwood.lab.runs import Kept, RunTable, run_all
 from rankwood.scoring.timing import bench
 
-SETTINGS = {"baseline": {}, "lambda 0.8": {"depth_relaxation": 0.8}, "alpha 0.6": {"balance": 0.6}}
+ALPHA = Setting("alpha", 0.6)
+SETTINGS = {BASELINE: {}, Setting("lambda", 0.8): {"depth_relaxation": 0.8}, ALPHA: {"balance": 0.6}}
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def slow_models(study, setting, of) -> list[tuple[rw.Ensemble, rw.Dataset]]:
 
 
 @pytest.mark.parametrize("of", [BEST, EQUAL])
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_topology_and_quality_are_those_of_models_trained_by_themselves(
     asadi_lin_study, asadi_lin_results, setting, of
 ):
@@ -71,8 +72,8 @@ def test_topology_and_quality_are_those_of_models_trained_by_themselves(
 
 
 def test_comparisons_are_tests_on_all_queries(asadi_lin_results):
-    theirs, ours = (asadi_lin_results.values(name, "nDCG@5") for name in ("baseline", "alpha 0.6"))
-    found = asadi_lin_results.compare("alpha 0.6", "nDCG@5")
+    theirs, ours = (asadi_lin_results.values(one, "nDCG@5") for one in (BASELINE, ALPHA))
+    found = asadi_lin_results.compare(ALPHA, "nDCG@5")
     test = rw.wilcoxon_test(theirs, ours)
     assert (found.difference, found.p_value) == (test.mean_difference, test.p_value)
     assert found.low <= found.difference <= found.high
@@ -83,7 +84,7 @@ def test_comparisons_are_tests_on_all_queries(asadi_lin_results):
 
 
 def test_what_the_two_ways_do_to_trees(asadi_lin_results):
-    plain, relaxed, pruned = (asadi_lin_results.topology(name, EQUAL) for name in SETTINGS)
+    plain, relaxed, pruned = (asadi_lin_results.topology(one, EQUAL) for one in SETTINGS)
     assert relaxed["depth"] < plain["depth"]
     assert relaxed["nodes"] == plain["nodes"] == 5 * 19  # all leaves that are allowed
     assert pruned["depth"] < relaxed["depth"]
@@ -92,16 +93,16 @@ def test_what_the_two_ways_do_to_trees(asadi_lin_results):
 
 
 def test_latency_is_of_every_chosen_model_and_of_the_first_seed_at_equal_size(asadi_lin_study, asadi_lin_results):
-    assert len(asadi_lin_results.times("alpha 0.6", AUTO)) == 4
-    assert len(asadi_lin_results.times("alpha 0.6", AUTO, EQUAL)) == 2
-    times = asadi_lin_results.times("alpha 0.6", AUTO)
-    found = asadi_lin_results.latency("alpha 0.6", AUTO)
+    assert len(asadi_lin_results.times(ALPHA, AUTO)) == 4
+    assert len(asadi_lin_results.times(ALPHA, AUTO, EQUAL)) == 2
+    times = asadi_lin_results.times(ALPHA, AUTO)
+    found = asadi_lin_results.latency(ALPHA, AUTO)
     assert found.us == pytest.approx(np.mean(times))
-    assert found.speed_up == pytest.approx(np.mean(asadi_lin_results.times("baseline", AUTO)) / np.mean(times))
-    assert asadi_lin_results.latency("baseline", AUTO).speed_up == 1.0
-    assert asadi_lin_results.latency("alpha 0.6", AUTO, fold=1).half is None  # of two models
-    timed = asadi_lin_results.select(kind="latency", setting="alpha 0.6", of=BEST)
-    assert [one["trees"] for one in timed] == [m["trees"] for m in asadi_lin_results.models("alpha 0.6")]
+    assert found.speed_up == pytest.approx(np.mean(asadi_lin_results.times(BASELINE, AUTO)) / np.mean(times))
+    assert asadi_lin_results.latency(BASELINE, AUTO).speed_up == 1.0
+    assert asadi_lin_results.latency(ALPHA, AUTO, fold=1).half is None  # of two models
+    timed = asadi_lin_results.timed(ALPHA)
+    assert [one["trees"] for one in timed] == [m["trees"] for m in asadi_lin_results.models(ALPHA)]
 
 
 def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi_lin_results, tmp_path, monkeypatch):
@@ -114,7 +115,7 @@ def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi
 
     def run(self, config):
         calls.append(config)
-        if config["kind"] == "latency":  # known from another run
+        if "training" in config:  # a timing: known from another run
             return dict(next(result for known, result in asadi_lin_results.runs if known == config))
         return original(self, config)
 
@@ -125,7 +126,7 @@ def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi
     monkeypatch.setattr(AsadiLinStudy, "run", run)
     resumed = AsadiLinResults(study, study.runs(runs))
     assert calls == study.configs()
-    assert all(resumed.topology(name) == asadi_lin_results.topology(name) for name in SETTINGS)
+    assert all(resumed.topology(one) == asadi_lin_results.topology(one) for one in SETTINGS)
 
 
 def test_times_are_taken_again_without_training(asadi_lin_study, asadi_lin_runs, tmp_path, monkeypatch, few_calls):
@@ -137,38 +138,37 @@ def test_times_are_taken_again_without_training(asadi_lin_study, asadi_lin_runs,
     before = {entry["key"] for entry in asadi_lin_runs.entries()}
     added = [entry["config"] for entry in runs.entries() if entry["key"] not in before]
     assert len(added) == 3 * 2 * 3  # settings, folds, models
-    assert {(one["kind"], one["timing"]) for one in added} == {("latency", "quiet machine")}
-    assert len(again.times("baseline", AUTO)) == 4
+    assert {one["series"] for one in added} == {"quiet machine"}
+    assert len(again.times(BASELINE, AUTO)) == 4
 
 
 def test_workers_train_and_do_not_disturb_timings(asadi_lin_study, asadi_lin_runs, monkeypatch):
     calls, told = [], []
 
     def noting(configs, *given, **more):
-        calls.append(({config["kind"] for config in configs}, more.get("n_workers", 1)))
+        calls.append(({"training" in config for config in configs}, more.get("n_workers", 1)))
         return run_all(configs, *given, **more)
 
     monkeypatch.setattr("rankwood.lab.study.run_all", noting)
     runs = asadi_lin_study.runs(asadi_lin_runs, n_workers=2, on_run=lambda done, total: told.append((done, total)))
-    assert calls == [({"training"}, 2), ({"training", "latency"}, 1)]
+    assert calls == [({False}, 2), ({False, True}, 1)]  # timings, which name their training, are done alone
     assert [config for config, _ in runs] == asadi_lin_study.configs()
     assert told[-1] == (30, 30)
     assert {total for _, total in told} == {30}
 
 
 def test_a_model_that_was_not_kept_is_trained_again(asadi_lin_study, asadi_lin_results, few_calls):
-    config = asadi_lin_study.latency_configs()[-1]
+    config = asadi_lin_study.alone()[-1]
     result = replace(asadi_lin_study, models=None, _kept=Kept()).run(config)
     assert result["trees"] == next(known["trees"] for one, known in asadi_lin_results.runs if one == config)
 
 
 def test_without_a_compiler_there_is_no_generated_c(asadi_lin_study, asadi_lin_results, monkeypatch, few_calls):
     monkeypatch.setenv("CC", "no-such-compiler")
-    config = asadi_lin_study.latency_configs()[0]
-    result = asadi_lin_study.run(config)
+    result = asadi_lin_study.perform(asadi_lin_study.timings()[0])
     assert IFELSE not in result
     assert "no-such-compiler" in result["obstacle"]
-    runs = [(c, result if c["kind"] == "latency" else r) for c, r in asadi_lin_results.runs]
+    runs = [(c, result if "training" in c else r) for c, r in asadi_lin_results.runs]
     report = asadi_lin_study.report(runs)
     assert report.tables[0].rows[1][-4:-2] == ["–", "–"]
     assert "No generated C: " in report.tables[0].note
@@ -183,27 +183,28 @@ def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
     assert list(tables) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
     row = next(row for row in tables["table1"].rows if row[0] == "alpha 0.6")
     for measure, cell in zip(MEASURES, row[5:10], strict=True):
-        star = asadi_lin_results.compare("alpha 0.6", measure).star
-        assert cell == f"{np.mean(asadi_lin_results.ndcg('alpha 0.6', measure)):.4f}{star}"
-    assert [row[0] for row in tables["equal"].rows] == list(SETTINGS)
+        star = asadi_lin_results.compare(ALPHA, measure).star
+        assert cell == f"{np.mean(asadi_lin_results.ndcg(ALPHA, measure)):.4f}{star}"
+    assert [row[0] for row in tables["equal"].rows] == [setting.name for setting in SETTINGS]
     assert {row[2] for row in tables["equal"].rows} == {"5.0"}
-    assert [row[:2] for row in tables["folds"].rows] == [[f"{fold}", name] for fold in (1, 2) for name in SETTINGS]
+    assert [row[:2] for row in tables["folds"].rows] == [
+        [f"{fold}", setting.name] for fold in (1, 2) for setting in SETTINGS
+    ]
     assert tables["beside"].rows[1][1].endswith(" / -79.8%")  # 17.8 to 3.6
-    for row in tables["visits"].rows:
-        assert row[1:3] == [
-            f"{asadi_lin_results.topology(row[0], EQUAL)[name]:,.0f}" for name in ("path", "splits_per_doc")
-        ]
+    for setting, row in zip(SETTINGS, tables["visits"].rows, strict=True):
+        shape = asadi_lin_results.topology(setting, EQUAL)
+        assert row[:3] == [setting.name, f"{shape['path']:,.0f}", f"{shape['splits_per_doc']:,.0f}"]
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["facts"]["topology"]["baseline"][EQUAL]["trees"] == 5.0
     assert "What differs from the paper" in (tmp_path / "report.md").read_text()
 
 
 def test_the_paper_is_copied_rightly():
-    assert list(PAPER) == [setting.name for setting in AsadiLinStudy(None, ()).settings]
-    changes = [round(100 * (row[9] / 42.2 - 1), 1) for row in PAPER.values()]
+    assert list(PAPER) == AsadiLinStudy(None, ()).settings
+    changes = [round(100 * (row.us / 42.2 - 1), 1) for row in PAPER.values()]
     assert changes == [0.0, 1.2, -1.2, -1.4, -23.2, -31.8, -39.1, -46.7, -56.2]  # the paper has -31.7
-    assert all(row[0] * row[1] == pytest.approx(row[2], rel=0.06) for row in PAPER.values())
-    assert set(PAPER_STARS) == {name for name in PAPER if name.startswith("alpha")}
+    assert all(row.depth * row.trees == pytest.approx(row.path, rel=0.06) for row in PAPER.values())
+    assert all((row.n_worse > 0) == (setting.way == "alpha") for setting, row in PAPER.items())
 
 
 def test_a_study_pickles_and_needs_sense(asadi_lin_study, source):

@@ -10,7 +10,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.lab.papers.cleaver import QUALITY_LOSS, CleaverResults, CleaverStudy, Way, make_report, pick
-from rankwood.lab.runs import RunTable, run_key
+from rankwood.lab.runs import Kept, RunTable, run_key
 
 RANDOM = Way("random")
 
@@ -54,6 +54,27 @@ def test_random_is_averaged(study, results):
     chosen = [run["values"][pick(run["table"], "quality")] for run in runs]
     outcome = results.outcome("full", RANDOM)
     assert outcome.test_values[: len(chosen[0])].tolist() == np.mean(chosen, axis=0).tolist()
+
+
+def test_workers_prune_and_models_are_timed_alone_afterwards(study, results, tmp_path, monkeypatch):
+    small = replace(study, folds=(1,), ways=(QUALITY_LOSS,))
+    table = RunTable(tmp_path / "runs.sqlite")
+    runs = small.runs(table, n_workers=2)
+    entries = table.entries()
+    timed = ["pruning" in entry["config"] for entry in entries]
+    assert timed == [False] * 3 + [True] * 2  # two sizes and the closing comparison; then the timings
+    assert [entry["environment"]["workers"] for entry in entries] == [2] * 3 + [1] * 2
+    monkeypatch.setattr(CleaverStudy, "_prune", None)  # the models were saved
+    monkeypatch.setattr(CleaverStudy, "_train", None)
+    replace(small, models=tmp_path / "models", _kept=Kept()).run(runs[-1][0])
+    found, expected = CleaverResults(small, runs).of(6, QUALITY_LOSS, 1), results.of(6, QUALITY_LOSS, 1)
+    assert found == expected  # with one worker
+
+
+def test_a_model_that_neither_rule_prunes_is_as_fast_as_before(study, results, monkeypatch):
+    monkeypatch.setattr("rankwood.lab.papers.cleaver.pick", lambda table, rule: 0)
+    timed = replace(study, _kept=Kept()).perform(study.timings()[0])
+    assert timed["speed_up"] == {"quality": 1.0, "not-significant": 1.0}
 
 
 def test_looser_rules_leave_fewer_trees(study, results):

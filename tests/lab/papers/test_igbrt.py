@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.lab.papers.common import grow
 from rankwood.lab.papers.igbrt import PAPER, IgbrtResults, IgbrtStudy, make_report, rmse
 from rankwood.lab.runs import RunTable
 
@@ -18,7 +17,8 @@ def slow_model(study, method, task, fold, seed, measure):
     """The model that validation data chooses, by training with every number of rounds and learning rate."""
     data = study.source.load(fold)
     convention = replace(rw.Convention.get("yahoo"), max_grade=4.0)
-    forest, _ = grow(data.train, task=task, n_trees=study.n_trees, max_features=0.1, missing="zero", random_state=seed)
+    forest = rw.RandomForest(study.n_trees, task=task, max_features=0.1, missing="zero", random_state=seed)
+    forest = forest.fit(data.train).ensemble_
     if method == "RF":
         return forest, convention
     best = None
@@ -40,7 +40,7 @@ def slow_model(study, method, task, fold, seed, measure):
 
 def test_the_forests_of_all_grades_are_one(source):
     train = source.load(1).train
-    model, _ = grow(train, task="ordinal", n_trees=5, random_state=3)
+    model = rw.RandomForest(5, task="ordinal", random_state=3).fit(train).ensemble_
     expected = np.zeros(train.n_docs)
     for grade in range(1, int(train.y.max()) + 1):
         below = rw.Dataset(train.X, train.y < grade, qid=train.qid)

@@ -1,4 +1,4 @@
-"""The public learning-to-rank data sets that `rankwood datasets` knows: what they are and where they come from.
+"""The catalogue of public learning-to-rank data sets: what they are and where they come from.
 
 Nothing here is guessed. Sizes and checksums are those that other projects publish for the same files
 (TensorFlow Datasets, pytorchltr, ir_datasets); a value that nobody publishes is None.
@@ -16,19 +16,36 @@ from rankwood.errors import DataError
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One data set.
+    """One data set of the catalogue. None stands for what nobody publishes.
 
-    name, aliases            what `find_entry` answers to; `name` is also the folder that `fetch` makes
-    title, terms, home       for people: what it is, on which terms, and its page
-    rows, queries, features  counts over all parts (None when nobody publishes them)
-    labels                   lowest and highest relevance label
-    archive_name             name of the published file, also when it is placed by hand
-    urls                     addresses a program can try, in this order; empty when only a person can download it
-    archive_bytes            size of the published file
-    sha256, md5              published checksum of the file
-    file_sha256              published checksums of files inside, for a set whose archive has none
-    instructions             how a person gets the file
-    manual_name              what it is called then, when that differs from `archive_name`
+    Parameters
+    ----------
+    name : str
+        Its name, and that of the folder that `fetch` makes.
+    title, terms, home : str
+        For people: what it is, on which terms, and its page.
+    rows, queries : int or None
+        Documents and queries of all parts together.
+    features : int
+        Number of features.
+    labels : (int, int)
+        Lowest and highest relevance label.
+    archive_name : str
+        Name of the published file, also when a person puts it in place.
+    instructions : str
+        How a person gets the file.
+    urls : tuple of str, optional
+        Addresses that a program can try, in this order; empty when only a person can download it.
+    archive_bytes : int, optional
+        Size of the published file.
+    sha256, md5 : str, optional
+        Published checksum of the file.
+    manual_name : str, optional
+        Name of the file that a person gets, when it is not `archive_name`.
+    file_sha256 : mapping of str to str, optional
+        Published checksums of files in the archive, when the archive itself has none.
+    aliases : tuple of str, optional
+        Other names that `find_entry` knows.
     """
 
     name: str
@@ -51,13 +68,15 @@ class Entry:
 
     @property
     def downloadable(self) -> bool:
-        """Is there an address that a program can try?"""
+        """Whether there is an address that a program can try."""
         return bool(self.urls)
 
     @property
     def archive(self) -> str:
-        """Kind of archive, told from its name.
+        """Kind of archive, by its name.
 
+        Examples
+        --------
         >>> find_entry("Istella-S").archive
         'tar.gz'
         """
@@ -65,8 +84,10 @@ class Entry:
         return next((kind for kind in kinds if self.archive_name.endswith("." + kind)), "unknown")
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON.
+        """Return all fields, ready for JSON.
 
+        Examples
+        --------
         >>> find_entry("mq2008").as_dict()["rows"]
         15211
         """
@@ -76,8 +97,10 @@ class Entry:
 
 
 def catalogue() -> tuple[Entry, ...]:
-    """Every data set there is.
+    """Return every data set of the catalogue.
 
+    Examples
+    --------
     >>> [entry.name for entry in catalogue()][:2]
     ['MSLR-WEB10K', 'MSLR-WEB30K']
     """
@@ -85,8 +108,10 @@ def catalogue() -> tuple[Entry, ...]:
 
 
 def find_entry(name: str) -> Entry:
-    """The data set of that name; capitals, spaces and punctuation do not matter.
+    """Return the data set of a name or alias; capitals, spaces and punctuation do not matter.
 
+    Examples
+    --------
     >>> find_entry("mslr web10k").name
     'MSLR-WEB10K'
     """
@@ -102,11 +127,26 @@ def find_entry(name: str) -> Entry:
 
 
 def _plain(name: str) -> str:
+    """Return a name without capitals, spaces and punctuation."""
     return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _letor_folds(folder: str, roles: tuple[str, str, str], parts: list[str], trainings: list[str]) -> dict[str, str]:
-    """Checksums of five LETOR folds: fold i validates on part i+3 and tests on part i+4, counted in a circle."""
+    """Return checksums of the files of five LETOR folds.
+
+    Fold i, counted from 1, validates on part i + 3 and tests on part i + 4, where part 6 is part 1 again.
+
+    Parameters
+    ----------
+    folder : str
+        Folder of the folds in the archive.
+    roles : (str, str, str)
+        Names of the training, validation and test file.
+    parts : list of str
+        Checksums of the five parts.
+    trainings : list of str
+        Checksums of the five training files.
+    """
     train, valid, test = roles
     files = {}
     for fold in range(5):

@@ -1,4 +1,4 @@
-"""One file over HTTP, resumed where an earlier attempt stopped, with disk space asked for in advance."""
+"""Downloads over HTTP that resume where an earlier attempt stopped, and checks of disk space."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
     import requests
 
 
-# Disk space: asked for in advance, and named plainly when it runs out.
+# Disk space.
 
-# Left free beside what is asked for: file systems need a little for themselves.
+
+# Bytes left free besides those needed, as file systems need a little for themselves.
 _RESERVE = 16 * 1024 * 1024
 
 
 class NoRoom(DataError):
-    """The disk is full, or cannot be written: nothing is wrong with the data."""
+    """The disk is full or cannot be written; nothing is wrong with the data."""
 
 
 def require_space(folder: Path, needed: int, purpose: str) -> None:
-    """Raise NoRoom when the disk that holds `folder` has less than `needed` bytes free."""
+    """Raise NoRoom when the disk of a folder has less than `needed` bytes free; `purpose` ends "space to ..."."""
     free = shutil.disk_usage(folder).free
     if free < needed + _RESERVE:
         raise NoRoom(
@@ -48,24 +49,22 @@ def require_space(folder: Path, needed: int, purpose: str) -> None:
 
 
 def write(file: FileIO, data: bytes) -> None:
-    """Write all of `data` to a file without a buffer, so that a full disk shows here and not at some later close."""
+    """Write all of `data` to an unbuffered file, so that a full disk is an error here and not when it is closed."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def writing_failed(error: OSError, place: Path) -> str:
-    """What went wrong while writing, as the first half of a sentence."""
+    """Return what went wrong while writing, as the first half of a sentence."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk that holds {place} is full"
     return f"{place} cannot be written ({error.strerror or error})"
 
 
-# One file over HTTP, resumed where an earlier attempt stopped.
-#
-# The bytes go to a `.part` file; a note beside it says from which address and of which version of the file they are.
-# A later attempt asks for the rest on condition that the version is still the same (If-Range), so that two versions
-# of a file are never glued together; when it is not, or when the server cannot send a rest, it starts anew.
+# Downloads. Bytes go to a `.part` file; a note beside it says from which address and of which version of the file they
+# are. A later attempt asks for the rest on condition that the version is still the same (If-Range), so that two
+# versions are never joined. When it is another, or when the server cannot send parts, the download starts anew.
 
 
 Progress = Callable[[int, "int | None"], None]
@@ -73,11 +72,21 @@ Progress = Callable[[int, "int | None"], None]
 DOWNLOADING = "downloading a data set"  # what needs packages of the extra
 CHUNK = 256 * 1024
 TIMEOUT = (15.0, 60.0)  # seconds to connect, and without a byte arriving
-BACKOFF = (1.0, 2.0, 4.0, 8.0)  # seconds before each further attempt in a row that brought nothing
+BACKOFF = (1.0, 2.0, 4.0, 8.0)  # seconds to wait after each attempt in a row that brought nothing new
 
 
 class DownloadError(Exception):
-    """A download that failed: why, as half a sentence; how many bytes are kept to resume; is this computer to blame?"""
+    """A download that failed.
+
+    Parameters
+    ----------
+    reason : str
+        Why, as half a sentence.
+    kept : int, default 0
+        Bytes that are kept to resume from.
+    local : bool, default False
+        Whether this computer is the cause, such as a full disk.
+    """
 
     def __init__(self, reason: str, *, kept: int = 0, local: bool = False) -> None:
         super().__init__(reason)
@@ -85,12 +94,12 @@ class DownloadError(Exception):
 
 
 class _PassingFault(Exception):
-    """Worth another attempt."""
+    """A failure after which another attempt may succeed."""
 
 
 @dataclasses.dataclass
 class _Note:
-    """What is known about the bytes in the part file."""
+    """The note on the bytes in the part file: where they come from, and whether they can be continued."""
 
     url: str
     validator: str | None  # strong ETag, else Last-Modified
@@ -99,12 +108,18 @@ class _Note:
 
 
 class ResumingDownloader:
-    """Downloads to a file, as pooch asks its downloaders to: `downloader(url, output_file, pooch)`.
+    """A downloader for pooch, which calls it with (url, output file, pooch).
 
-    part            where bytes are kept until the file is whole
-    expected_bytes  published size; another size is refused before a byte is stored
-    checked_later   a checksum will be compared, so a rest without a version to check may be joined
-    progress        called with (bytes done, bytes in total or None)
+    Parameters
+    ----------
+    part : Path
+        Where bytes are kept until the file is whole.
+    expected_bytes : int, optional
+        Published size; a file of another size is refused before a byte is stored.
+    checked_later : bool, default False
+        Whether a checksum will be compared, so that a rest may be joined although its version is not known.
+    progress : callable, optional
+        Called with the bytes done and the bytes in total, None when unknown.
     """
 
     def __init__(
@@ -132,7 +147,8 @@ class ResumingDownloader:
                     self._attempt(session, url)
                     break
                 except _PassingFault as fault:
-                    # Only what was never reached before counts: a file that changes all the time must end too.
+                    # Only bytes beyond the furthest so far count as success, else a file that changes with every
+                    # attempt would be tried forever.
                     failures = 0 if self._size() > furthest else failures + 1
                     furthest = max(furthest, self._size())
                     if failures > len(BACKOFF):
@@ -142,11 +158,12 @@ class ResumingDownloader:
         self.note_file.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Forget what was downloaded."""
+        """Delete what was downloaded."""
         self.part.unlink(missing_ok=True)
         self.note_file.unlink(missing_ok=True)
 
     def _attempt(self, session: requests.Session, url: str) -> None:
+        """Download the file, or the rest of it, once."""
         note, offset = self._resume_point(url)
         headers = {}
         if offset:
@@ -173,7 +190,7 @@ class ResumingDownloader:
             self._receive(response, url, offset, total)
 
     def _resume_point(self, url: str) -> tuple[_Note | None, int]:
-        """What is known of the part file and its size; (None, 0) when it cannot be continued."""
+        """Return the note on the part file and its size; (None, 0) when it cannot be continued."""
         try:
             note = _Note(**json.loads(self.note_file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -184,7 +201,7 @@ class ResumingDownloader:
         return note, self._size()
 
     def _check_rest(self, response: requests.Response, note: _Note | None, offset: int) -> int:
-        """The answer must continue our bytes of the same version of the file, whatever If-Range did."""
+        """Raise an error unless the answer continues our bytes of the same version, whatever If-Range did."""
         start, total = _content_range(response)
         same_version = note is None or (
             (note.total is None or total is None or note.total == total)
@@ -196,7 +213,7 @@ class ResumingDownloader:
         return offset
 
     def _check_offer(self, response: requests.Response, total: int | None) -> None:
-        """Refuse a web page, or a file of another size than published, before storing a byte of it."""
+        """Raise an error for a web page, or a file of another size than published, before a byte is stored."""
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind in ("text/html", "application/xhtml+xml"):
             raise DownloadError("the server sent a web page instead of the archive (a login or licence page, perhaps)")
@@ -207,16 +224,18 @@ class ResumingDownloader:
             )
 
     def _write_note(self, url: str, response: requests.Response, total: int | None) -> None:
+        """Write the note on the bytes that follow."""
         ranges = response.status_code == 206 or response.headers.get("Accept-Ranges", "").lower() == "bytes"
         note = _Note(url, _validator(response), total, ranges)
         if response.status_code == 200:
-            self.part.unlink(missing_ok=True)  # before the note speaks of another version
+            self.part.unlink(missing_ok=True)  # first, as the note is about another version
         try:
             self.note_file.write_text(json.dumps(dataclasses.asdict(note)), encoding="utf-8")
         except OSError as error:
             raise self._give_up(writing_failed(error, self.part.parent), local=True) from None
 
     def _receive(self, response: requests.Response, url: str, offset: int, total: int | None) -> None:
+        """Write the bytes of the answer to the part file."""
         done = offset
         self._report(done, total)
         # The raw stream: requests would otherwise unpack a .gz that the server labels "Content-Encoding: gzip".
@@ -243,6 +262,7 @@ class ResumingDownloader:
             raise self._give_up(writing_failed(error, self.part.parent), local=True) from None
 
     def _give_up(self, reason: str, *, local: bool = False) -> DownloadError:
+        """Return the error to raise; bytes that cannot be continued are deleted."""
         note, kept = self._resume_point_of_any_url()
         if note is None or kept == 0:
             with contextlib.suppress(OSError):
@@ -251,6 +271,7 @@ class ResumingDownloader:
         return DownloadError(reason, kept=kept, local=local)
 
     def _resume_point_of_any_url(self) -> tuple[_Note | None, int]:
+        """Return the note on the part file and its size, whatever its address."""
         try:
             url = json.loads(self.note_file.read_text(encoding="utf-8"))["url"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -266,6 +287,7 @@ class ResumingDownloader:
 
 
 def _check_status(response: requests.Response) -> None:
+    """Raise an error that says what an HTTP status means, unless it is success."""
     code = response.status_code
     if code in (200, 206):
         return
@@ -279,7 +301,8 @@ def _check_status(response: requests.Response) -> None:
 
 
 def _validator(response: requests.Response) -> str | None:
-    """What names this version of the file; a weak ETag promises equal meaning, not equal bytes."""
+    """Return the header that identifies this version of the file, if there is one."""
+    # A weak ETag (W/) promises equal meaning, not equal bytes.
     etag = response.headers.get("ETag")
     if etag and not etag.startswith("W/"):
         return str(etag)
@@ -288,7 +311,7 @@ def _validator(response: requests.Response) -> str | None:
 
 
 def _content_range(response: requests.Response) -> tuple[int | None, int | None]:
-    """First byte and total size that the answer states."""
+    """Return the first byte and the total size that the answer states, None where it does not."""
     text = response.headers.get("Content-Range", "")
     match = re.fullmatch(r"bytes\s+(?:(\d+)-\d+|\*)/(?:(\d+)|\*)", text.strip())
     if match is None:
@@ -297,6 +320,7 @@ def _content_range(response: requests.Response) -> tuple[int | None, int | None]
 
 
 def _total(response: requests.Response, offset: int) -> int | None:
+    """Return the size of the whole file, None when it is unknown."""
     stated = _content_range(response)[1]
     if stated is not None:
         return stated
@@ -306,7 +330,7 @@ def _total(response: requests.Response, offset: int) -> int | None:
 
 @contextlib.contextmanager
 def _plain_network_errors(url: str) -> Iterator[None]:
-    """Turn what the network libraries raise into a fault with a plain reason."""
+    """Turn errors of the network libraries into ours, with a plain reason."""
     import requests.exceptions
     import urllib3.exceptions
 
@@ -330,6 +354,7 @@ def _plain_network_errors(url: str) -> Iterator[None]:
 
 
 def _network_reason(causes: list[BaseException], host: str) -> str:
+    """Return what went wrong on the network, as half a sentence."""
     import requests.exceptions
     import urllib3.exceptions
 
@@ -350,7 +375,7 @@ def _network_reason(causes: list[BaseException], host: str) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what is behind it; urllib3 keeps it in `reason` or in the arguments."""
+    """Yield the error and its causes, which urllib3 keeps in `reason` or in the arguments."""
     waiting, seen = [error], set()
     while waiting:
         current = waiting.pop()

@@ -1,4 +1,4 @@
-"""Fetch a public data set: download it or take what was placed by hand, verify, unpack, put it in place."""
+"""Fetching of public data sets: download or take what a person placed, verify, unpack, and put it in place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rankwood.lab.datasets.unpack import CorruptArchive, RarArchive, unpack
 from rankwood.lab.extra import Held, locked, need
 from rankwood.printable import human_bytes
 
-# The note that `fetch` leaves in a data set's folder: where it came from, and which files belong to it.
+# The receipt that `fetch` leaves in a data set's folder.
 
 
 NAME = ".rankwood.json"
@@ -42,12 +42,22 @@ NAME = ".rankwood.json"
 
 @dataclasses.dataclass(frozen=True)
 class Receipt:
-    """What was fetched.
+    """Where a fetched data set came from, and which files belong to it.
 
-    name, archive, url     which data set, from which file, from where (None when the file was placed by hand)
-    sha256                 of the archive (None when the folder was unpacked by hand)
-    verified_by            what was compared: 'sha256', 'md5', 'files' (checksums inside), 'counts' or 'nothing'
-    files                  size of every file, by its path below the folder
+    Parameters
+    ----------
+    name : str
+        The data set.
+    archive : str or None
+        Name of its archive; None when a person unpacked it.
+    url : str or None
+        Where it came from; None when a person placed it.
+    sha256 : str or None
+        Checksum of the archive; None when a person unpacked it.
+    verified_by : str
+        What was compared: "sha256", "md5", "files" (checksums of the files inside), "counts" or "nothing".
+    files : dict of str to int
+        Size of every file, by its path below the folder.
     """
 
     name: str
@@ -58,16 +68,17 @@ class Receipt:
     files: dict[str, int]
 
     def write(self, folder: Path) -> None:
+        """Write the receipt into a folder."""
         text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
         (folder / NAME).write_text(text + "\n", encoding="utf-8")
 
     def intact(self, folder: Path) -> bool:
-        """Is every file still there, with its size?"""
+        """Whether every file is still there, with its size."""
         return all(_size(folder / path) == size for path, size in self.files.items())
 
 
 def read_receipt(folder: str | Path) -> Receipt | None:
-    """The receipt of a fetched data set; None when there is none that can be read."""
+    """Return the receipt of a fetched data set; None when there is none that can be read."""
     try:
         record: Any = json.loads((Path(folder) / NAME).read_text(encoding="utf-8"))
         receipt = Receipt(**record)
@@ -77,23 +88,24 @@ def read_receipt(folder: str | Path) -> Receipt | None:
 
 
 def list_files(folder: Path) -> dict[str, int]:
-    """Size of every file below a folder, by relative path, the receipt itself left out."""
+    """Return the size of every file below a folder but the receipt, by relative path."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / NAME)
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
 def _size(path: Path) -> int | None:
+    """Return the size of a file, None when it is not there."""
     try:
         return path.stat().st_size
     except OSError:
         return None
 
 
-# Is this really the data set that the catalogue describes?
+# Verification: whether files are those that the catalogue describes.
 
 
 def file_digest(path: Path, algorithm: str = "sha256") -> str:
-    """Checksum of a file, in hexadecimal."""
+    """Return the checksum of a file in hexadecimal."""
     digest = hashlib.new(algorithm, usedforsecurity=False)
     with path.open("rb") as file:
         while chunk := file.read(1024 * 1024):
@@ -102,9 +114,17 @@ def file_digest(path: Path, algorithm: str = "sha256") -> str:
 
 
 def check_contents(entry: Entry, folder: Path) -> str:
-    """Compare unpacked files with what is published; returns what could be compared: 'files', 'counts' or 'nothing'.
+    """Compare unpacked files with what is published, and return what could be compared.
 
-    A folder that differs is a DataError.
+    Returns
+    -------
+    str
+        "files" (checksums), "counts" (of rows and queries) or "nothing".
+
+    Raises
+    ------
+    DataError
+        When the files differ.
     """
     if entry.file_sha256:
         _check_files(entry, folder)
@@ -121,15 +141,16 @@ def check_contents(entry: Entry, folder: Path) -> str:
 
 
 def count_rows(folder: Path) -> tuple[int, int]:
-    """Rows and queries of the data set in a folder, each row counted once although five folds repeat it."""
+    """Return the numbers of rows and queries in a folder, each row counted once although folds repeat it."""
     folds = find_folds(folder)
-    # Cross-validation: any one fold has every row. Otherwise the folds are sets of their own.
+    # In cross-validation any one fold has every row; otherwise every fold is a data set of its own.
     chosen = folds[:1] if folds[0].name.startswith("Fold") else folds
     counts = [_count_file(file) for fold in chosen for file in (*fold.train, *fold.valid, *fold.test)]
     return sum(rows for rows, _ in counts), sum(queries for _, queries in counts)
 
 
 def _count_file(path: Path) -> tuple[int, int]:
+    """Return the numbers of rows and queries of a file."""
     rows, queries = 0, set()
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         for line in file:
@@ -141,7 +162,7 @@ def _count_file(path: Path) -> tuple[int, int]:
 
 
 def _check_files(entry: Entry, folder: Path) -> None:
-    """Every file with a published checksum must be there; an archive may wrap them in a folder of its own."""
+    """Raise an error unless every file with a published checksum is there, perhaps inside another folder."""
     present = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     for name, expected in entry.file_sha256.items():
         matches = [path for relative, path in present.items() if f"/{relative}".endswith(f"/{name}")]
@@ -155,7 +176,7 @@ def _check_files(entry: Entry, folder: Path) -> None:
             )
 
 
-# Fetch a public data set: download it or take what was placed by hand, verify, unpack, and put it in place at once.
+# Fetching.
 
 
 WORK_FOLDER = ".rankwood-download"
@@ -178,18 +199,38 @@ def fetch(
     sha256: str | None = None,
     keep_archive: bool = False,
 ) -> Path:
-    """Bring the data set `name` into the folder `to`; returns its own folder there, `to/NAME`.
+    """Bring a data set into a folder, and return the path of its own folder there.
 
-    Returns at once when it is there already. An archive that was placed in `to` by hand is used instead of a
-    download. A download that was interrupted is resumed. Nothing half-made ever stands in `to/NAME`.
+    Returns at once when it is there already. A download that was interrupted is resumed, and the folder appears only
+    when it is complete.
 
-    name          a name from the catalogue, or an `Entry` of your own
-    progress      called with (bytes done, bytes in total or None) while downloading
-    notify        called with a sentence now and then: what is done, and what could not be verified (which is a
-                  UserWarning when nobody is to be notified)
-    url           download from here instead of the published address
-    sha256        checksum the archive must have, instead of the published one
-    keep_archive  leave the archive in `to`
+    Parameters
+    ----------
+    name : str or Entry
+        A name of the catalogue, or an entry of your own.
+    to : path-like
+        The data set comes into `to/NAME`. An archive that a person placed in `to` is used instead of a download.
+    progress : callable, optional
+        Called with the bytes done and the bytes in total, None when unknown, while downloading.
+    notify : callable, optional
+        Called with sentences about what is done and what could not be verified; without it the latter is a
+        UserWarning.
+    url : str, optional
+        Download from here instead of the published address.
+    sha256 : str, optional
+        Checksum that the archive must have, instead of the published one.
+    keep_archive : bool, default False
+        Whether to leave the archive in `to`.
+
+    Returns
+    -------
+    Path
+        `to/NAME`.
+
+    Raises
+    ------
+    DataError
+        When the data set cannot be fetched or verified; the message says what to do.
     """
     entry = name if isinstance(name, Entry) else find_entry(name)
     job = _Job(entry, Path(to), progress, notify, url, _checked_sha256(sha256), keep_archive)
@@ -204,13 +245,17 @@ def fetch(
 
 @dataclasses.dataclass
 class _Archive:
+    """An archive that is ready to be unpacked."""
+
     path: Path
-    url: str | None  # None: placed by hand, and so not ours to delete
+    url: str | None  # None: a person placed it, so it is not ours to delete
     verified_by: str | None  # None: there was nothing to compare it with
 
 
 @dataclasses.dataclass
 class _Job:
+    """One call of `fetch`: its arguments and its steps."""
+
     entry: Entry
     root: Path
     progress: Progress | None
@@ -221,23 +266,25 @@ class _Job:
 
     @property
     def target(self) -> Path:
+        """The folder of the data set."""
         return self.root / self.entry.name
 
     @property
     def checksum(self) -> tuple[str, str] | None:
-        """Algorithm and value that the archive must have, when they are known."""
+        """Algorithm and checksum of the archive, when they are known."""
         if self.sha256 or self.entry.sha256:
             return "sha256", self.sha256 or str(self.entry.sha256)
         return ("md5", self.entry.md5) if self.entry.md5 else None
 
     def is_done(self) -> bool:
+        """Whether the data set is there, complete."""
         receipt = read_receipt(self.target)
         if receipt is None or (self.sha256 is not None and receipt.sha256 != self.sha256):
             return False
         return receipt.intact(self.target)
 
     def adopt_folder(self) -> bool:
-        """A folder without a receipt is somebody's own: take it when it is the data set, else leave it alone."""
+        """Take a folder that a person made when it is the data set, and return whether there is one."""
         if not self.target.exists() or read_receipt(self.target) is not None:
             return False
         if self.target.is_dir() and not any(self.target.iterdir()):
@@ -260,7 +307,7 @@ class _Job:
         return True
 
     def tidy(self, work: Path) -> None:
-        """Remove what a killed process could not."""
+        """Remove what a killed process left behind."""
         for staging in work.glob(f"{self.entry.name}-unpacking-*"):
             if (staging / "old").exists() and not self.target.exists():
                 os.rename(staging / "old", self.target)
@@ -269,6 +316,7 @@ class _Job:
             unverified.unlink()
 
     def run(self, work: Path) -> None:
+        """Get the archive, install it, and clean up."""
         archive = self.placed_by_hand() or self.download(work)
         ours = archive.url is not None
         try:
@@ -289,7 +337,7 @@ class _Job:
             self.say_unverified(receipt)
 
     def install(self, archive: _Archive, work: Path) -> Receipt:
-        """Unpack beside the target, verify, and rename."""
+        """Unpack beside the target, verify, and rename; returns the receipt."""
         self.say(f"unpacking {archive.path.name}")
         called = str(archive.path) if archive.url is None else f"the archive from {archive.url}"
         prefix = f"{self.entry.name}-unpacking-"
@@ -307,7 +355,7 @@ class _Job:
         return receipt
 
     def verified(self, archive: _Archive, folder: Path) -> Receipt:
-        """The receipt of what was unpacked; its contents are compared when the archive itself could not be."""
+        """Return the receipt of what was unpacked, after comparing the files if the archive has no checksum."""
         if archive.verified_by == "sha256" and self.checksum is not None:
             digest = self.checksum[1]
         else:
@@ -319,7 +367,7 @@ class _Job:
         return Receipt(self.entry.name, archive.path.name, archive.url, digest, verified_by, list_files(folder))
 
     def placed_by_hand(self) -> _Archive | None:
-        """The archive that a person put into the folder, verified."""
+        """Return the archive that a person put into the folder, verified; None when there is none."""
         names = [self.entry.archive_name, self.entry.manual_name or self.entry.archive_name]
         path = next((self.root / name for name in names if (self.root / name).is_file()), None)
         if path is None or self.url is not None:
@@ -340,6 +388,7 @@ class _Job:
         return _Archive(path, None, algorithm)
 
     def download(self, work: Path) -> _Archive:
+        """Download the archive from the first address that works."""
         urls = (self.url,) if self.url is not None else self.entry.urls
         if not urls:
             raise DataError(f"{self.entry.name} cannot be downloaded by a program: {self.what_to_do()}")
@@ -361,6 +410,7 @@ class _Job:
         raise DataError(f"{self.failed(reasons)}; {self.what_to_do()}")
 
     def download_from(self, url: str, work: Path) -> _Archive:
+        """Download the archive from one address, and verify it if there is a checksum."""
         pooch = need("pooch", DOWNLOADING)
         address = _parsed_url(url)
         folder = work / f"{self.entry.name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
@@ -391,27 +441,33 @@ class _Job:
         return _Archive(Path(path), url, self.checksum[0] if self.checksum else None)
 
     def failed(self, reasons: list[str]) -> str:
+        """Why there was no download."""
         return f"{self.entry.name} could not be downloaded: {'; '.join(dict.fromkeys(reasons))}"
 
     def how_to_resume(self, error: DownloadError, work: Path) -> str:
+        """What the user can do after a download that stopped in the middle."""
         if not error.kept:
             return "make room there or choose another folder"
         room = "make room there, then " if error.local else ""
         return f"{room}run the same command again to resume after the {human_bytes(error.kept)} kept in {work}"
 
     def what_to_do(self) -> str:
+        """What the user can do when a program cannot download the file."""
         name = self.entry.manual_name or self.entry.archive_name
         place = self.unpack_by_hand() if name.endswith(".rar") else f"put {name} into {self.root}"
         return f"{self.entry.instructions}, {place}, and run the same command again"
 
     def unpack_by_hand(self) -> str:
+        """What the user can do with a RAR archive."""
         return f"unpack it with 7z or unrar into {self.target}"
 
     def say(self, sentence: str) -> None:
+        """Tell what is being done."""
         if self.notify is not None:
             self.notify(sentence)
 
     def say_unverified(self, receipt: Receipt) -> None:
+        """Tell or warn that the archive could not be verified."""
         sentence = (
             f"the archive of {self.entry.name} has no published checksum and could not be verified; "
             f"{_COMPARED[receipt.verified_by]}; to insist on this very file another time, give sha256={receipt.sha256}"
@@ -423,7 +479,7 @@ class _Job:
 
 
 def _put_in_place(staging: Path, target: Path) -> None:
-    """Rename staging/data to the target; an older, broken folder makes way, but files of others in it move along."""
+    """Rename `staging/data` to the target; an older, damaged folder goes, but a user's own files in it move along."""
     old = staging / "old"
     receipt = read_receipt(target)
     if target.exists():
@@ -442,6 +498,7 @@ def _put_in_place(staging: Path, target: Path) -> None:
 
 
 def _parsed_url(url: str) -> SplitResult:
+    """Return the parts of an HTTP address, or raise an error."""
     try:
         address = urlsplit(url)
         usable = address.scheme in ("http", "https") and bool(address.hostname)
@@ -453,6 +510,7 @@ def _parsed_url(url: str) -> SplitResult:
 
 
 def _checked_sha256(sha256: str | None) -> str | None:
+    """Return a checksum in lower case without prefix, or raise an error."""
     if sha256 is None:
         return None
     plain = sha256.strip().lower().removeprefix("sha256:")
@@ -463,7 +521,7 @@ def _checked_sha256(sha256: str | None) -> str | None:
 
 @contextlib.contextmanager
 def _working_folder(root: Path) -> Iterator[Path]:
-    """The folder for parts and for unpacking; it goes when nothing is kept in it, and so does a new, empty root."""
+    """Make the folder for downloads and unpacking; it and new folders above it are removed when they are empty."""
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
     work = root / WORK_FOLDER
     try:
@@ -480,7 +538,7 @@ def _working_folder(root: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _only_one(lock: Path, name: str, root: Path) -> Iterator[None]:
-    """Two downloads into one part file would spoil each other. The lock goes with the process, however it ends."""
+    """Hold a lock, as two downloads into one part file would spoil each other."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked(lock, "fetching a data set"))
@@ -493,7 +551,7 @@ def _only_one(lock: Path, name: str, root: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """pooch announces downloads on standard error; a library says nothing."""
+    """Silence pooch, which announces downloads on standard error."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

@@ -1,7 +1,7 @@
-"""Unpacking of archives that come from elsewhere, and so are not trusted.
+"""Unpacking of archives that are not trusted.
 
 Only plain files and folders below the target are made; names that lead outside it, links, devices, and archives that
-swell beyond reason are refused. The kind of archive is told from its bytes, not from its name.
+expand too much are refused. The kind of archive is told by its bytes, not by its name.
 """
 
 from __future__ import annotations
@@ -29,18 +29,28 @@ _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, str
 
 
 class CorruptArchive(DataError):
-    """The bytes are not a whole archive: downloading it again may help."""
+    """The bytes are not a complete archive; downloading it again may help."""
 
 
 class RarArchive(DataError):
-    """A kind of archive that only a person can unpack."""
+    """A RAR archive, which only a person can unpack."""
 
 
 def unpack(archive: Path, target: Path, *, called: str | None = None) -> list[Path]:
-    """Unpack zip, tar.gz, tar.bz2, tar or gz into the new folder `target`; returns the files made.
+    """Unpack a zip, tar.gz, tar.bz2, tar or gz archive into a new folder, and return the files made.
 
-    What was unpacked before an error stays in `target`: the caller removes the folder. Messages call the archive by
-    its path unless `called` says otherwise.
+    Parameters
+    ----------
+    archive : Path
+    target : Path
+        The folder. Files that were unpacked before an error stay in it; the caller removes it.
+    called : str, optional
+        What errors call the archive; its path unless given.
+
+    Raises
+    ------
+    CorruptArchive, RarArchive, NoRoom, DataError
+        When it is damaged, a RAR archive, larger than the disk, or unsafe.
     """
     called = called or str(archive)
     kind = archive_kind(archive, called)
@@ -69,7 +79,7 @@ def unpack(archive: Path, target: Path, *, called: str | None = None) -> list[Pa
 
 
 def archive_kind(path: Path, called: str) -> str:
-    """'zip', 'tar', 'tar.gz', 'tar.bz2' or 'gz', by the first bytes; DataError for anything else."""
+    """Return "zip", "tar", "tar.gz", "tar.bz2" or "gz" by the first bytes, or raise a DataError."""
     with path.open("rb") as file:
         head = file.read(tarfile.BLOCKSIZE)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -92,6 +102,7 @@ def _gunzipped(file: IO[bytes]) -> IO[bytes]:
 
 
 def _first_gunzipped_block(path: Path) -> bytes:
+    """Return the first block of what is inside a gzip file; nothing when it is damaged."""
     with path.open("rb") as file:
         try:
             return _gunzipped(file).read(tarfile.BLOCKSIZE)
@@ -100,6 +111,7 @@ def _first_gunzipped_block(path: Path) -> bytes:
 
 
 def _is_tar(block: bytes) -> bool:
+    """Whether a block is the header of a tar archive."""
     try:
         tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")  # compares the header's checksum
     except tarfile.HeaderError:
@@ -108,7 +120,7 @@ def _is_tar(block: bytes) -> bool:
 
 
 class _Writer:
-    """Puts members of an archive below `target`, within limits."""
+    """Writes members of an archive below a folder, within limits of size and number."""
 
     def __init__(self, called: str, target: Path, limit: int) -> None:
         self.called, self.target, self.limit = called, target, limit
@@ -116,6 +128,7 @@ class _Writer:
         self.files: list[Path] = []
 
     def add(self, name: str, content: IO[bytes]) -> None:
+        """Write one member."""
         path = self.target.joinpath(*self.parts(name))
         if len(self.files) >= MAX_FILES:
             raise DataError(f"{self.called} holds more than {MAX_FILES} files: it is no ranking data set")
@@ -136,7 +149,7 @@ class _Writer:
         self.files.append(path)
 
     def parts(self, name: str) -> tuple[str, ...]:
-        """The name's steps below the target; DataError when it leads elsewhere."""
+        """Return the parts of a member's path, or raise a DataError when it leads outside the folder."""
         path = PurePosixPath(name.replace("\\", "/"))
         outside = path.is_absolute() or ".." in path.parts or any(":" in part for part in path.parts)
         if outside or not path.parts or "\0" in name:
@@ -144,10 +157,12 @@ class _Writer:
         return path.parts
 
     def refuse(self, name: str, what: str) -> DataError:
+        """Return the error for a member that is no plain file."""
         return DataError(f"{self.called} holds {name!r}, {what} and not a plain file: refused as unsafe")
 
 
 def _unpack_zip(file: IO[bytes], writer: _Writer) -> None:
+    """Unpack a zip archive."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         require_space(writer.target.parent, sum(member.file_size for member in members), "unpack the archive")
@@ -162,6 +177,7 @@ def _unpack_zip(file: IO[bytes], writer: _Writer) -> None:
 
 
 def _unpack_tar(file: IO[bytes], kind: str, writer: _Writer) -> None:
+    """Unpack a tar archive, compressed or not."""
     with _decompressed(file, kind) as plain:
         with tarfile.open(fileobj=plain, mode="r:") as archive:
             for member in archive:
@@ -175,7 +191,7 @@ def _unpack_tar(file: IO[bytes], kind: str, writer: _Writer) -> None:
                     if content is None:
                         raise writer.refuse(member.name, "something unreadable")
                     writer.add(member.name, content)
-        # To the end, so that the decompressor compares its checksum and a cut file does not pass for a whole one.
+        # Read to the end, so that the decompressor compares its checksum and a truncated file is an error.
         while plain.read(CHUNK):
             pass
 

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, wilcoxon_test
 from rankwood.lab.drawing import Figure
-from rankwood.lab.runs import Config, Result, run_key
-from rankwood.lab.study import FoldData, Report, Runs, Study, Table, p_text
+from rankwood.lab.papers.common import PaperResults, PaperStudy
+from rankwood.lab.runs import Result
+from rankwood.lab.study import (
+    FoldData,
+    Report,
+    Runs,
+    Table,
+    counted,
+    cpu_timed,
+    interval_text,
+    listed,
+    p_text,
+    query_values,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.visits import usage
 from rankwood.scoring.engines import Precision, get_engine
 from rankwood.scoring.timing import bench
+from rankwood.training.estimators import LambdaMART
 
-# What Asadi & Lin (2013) report.
-
-# Table 1 of the paper, MSLR-WEB10K: d_avg, T_avg, p_avg, n_avg, NDCG@1, 3, 5, 10, 20, latency and half its interval.
-PAPER: dict[str, tuple[float, ...]] = {
-    "baseline": (17.8, 321.2, 5716, 44115, 0.471, 0.456, 0.461, 0.480, 0.511, 42.2, 1.5),
-    "lambda 0.4": (15.7, 327.1, 5178, 45462, 0.471, 0.457, 0.461, 0.480, 0.511, 42.7, 1.5),
-    "lambda 0.8": (12.3, 317.8, 3945, 44173, 0.471, 0.457, 0.461, 0.480, 0.511, 41.7, 1.4),
-    "lambda 0.95": (11.7, 325.8, 3796, 44421, 0.472, 0.457, 0.461, 0.480, 0.511, 41.6, 1.4),
-    "alpha 0.05": (9.1, 395.3, 3592, 30554, 0.471, 0.457, 0.461, 0.479, 0.510, 32.4, 1.1),
-    "alpha 0.1": (7.8, 432.2, 3211, 26228, 0.472, 0.456, 0.460, 0.479, 0.510, 28.8, 1.1),
-    "alpha 0.2": (6.4, 474.0, 3005, 22372, 0.471, 0.456, 0.460, 0.478, 0.509, 25.7, 0.8),
-    "alpha 0.4": (4.8, 567.2, 2706, 17524, 0.469, 0.454, 0.458, 0.476, 0.507, 22.5, 0.7),
-    "alpha 0.6": (3.6, 675.8, 2483, 13660, 0.467, 0.452, 0.456, 0.474, 0.505, 18.5, 0.5),
-}
-# Of NDCG@1, 3, 5, 10, 20: the last so many are significantly below the baseline.
-PAPER_STARS = {"alpha 0.05": 1, "alpha 0.1": 1, "alpha 0.2": 2, "alpha 0.4": 5, "alpha 0.6": 5}
-PAPER_TOUCHED = 0.956  # share of the features that scoring an instance looks at, plain LambdaMART
-
-
-# Efficient trees (Asadi & Lin 2013): LambdaMART with cost-sensitive growth (lambda) or pruning while boosting
-# (alpha).
-#
-# A training run gives the topology and quality of one model. A latency run times its scoring and is kept apart, under
-# the name of a series, so that all times can be taken again without training anything again.
+# What is compared: LambdaMART as it is, with cost-sensitive growth, and with pruning while boosting.
 
 
 CUTOFFS = (1, 3, 5, 10, 20)
@@ -58,11 +44,14 @@ WATCHED = "nDCG"  # of whole lists: steadier than the top alone, so it says more
 SIGNIFICANT = 0.05
 LAMBDAS = (0.4, 0.8, 0.95)
 ALPHAS = (0.05, 0.1, 0.2, 0.4, 0.6)
-BEST, EQUAL = "best", "equal"  # the size that validation data chooses, or the same for all
+Size = Literal["best", "equal"]  # the number of trees that validation data chooses, or the same for all models
+BEST: Size = "best"
+EQUAL: Size = "equal"
+SIZES = (BEST, EQUAL)
 IFELSE, AUTO = "ifelse", "auto"
 IN_WORDS = {IFELSE: "the generated C", AUTO: "our engine"}
-# Documents per timed call. Code scores one by one, and calls that take less than a slice of the scheduler's time have a
-# median that other work on the machine hardly shows in; our engine wants blocks.
+# Documents per timed call. Generated code scores one by one, and calls shorter than a slice of the scheduler's time
+# are seldom interrupted; our engine works on blocks of documents.
 BATCH = {IFELSE: 100, AUTO: 1000}
 PRECISION: Precision = "double"
 TIMED_ROWS = 20_000
@@ -71,22 +60,25 @@ TOPOLOGY = ("depth", "trees", "path", "nodes", "nodes_per_tree", "splits_per_doc
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of the paper's table 1: the plain learner, or one of the two ways at some value."""
+    """A row of the paper's table 1: the plain learner, or one of the two ways to efficient trees at some value.
 
-    way: str  # baseline, lambda or alpha
+    Examples
+    --------
+    >>> Setting("alpha", 0.05).name, Setting("lambda", 0.4).parameters
+    ('alpha 0.05', {'depth_relaxation': 0.4})
+    """
+
+    way: Literal["baseline", "lambda", "alpha"]
     value: float = 0.0
 
     @property
     def name(self) -> str:
-        """
-        >>> Setting("alpha", 0.05).name
-        'alpha 0.05'
-        """
+        """Name in tables."""
         return self.way if self.way == "baseline" else f"{self.way} {self.value:g}"
 
     @property
-    def parameters(self) -> dict[str, float]:
-        """What the learner is told."""
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the learner besides those that all settings share."""
         parameter = {"lambda": "depth_relaxation", "alpha": "balance"}.get(self.way)
         return {} if parameter is None else {parameter: self.value}
 
@@ -95,14 +87,117 @@ BASELINE = Setting("baseline")
 
 
 @dataclass(frozen=True)
-class AsadiLinStudy(Study):
+class Published:
+    """A row of the paper's table 1: MSLR-WEB10K, five folds, 100 runs each.
+
+    Parameters
+    ----------
+    depth, trees, path, nodes : float
+        The paper's d_avg, T_avg, p_avg and n_avg.
+    ndcg : tuple of float
+        NDCG at the cutoffs 1, 3, 5, 10 and 20.
+    us, half : float
+        Latency in microseconds, and half of its 95 % interval.
+    n_worse : int, default 0
+        At so many of the cutoffs, the last ones, NDCG is significantly below the baseline.
+    """
+
+    depth: float
+    trees: float
+    path: float
+    nodes: float
+    ndcg: tuple[float, ...]
+    us: float
+    half: float
+    n_worse: int = 0
+
+
+PAPER = {
+    BASELINE: Published(17.8, 321.2, 5716, 44115, (0.471, 0.456, 0.461, 0.480, 0.511), 42.2, 1.5),
+    Setting("lambda", 0.4): Published(15.7, 327.1, 5178, 45462, (0.471, 0.457, 0.461, 0.480, 0.511), 42.7, 1.5),
+    Setting("lambda", 0.8): Published(12.3, 317.8, 3945, 44173, (0.471, 0.457, 0.461, 0.480, 0.511), 41.7, 1.4),
+    Setting("lambda", 0.95): Published(11.7, 325.8, 3796, 44421, (0.472, 0.457, 0.461, 0.480, 0.511), 41.6, 1.4),
+    Setting("alpha", 0.05): Published(9.1, 395.3, 3592, 30554, (0.471, 0.457, 0.461, 0.479, 0.510), 32.4, 1.1, 1),
+    Setting("alpha", 0.1): Published(7.8, 432.2, 3211, 26228, (0.472, 0.456, 0.460, 0.479, 0.510), 28.8, 1.1, 1),
+    Setting("alpha", 0.2): Published(6.4, 474.0, 3005, 22372, (0.471, 0.456, 0.460, 0.478, 0.509), 25.7, 0.8, 2),
+    Setting("alpha", 0.4): Published(4.8, 567.2, 2706, 17524, (0.469, 0.454, 0.458, 0.476, 0.507), 22.5, 0.7, 5),
+    Setting("alpha", 0.6): Published(3.6, 675.8, 2483, 13660, (0.467, 0.452, 0.456, 0.474, 0.505), 18.5, 0.5, 5),
+}
+PAPER_TOUCHED = 0.956  # share of the features that scoring an instance looks at, plain LambdaMART
+
+
+# The runs: trainings, which also measure topology and quality, and timings of the models that they saved. A series of
+# timings has a name, so that all times can be taken again without training anything again.
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Parameters of LambdaMART that all settings share; the defaults are the paper's."""
+
+    n_trees: int
+    n_leaves: int
+    learning_rate: float
+    gain: str
+    early_stopping_rounds: int
+    min_docs_per_leaf: float = 0.005
+    query_fraction: float = 0.3
+    feature_fraction: float = 0.3
+    feature_sampling: str = "split"
+    measure: str = WATCHED
+
+    @property
+    def equal_trees(self) -> int:
+        """A number of trees that every training reaches."""
+        return min(self.early_stopping_rounds, self.n_trees)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run: one training, its model of the best size and its first `equal_trees` trees measured."""
+
+    fold: int
+    seed: int
+    setting: Setting
+    growth: Growth
+
+
+@dataclass(frozen=True)
+class TimingRun:
+    """A run: microseconds per document of one model of a training, with the generated C and with our engine."""
+
+    training: Training
+    size: Size
+    series: str
+    c_batch: int = BATCH[IFELSE]
+    engine_batch: int = BATCH[AUTO]
+    precision: Precision = PRECISION
+
+    @property
+    def fold(self) -> int:
+        return self.training.fold
+
+
+@dataclass(frozen=True)
+class AsadiLinStudy(PaperStudy):
     """Every setting on every fold, several times each, with the paper's parameters.
 
-    n_trees    most trees of a model, which stops early on validation data
-    patience   trees without improvement before it does; models of so many trees are compared too
-    gain       what splits are chosen by: "variance" is the paper's equation 2, "newton" what LambdaMART uses here else
-    timing     name of the series of latency measurements: with another name all are taken again
-    models     folder that keeps trained models, so that timing them needs no training; none are kept unless given
+    Parameters
+    ----------
+    n_seeds : int, default 1
+        Trainings of each setting on each fold.
+    n_trees : int, default 1500
+        Most trees of a model, which stops early on validation data.
+    n_leaves : int, default 70
+        Most leaves of a tree.
+    learning_rate : float, default 0.05
+    gain : str, default "variance"
+        What splits are chosen by: "variance" is the paper's equation 2, "newton" the default of LambdaMART here.
+    patience : int, default 200
+        Trees without improvement before training stops. Models of so many trees are compared too.
+    lambdas, alphas : sequence of float
+        Values of the paper's lambda (`depth_relaxation`) and alpha (`balance`).
+    timing : str, default "1"
+        Name of the series of timings: under another name all are taken again.
     """
 
     name = "asadi-lin"
@@ -116,7 +211,6 @@ class AsadiLinStudy(Study):
     lambdas: Sequence[float] = LAMBDAS
     alphas: Sequence[float] = ALPHAS
     timing: str = "1"
-    models: Path | None = None
 
     def __post_init__(self) -> None:
         if min(self.n_seeds, self.n_trees, self.patience) < 1 or self.n_leaves < 2:
@@ -127,104 +221,73 @@ class AsadiLinStudy(Study):
     @property
     def settings(self) -> list[Setting]:
         """Rows of the table, the baseline first."""
-        ways = (("lambda", self.lambdas), ("alpha", self.alphas))
-        return [BASELINE, *(Setting(way, float(value)) for way, values in ways for value in values)]
+        lambdas = [Setting("lambda", float(value)) for value in self.lambdas]
+        return [BASELINE, *lambdas, *(Setting("alpha", float(value)) for value in self.alphas)]
+
+    @property
+    def growth(self) -> Growth:
+        """Parameters of LambdaMART that all settings share."""
+        return Growth(self.n_trees, self.n_leaves, self.learning_rate, self.gain, self.patience)
 
     @property
     def equal_trees(self) -> int:
-        """A size that every training reaches."""
-        return min(self.patience, self.n_trees)
+        """A number of trees that every training reaches."""
+        return self.growth.equal_trees
 
-    def training_configs(self) -> list[Config]:
-        """Trainings, in an order in which those that share data follow each other."""
-        found: list[Config] = []
-        for fold in self.folds:
-            same = {"study": self.name, "kind": "training", **self.source.identify(fold)}
-            for seed in range(self.n_seeds):
-                for setting in self.settings:
-                    found.append({**same, "seed": seed, "setting": setting.name, "parameters": self._given(setting)})
-        return found
+    def training(self, fold: int, seed: int, setting: Setting) -> Training:
+        """The training of a setting."""
+        return Training(fold, seed, setting, self.growth)
 
-    def latency_configs(self) -> list[Config]:
-        """Timings: of every chosen model, and of those of equal size with the first seed."""
-        found: list[Config] = []
-        for training in self.training_configs():
-            for of in (BEST, EQUAL) if training["seed"] == 0 else (BEST,):
-                found.append({**training, "kind": "latency", "of": of, "timing": self.timing, "batch": BATCH,
-                              "precision": PRECISION})  # fmt: skip
-        return found
+    def timing_of(self, training: Training, size: Size) -> TimingRun:
+        """The timing of a model."""
+        return TimingRun(training, size, self.timing)
 
-    def configs(self) -> list[Config]:
-        """All runs. Timings come last, and want a machine that does nothing else."""
-        return [*self.training_configs(), *self.latency_configs()]
+    def plan(self) -> list[Training]:
+        seeds, settings = range(self.n_seeds), self.settings
+        return [self.training(fold, seed, one) for fold in self.folds for seed in seeds for one in settings]
 
-    def side_by_side(self) -> list[Config]:
-        """Trainings; timings are done one by one."""
-        return self.training_configs()
+    def timings(self) -> list[TimingRun]:
+        """Timings of every chosen model, and of those of equal size with the first seed."""
+        return [
+            self.timing_of(training, size)
+            for training in self.plan()
+            for size in SIZES
+            if size == BEST or training.seed == 0
+        ]
 
     def report(self, runs: Runs) -> Report:
         return make_report(AsadiLinResults(self, runs))
 
-    def run(self, config: Config) -> Result:
-        if config["kind"] == "latency":
-            return self._time(config)
-        fold = self._fold(config)
-        models, facts = self._train(config)
-        return {**facts, "models": {of: self._measure(model, fold) for of, model in models.items()}}
+    def perform(self, run: Training | TimingRun) -> Result:
+        if isinstance(run, TimingRun):
+            return self._time(run)
+        fold = self.fold_data(run.fold)
+        models, facts = self._train(run)
+        return {**facts, "models": {size: self._measure(model, fold) for size, model in models.items()}}
 
-    def _given(self, setting: Setting) -> dict[str, Any]:
-        return {
-            "n_trees": self.n_trees,
-            "n_leaves": self.n_leaves,
-            "learning_rate": self.learning_rate,
-            "gain": self.gain,
-            "early_stopping_rounds": self.patience,
-            "min_docs_per_leaf": 0.005,
-            "query_fraction": 0.3,
-            "feature_fraction": 0.3,
-            "feature_sampling": "split",
-            "measure": WATCHED,
-            **setting.parameters,
-        }
-
-    def _train(self, config: Config) -> tuple[dict[str, Ensemble], Result]:
-        """The models of one training, which are also written to the folder of models, and what is known of it."""
-        from rankwood.training.estimators import LambdaMART
-
-        fold, given, kept = self._fold(config), config["parameters"], {}
-        size = min(given["early_stopping_rounds"], given["n_trees"])
+    def _train(self, run: Training) -> tuple[dict[str, Ensemble], Result]:
+        """Train, save the models of both sizes for their timing, and return them with facts about the training."""
+        fold = self.fold_data(run.fold)
+        models: dict[str, Ensemble] = {}
 
         def keep_equal(env: Any) -> None:
-            if env.iteration + 1 == size:
-                kept[EQUAL] = env.model.whole()
+            if env.iteration + 1 == run.growth.equal_trees:
+                models[EQUAL] = env.model.whole()
 
-        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", config["fold"], make)
-        ranker = LambdaMART(**given, random_state=config["seed"], n_jobs=self.n_threads)
-        start = time.perf_counter()
-        ranker.fit(binned, valid=fold.valid, callbacks=[keep_equal])
-        seconds = time.perf_counter() - start
-        models = {BEST: ranker.ensemble_, **kept}
-        if self.models is not None:
-            self.models.mkdir(parents=True, exist_ok=True)
-            for of, model in models.items():
-                model.save(self._path(config, of))
+        binned = self.binned_train(run.fold)
+        ranker = LambdaMART(
+            **dataclasses.asdict(run.growth),
+            **run.setting.parameters,
+            random_state=run.seed,
+            n_jobs=self.n_threads,
+        )
+        _, seconds = cpu_timed(lambda: ranker.fit(binned, valid=fold.valid, callbacks=[keep_equal]))
+        models = {BEST: ranker.ensemble_, **models}
+        self.save_models(self.config(run), models)
         return models, {"seconds": seconds, "iterations": len(ranker.evals_result_["valid"][WATCHED])}
 
-    def _path(self, config: Config, of: str) -> Path:
-        """Where a model is kept: its name is that of the training."""
-        training = {name: value for name, value in config.items() if name not in ("of", "timing", "batch", "precision")}
-        assert self.models is not None
-        return self.models / f"{run_key({**training, 'kind': 'training'})}-{of}.rw"
-
-    def _model(self, config: Config) -> Ensemble:
-        """The model that a latency run is about, trained again unless it was kept."""
-        if self.models is not None and self._path(config, config["of"]).exists():
-            return Ensemble.load(self._path(config, config["of"]))
-        return self._train(config)[0][config["of"]]
-
     def _measure(self, model: Ensemble, fold: FoldData) -> Result:
-        """Topology, and values of every query of the test data."""
+        """Topology, and the measures of every query of the test data."""
         found, used = model.topology(), usage(model, fold.test.X, n_threads=self.n_threads)
         nodes = found.n_nodes + found.n_leaves
         test = evaluate(model, fold.test, list(MEASURES), n_threads=self.n_threads)
@@ -239,14 +302,18 @@ class AsadiLinStudy(Study):
             "test": {measure: values.tolist() for measure, values in test.per_query.items()},
         }
 
-    def _time(self, config: Config) -> Result:
-        """Microseconds per document, one thread, with the generated C and with the engine that is chosen by itself."""
-        rows, model = self._fold(config).test.X[:TIMED_ROWS], self._model(config)
+    def _time(self, run: TimingRun) -> Result:
+        """Time a model, which is trained again unless it was saved, on one thread with both engines."""
+        saved = self.saved_models(self.config(run.training), [run.size])
+        model = (saved or self._train(run.training)[0])[run.size]
+        rows = self.fold_data(run.fold).test.X[:TIMED_ROWS]
         obstacle = get_engine(IFELSE).obstacle(model)
         times: Result = {"obstacle": obstacle, "trees": model.n_trees}
-        for name in [AUTO] if obstacle else [IFELSE, AUTO]:
-            size = min(config["batch"][name], len(rows))
-            found = bench(model, rows, [name], [size], precision=config["precision"], n_threads=1, cold=False)
+        for name, batch in (IFELSE, run.c_batch), (AUTO, run.engine_batch):
+            if name == IFELSE and obstacle:
+                continue
+            size = min(batch, len(rows))
+            found = bench(model, rows, [name], [size], precision=run.precision, n_threads=1, cold=False)
             if not found.agree:
                 raise RankwoodError("; ".join(map(str, found.disagreements)))
             (engine,) = found.engines
@@ -255,16 +322,15 @@ class AsadiLinStudy(Study):
                            "chosen": cell.chosen, "prepare_s": engine.prepare_s, "busy": found.busy}  # fmt: skip
         return times
 
-    def _fold(self, config: Config) -> FoldData:
-        fold: FoldData = self._kept.get("data", config["fold"], lambda: self.source.load(config["fold"]))
-        return fold
+
+# What follows from the runs.
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting against the baseline on the test queries of all folds. Above 0: better than the baseline."""
+    """A setting against the baseline on the test queries of all folds; above 0 it is better than the baseline."""
 
-    setting: str
+    setting: Setting
     measure: str
     difference: float
     low: float  # bootstrap, 95 %
@@ -273,7 +339,12 @@ class Comparison:
 
     @property
     def star(self) -> str:
+        """A star when the difference is significant."""
         return "*" if self.p_value < SIGNIFICANT else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields ready for JSON, the setting by its name."""
+        return {**dataclasses.asdict(self), "setting": self.setting.name}
 
 
 @dataclass(frozen=True)
@@ -286,79 +357,92 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class AsadiLinResults:
-    """All runs of a study and what follows from them."""
+class AsadiLinResults(PaperResults):
+    """The results of all runs, and what follows from them. Results are of all folds unless one is given."""
 
     study: AsadiLinStudy
-    runs: Runs
 
-    def select(self, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Results of the runs whose configuration has these entries."""
-        return [result for config, result in self.runs if all(config.get(n) == v for n, v in wanted.items())]
+    def trainings(self, setting: Setting, fold: int | None = None) -> list[Training]:
+        """Trainings of a setting, fold after fold."""
+        study = self.study
+        folds = study.folds if fold is None else [fold]
+        return [study.training(one, seed, setting) for one in folds for seed in range(study.n_seeds)]
 
-    def models(self, setting: str, of: str = BEST, fold: int | None = None) -> list[Mapping[str, Any]]:
-        """What was measured of the models of a setting, on all folds or one."""
-        where = {} if fold is None else {"fold": fold}
-        return [result["models"][of] for result in self.select(kind="training", setting=setting, **where)]
+    def models(self, setting: Setting, size: Size = BEST, fold: int | None = None) -> list[Mapping[str, Any]]:
+        """What was measured of the models of a setting."""
+        return [self.result(training)["models"][size] for training in self.trainings(setting, fold)]
 
-    def topology(self, setting: str, of: str = BEST, fold: int | None = None) -> dict[str, float]:
-        """Means over folds and seeds of what describes the trees."""
-        models = self.models(setting, of, fold)
+    def topology(self, setting: Setting, size: Size = BEST, fold: int | None = None) -> dict[str, float]:
+        """Means over models of the numbers that describe their trees."""
+        models = self.models(setting, size, fold)
         return {name: float(np.mean([model[name] for model in models])) for name in TOPOLOGY}
 
-    def ndcg(self, setting: str, measure: str, of: str = BEST, fold: int | None = None) -> list[float]:
-        """The mean over test queries, of every run."""
-        return [float(np.mean(model["test"][measure])) for model in self.models(setting, of, fold)]
+    def ndcg(self, setting: Setting, measure: str, size: Size = BEST, fold: int | None = None) -> list[float]:
+        """The mean over test queries of every model."""
+        return [float(np.mean(model["test"][measure])) for model in self.models(setting, size, fold)]
 
-    def values(self, setting: str, measure: str, of: str = BEST) -> FloatArray:
-        """Values of the test queries of all folds, mean over seeds."""
-        folds = ([m["test"][measure] for m in self.models(setting, of, fold)] for fold in self.study.folds)
-        return np.concatenate([np.mean(fold, axis=0) for fold in folds])
+    def values(self, setting: Setting, measure: str, size: Size = BEST) -> FloatArray:
+        """Values of the test queries of all folds, each the mean over seeds."""
+        return query_values(
+            [model["test"][measure] for model in self.models(setting, size, fold)] for fold in self.study.folds
+        )
 
-    def compare(self, setting: str, measure: str, of: str = BEST) -> Comparison:
-        theirs, ours = (self.values(name, measure, of) for name in (BASELINE.name, setting))
+    def compare(self, setting: Setting, measure: str, size: Size = BEST) -> Comparison:
+        """A setting against the baseline."""
+        theirs, ours = (self.values(one, measure, size) for one in (BASELINE, setting))
         test, interval = wilcoxon_test(theirs, ours), bootstrap_interval(theirs, ours)
         return Comparison(setting, measure, test.mean_difference, interval.low, interval.high, test.p_value)
 
-    def comparisons(self, of: str = BEST) -> list[tuple[Comparison, float]]:
+    def comparisons(self, size: Size = BEST) -> list[tuple[Comparison, float]]:
         """All settings and cutoffs against the baseline, each with its p-value after Holm's correction for all."""
-        names = [setting.name for setting in self.study.settings if setting != BASELINE]
-        found = [self.compare(name, measure, of) for name in names for measure in MEASURES]
+        settings = [setting for setting in self.study.settings if setting != BASELINE]
+        found = [self.compare(setting, measure, size) for setting in settings for measure in MEASURES]
         return list(zip(found, holm([one.p_value for one in found]).tolist(), strict=True)) if found else []
 
-    def times(self, setting: str, engine: str, of: str = BEST, fold: int | None = None) -> list[float]:
-        """Microseconds per document of every timed model; none when the engine could not be had for all of them."""
-        where = {} if fold is None else {"fold": fold}
-        found = self.select(kind="latency", setting=setting, of=of, **where)
+    def timed(self, setting: Setting, size: Size = BEST, fold: int | None = None) -> list[Mapping[str, Any]]:
+        """Timings of a setting's models, at equal size those of the first seed."""
+        trainings = [one for one in self.trainings(setting, fold) if size == BEST or one.seed == 0]
+        return [self.result(self.study.timing_of(training, size)) for training in trainings]
+
+    def times(self, setting: Setting, engine: str, size: Size = BEST, fold: int | None = None) -> list[float]:
+        """Microseconds per document of every timed model; none when the engine could not score one of them."""
+        found = self.timed(setting, size, fold)
         return [result[engine]["us"] for result in found] if all(engine in result for result in found) else []
 
-    def latency(self, setting: str, engine: str, of: str = BEST, fold: int | None = None) -> Latency | None:
-        ours, theirs = (self.times(name, engine, of, fold) for name in (setting, BASELINE.name))
+    def latency(self, setting: Setting, engine: str, size: Size = BEST, fold: int | None = None) -> Latency | None:
+        """Mean latency of a setting, and its speed-up over the baseline; None where it was not timed."""
+        ours, theirs = (self.times(one, engine, size, fold) for one in (setting, BASELINE))
         if not ours or not theirs:
             return None
-        mean, half = interval(ours)
+        mean, half = mean_and_half(ours)
         return Latency(mean, half, float(np.mean(theirs)) / mean)
 
     @property
     def main_engine(self) -> str:
-        """The paper's way to score, the generated C; ours where that could not be timed."""
-        return IFELSE if self.times(BASELINE.name, IFELSE) else AUTO
+        """The paper's way to score, the generated C; our engine where that could not be timed."""
+        return IFELSE if self.times(BASELINE, IFELSE) else AUTO
+
+    def all_timed(self) -> list[Mapping[str, Any]]:
+        """Every timing."""
+        return [self.result(run) for run in self.study.timings()]
 
     def chosen_engines(self) -> list[str]:
-        """Engines that "auto" took."""
-        return sorted({result[AUTO]["chosen"] for result in self.select(kind="latency")})
+        """Engines that "auto" chose."""
+        return sorted({result[AUTO]["chosen"] for result in self.all_timed()})
 
     def obstacle(self) -> str | None:
-        """Why the generated C was not timed, where it was not."""
-        return next((result["obstacle"] for result in self.select(kind="latency") if result["obstacle"]), None)
+        """Why the generated C was not timed; None when it was."""
+        return next((result["obstacle"] for result in self.all_timed() if result["obstacle"]), None)
 
 
-def interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and half of its 95 % interval (Student's t); none below three values, where it would say nothing.
+def mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean, and half of its 95 % interval (Student's t), or None instead with fewer than three values.
 
-    >>> [round(number, 3) for number in interval([1.0, 2.0, 3.0])]
+    Examples
+    --------
+    >>> [round(number, 3) for number in mean_and_half([1.0, 2.0, 3.0])]
     [2.0, 2.484]
-    >>> interval([1.0, 3.0])
+    >>> mean_and_half([1.0, 3.0])
     (2.0, None)
     """
     from scipy.special import stdtrit
@@ -369,14 +453,14 @@ def interval(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / n**0.5
 
 
-# Table 1 of Asadi & Lin (2013), with the paper's numbers beside ours.
+# Table 1 of the paper, its numbers beside ours.
 
 
 SHAPE = ("d_avg", "T_avg", "p_avg", "n_avg")
 
 
 def make_report(found: AsadiLinResults) -> Report:
-    """The report of a study whose runs are all done."""
+    """Make tables and figures of a study whose runs are all done."""
     study = found.study
     best = "Table 1: models of the size that validation data chooses"
     equal = f"Models of {study.equal_trees:,} trees each"
@@ -389,12 +473,12 @@ def make_report(found: AsadiLinResults) -> Report:
         _tests(found),
         _paper(),
     ]
-    compared = [(of, one, adjusted) for of in (BEST, EQUAL) for one, adjusted in found.comparisons(of)]
+    compared = [(size, one, adjusted) for size in SIZES for one, adjusted in found.comparisons(size)]
     return Report(
         title=f"Efficient trees by cost-sensitive growth and pruning while boosting: {study.source.name}",
         summary=_summary(found),
         tables=tables,
-        figures=make_figures(found),
+        figures=[_tradeoff(found), _topology(found), _by_fold(found)],
         differences=_differences(found),
         facts={
             "folds": list(study.folds),
@@ -402,23 +486,24 @@ def make_report(found: AsadiLinResults) -> Report:
             "timing": study.timing,
             "engines_of_auto": found.chosen_engines(),
             "no_generated_c": found.obstacle(),
-            "topology": {s.name: {of: found.topology(s.name, of) for of in (BEST, EQUAL)} for s in study.settings},
-            "comparisons": [{"of": of, **dataclasses.asdict(one), "p_holm": p} for of, one, p in compared],
+            "topology": {s.name: {size: found.topology(s, size) for size in SIZES} for s in study.settings},
+            "comparisons": [{"of": size, **one.as_dict(), "p_holm": p} for size, one, p in compared],
         },
     )
 
 
 def _summary(found: AsadiLinResults) -> str:
-    study, base = found.study, found.topology(BASELINE.name)
+    """The outcome in a few sentences."""
+    study, base = found.study, found.topology(BASELINE)
     text = (
         f"LambdaMART of up to {study.n_trees:,} trees with {study.n_leaves} leaves, learning rate "
         f"{study.learning_rate:g}, stopped after {study.patience:,} trees without a better validation nDCG; folds "
-        f"{', '.join(map(str, study.folds))}, {study.n_seeds} run{'s' * (study.n_seeds > 1)} each. Scoring a document "
+        f"{listed(study.folds)}, {counted(study.n_seeds, 'run')} each. Scoring a document "
         f"with the plain models looks at {base['features_touched']:.1%} of the features (paper: {PAPER_TOUCHED:.1%})."
     )
     best = next((s for s in study.settings if s == Setting("alpha", 0.2)), study.settings[-1])
     engine = found.main_engine
-    time, quality = found.latency(best.name, engine, EQUAL), found.compare(best.name, SHOWN, EQUAL)
+    time, quality = found.latency(best, engine, EQUAL), found.compare(best, SHOWN, EQUAL)
     if time is not None and best != BASELINE:
         text += (
             f" {best.name} against the baseline, {study.equal_trees:,} trees each: latency "
@@ -429,8 +514,10 @@ def _summary(found: AsadiLinResults) -> str:
 
 
 def _change(ratio: float) -> str:
-    """A relative change as the paper prints it.
+    """Return a ratio as the relative change that it is, in percent as the paper prints it.
 
+    Examples
+    --------
     >>> _change(0.609), _change(1.012), _change(1.0)
     ('-39.1%', '+1.2%', '+0.0%')
     """
@@ -438,28 +525,29 @@ def _change(ratio: float) -> str:
 
 
 def _time(latency: Latency | None) -> str:
+    """Microseconds with their interval."""
     if latency is None:
         return "–"
     return f"{latency.us:.3g}" + ("" if latency.half is None else f" (±{latency.half:.2g})")
 
 
-def _rows(found: AsadiLinResults, of: str, name: str, title: str) -> Table:
-    """The paper's table 1: topology, quality, latency; a row per setting."""
+def _rows(found: AsadiLinResults, size: Size, name: str, title: str) -> Table:
+    """The paper's table 1: topology, quality and latency, a row per setting."""
     rows = []
-    for setting in (s.name for s in found.study.settings):
-        shape = found.topology(setting, of)
+    for setting in found.study.settings:
+        shape = found.topology(setting, size)
         row = [
-            setting,
+            setting.name,
             f"{shape['depth']:.1f}",
             f"{shape['trees']:,.1f}",
             f"{shape['path']:,.0f}",
             f"{shape['nodes']:,.0f}",
         ]
         for measure in MEASURES:
-            star = "" if setting == BASELINE.name else found.compare(setting, measure, of).star
-            row.append(f"{np.mean(found.ndcg(setting, measure, of)):.4f}{star}")
+            star = "" if setting == BASELINE else found.compare(setting, measure, size).star
+            row.append(f"{np.mean(found.ndcg(setting, measure, size)):.4f}{star}")
         for engine in (IFELSE, AUTO):
-            latency = found.latency(setting, engine, of)
+            latency = found.latency(setting, engine, size)
             row += [_time(latency), "–" if latency is None else f"{latency.speed_up:.2f}x"]
         rows.append(row)
     engines = ", ".join(found.chosen_engines())
@@ -477,7 +565,7 @@ def _rows(found: AsadiLinResults, of: str, name: str, title: str) -> Table:
         f"in batches of {BATCH[IFELSE]:,} with the generated C (ifelse), of {BATCH[AUTO]:,} with the engine that "
         f"rankwood chooses ({engines}); "
         "mean of "
-        + ("all models" if of == BEST else "the models of the first seed")
+        + ("all models" if size == BEST else "the models of the first seed")
         + " and its 95 % interval over models."
         + (f" No generated C: {obstacle}." if obstacle else ""),
     )  # fmt: skip
@@ -486,20 +574,19 @@ def _rows(found: AsadiLinResults, of: str, name: str, title: str) -> Table:
 def _beside(found: AsadiLinResults) -> Table:
     """Changes against the baseline, ours and the paper's in turn."""
     rows = []
-    base, paper_base = found.topology(BASELINE.name), PAPER["baseline"]
-    shapes = ("depth", "trees", "path", "nodes")
-    for setting in (s.name for s in found.study.settings if s != BASELINE):
-        shape, paper, row = found.topology(setting), PAPER.get(setting), [setting]
-        for number, name in enumerate(shapes):
-            theirs = "–" if paper is None else _change(paper[number] / paper_base[number])
+    base, paper_base, shown = found.topology(BASELINE), PAPER[BASELINE], MEASURES.index(SHOWN)
+    for setting in (one for one in found.study.settings if one != BASELINE):
+        shape, paper, row = found.topology(setting), PAPER.get(setting), [setting.name]
+        for name in ("depth", "trees", "path", "nodes"):
+            theirs = "–" if paper is None else _change(getattr(paper, name) / getattr(paper_base, name))
             row.append(f"{_change(shape[name] / base[name])} / {theirs}")
-        theirs = "–" if paper is None else f"{paper[7] - paper_base[7]:+.3f}"
+        theirs = "–" if paper is None else f"{paper.ndcg[shown] - paper_base.ndcg[shown]:+.3f}"
         row.append(f"{found.compare(setting, SHOWN).difference:+.4f} / {theirs}")
-        theirs = "–" if paper is None else _change(paper[9] / paper_base[9])
-        for of in (BEST, EQUAL):
-            latency = found.latency(setting, IFELSE, of)
+        theirs = "–" if paper is None else _change(paper.us / paper_base.us)
+        for size in SIZES:
+            latency = found.latency(setting, IFELSE, size)
             ours = "–" if latency is None else _change(1 / latency.speed_up)
-            row.append(f"{ours} / {theirs}" if of == BEST else ours)
+            row.append(f"{ours} / {theirs}" if size == BEST else ours)
         rows.append(row)
     return Table(
         "beside",
@@ -512,21 +599,21 @@ def _beside(found: AsadiLinResults) -> Table:
 
 
 def _visits(found: AsadiLinResults) -> Table:
-    """What documents meet of models of equal size, and what their latency goes with."""
+    """Splits that documents meet in models of equal size, and how latency correlates with the size of trees."""
     engine = found.main_engine
-    names, rows = [setting.name for setting in found.study.settings], []
-    shapes = {name: found.topology(name, EQUAL) for name in names}
-    times = {name: found.latency(name, engine, EQUAL) for name in names}
-    for name in names:
-        shape, latency = shapes[name], times[name]
-        rows.append([name, f"{shape['path']:,.0f}", f"{shape['splits_per_doc']:,.0f}", f"{shape['nodes']:,.0f}",
+    settings, rows = found.study.settings, []
+    shapes = {setting: found.topology(setting, EQUAL) for setting in settings}
+    times = {setting: found.latency(setting, engine, EQUAL) for setting in settings}
+    for setting in settings:
+        shape, latency = shapes[setting], times[setting]
+        rows.append([setting.name, f"{shape['path']:,.0f}", f"{shape['splits_per_doc']:,.0f}", f"{shape['nodes']:,.0f}",
                      f"{shape['features_touched']:.1%}", "–" if latency is None else f"{latency.us:.3g}"])  # fmt: skip
     columns = {"p_avg": "path", "splits met": "splits_per_doc", "n_avg": "nodes"}
     us = [latency.us for latency in times.values() if latency is not None]
     goes_with = []
     for title, column in columns.items():
-        values = [shapes[name][column] for name in names]
-        if len(us) == len(names) and min(np.std(us), np.std(values)) > 0:
+        values = [shapes[setting][column] for setting in settings]
+        if len(us) == len(settings) and min(np.std(us), np.std(values)) > 0:
             goes_with.append(f"{title} {np.corrcoef(us, values)[0, 1]:.3f}")
     return Table(
         "visits",
@@ -543,9 +630,9 @@ def _folds(found: AsadiLinResults) -> Table:
     """Every fold on its own, as figures 1 and 2 of the paper show it."""
     rows = []
     for fold in found.study.folds:
-        for setting in (s.name for s in found.study.settings):
+        for setting in found.study.settings:
             shape = found.topology(setting, fold=fold)
-            row = [f"{fold}", setting, f"{shape['depth']:.1f}", f"{shape['trees']:,.1f}", f"{shape['nodes']:,.0f}"]
+            row = [f"{fold}", setting.name, f"{shape['depth']:.1f}", f"{shape['trees']:,.1f}", f"{shape['nodes']:,.0f}"]
             row += [f"{np.mean(found.ndcg(setting, measure, fold=fold)):.4f}" for measure in MEASURES]
             row += [_time(found.latency(setting, engine, fold=fold)) for engine in (IFELSE, AUTO)]
             rows.append(row)
@@ -560,12 +647,13 @@ def _folds(found: AsadiLinResults) -> Table:
 
 
 def _tests(found: AsadiLinResults) -> Table:
+    """Significance of the differences from the baseline, with and without Holm's correction."""
     rows, n_worse, n_all = [], 0, 0
-    for of, models in ((BEST, "chosen size"), (EQUAL, f"{found.study.equal_trees:,} trees")):
-        for one, adjusted in found.comparisons(of):
+    for size, models in ((BEST, "chosen size"), (EQUAL, f"{found.study.equal_trees:,} trees")):
+        for one, adjusted in found.comparisons(size):
             n_worse, n_all = n_worse + (one.difference < 0 and adjusted < SIGNIFICANT), n_all + 1
             if one.measure == SHOWN:
-                rows.append([one.setting, models, f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}",
+                rows.append([one.setting.name, models, f"{one.difference:+.4f}", interval_text(one.low, one.high),
                              p_text(one.p_value), p_text(adjusted)])  # fmt: skip
     return Table(
         "tests",
@@ -579,12 +667,13 @@ def _tests(found: AsadiLinResults) -> Table:
 
 
 def _paper() -> Table:
+    """The paper's own table 1."""
     rows = []
-    for setting, values in PAPER.items():
-        stars = PAPER_STARS.get(setting, 0)
-        row = [setting, f"{values[0]:.1f}", f"{values[1]:.1f}", f"{values[2]:,.0f}", f"{values[3]:,.0f}"]
-        row += [f"{value:.3f}{'*' * (number >= 5 - stars)}" for number, value in enumerate(values[4:9])]
-        rows.append([*row, f"{values[9]:.1f} (±{values[10]:.1f})", _change(values[9] / PAPER["baseline"][9])])
+    for setting, one in PAPER.items():
+        row = [setting.name, f"{one.depth:.1f}", f"{one.trees:.1f}", f"{one.path:,.0f}", f"{one.nodes:,.0f}"]
+        starred = len(CUTOFFS) - one.n_worse
+        row += [f"{value:.3f}{'*' * (number >= starred)}" for number, value in enumerate(one.ndcg)]
+        rows.append([*row, f"{one.us:.1f} (±{one.half:.1f})", _change(one.us / PAPER[BASELINE].us)])
     return Table(
         "paper",
         "The paper's table 1: MSLR-WEB10K, five folds, 100 runs each",
@@ -596,10 +685,11 @@ def _paper() -> Table:
 
 
 def _differences(found: AsadiLinResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         "The data are others than the paper's, the five folds of MSLR-WEB10K, unless --data names them.",
-        f"{study.n_seeds} run{'s' * (study.n_seeds > 1)} per fold and setting instead of 100.",
+        f"{counted(study.n_seeds, 'run')} per fold and setting instead of 100.",
         "The paper does not say when training ends. Here it ends when nDCG of whole lists on validation data has not "
         f"improved for {study.patience:,} trees, or at {study.n_trees:,}, and the model is cut back to its best size. "
         "On small data that size is mostly chance, and with it n_avg and latency; so models of "
@@ -615,11 +705,12 @@ def _differences(found: AsadiLinResults) -> list[str]:
     ]  # fmt: skip
 
 
-# Figures of efficient trees: quality against latency, topology by setting, folds (the paper's figures 1 and 2).
+# Figures: quality against latency, topology by setting, and folds (the paper's figures 1 and 2).
 
 
-def make_figures(found: AsadiLinResults) -> list[Figure]:
-    return [_tradeoff(found), _topology(found), _by_fold(found)]
+COLOURS = {"lambda": "tab:orange", "alpha": "tab:blue", "baseline": "black"}
+MARKERS = {"lambda": "s", "alpha": "o", "baseline": "D"}
+GREEK = {"lambda": "λ", "alpha": "α"}
 
 
 def _groups(settings: Sequence[Setting]) -> list[tuple[str, list[Setting]]]:
@@ -628,13 +719,8 @@ def _groups(settings: Sequence[Setting]) -> list[tuple[str, list[Setting]]]:
     return [(way, [BASELINE, *members]) for way, members in ways if members]
 
 
-COLOURS = {"lambda": "tab:orange", "alpha": "tab:blue", "baseline": "black"}
-MARKERS = {"lambda": "s", "alpha": "o", "baseline": "D"}
-GREEK = {"lambda": "λ", "alpha": "α"}
-
-
 def _shades(settings: Sequence[Setting]) -> dict[Setting, Any]:
-    """A colour for every setting: black, and for either way one that darkens with the value."""
+    """A colour for every setting: black for the baseline, and for either way one that darkens with the value."""
     from matplotlib import colormaps
 
     found: dict[Setting, Any] = {BASELINE: "black"}
@@ -649,16 +735,16 @@ def _label(setting: Setting) -> str:
 
 
 def _tradeoff(found: AsadiLinResults) -> Figure:
-    """Quality over latency at equal size and at the chosen one, with intervals."""
+    """Quality over latency, of models of the chosen and of equal size, with intervals."""
     engine = found.main_engine
     panels = ((BEST, "size chosen on validation data"), (EQUAL, f"{found.study.equal_trees:,} trees each"))
 
     def draw(canvas: Any) -> None:
         axes, shades = canvas.subplots(1, 2), _shades(found.study.settings)
-        for axis, (of, title) in zip(axes, panels, strict=True):
-            level = float(np.mean(found.values(BASELINE.name, SHOWN, of)))
+        for axis, (size, title) in zip(axes, panels, strict=True):
+            level = float(np.mean(found.values(BASELINE, SHOWN, size)))
             for setting in found.study.settings:
-                latency, quality = found.latency(setting.name, engine, of), found.compare(setting.name, SHOWN, of)
+                latency, quality = found.latency(setting, engine, size), found.compare(setting, SHOWN, size)
                 if latency is None:
                     continue
                 ends = [[quality.difference - quality.low], [quality.high - quality.difference]]
@@ -685,30 +771,33 @@ def _topology(found: AsadiLinResults) -> Figure:
     """Depth, nodes of a tree, number of trees and latency of a tree over lambda and alpha."""
     engine = found.main_engine
 
-    def latency_per_tree(setting: str) -> float:
+    def latency_per_tree(setting: Setting) -> float:
         latency = found.latency(setting, engine, EQUAL)
         return float("nan") if latency is None else 1000 * latency.us / found.study.equal_trees
 
-    panels: tuple[tuple[str, Callable[[str], float], int | None], ...] = (
-        ("maximum depth of a tree, mean", lambda name: found.topology(name, EQUAL)["depth"], 0),
-        ("nodes per tree, with leaves", lambda name: found.topology(name, EQUAL)["nodes_per_tree"], 3),
-        ("trees, chosen on validation data", lambda name: found.topology(name)["trees"], 1),
+    panels: tuple[tuple[str, Callable[[Setting], float], Callable[[Published], float] | None], ...] = (
+        ("maximum depth of a tree, mean", lambda s: found.topology(s, EQUAL)["depth"], lambda p: p.depth),
+        (
+            "nodes per tree, with leaves",
+            lambda s: found.topology(s, EQUAL)["nodes_per_tree"],
+            lambda p: p.nodes / p.trees,
+        ),
+        ("trees, chosen on validation data", lambda s: found.topology(s)["trees"], lambda p: p.trees),
         (f"ns per tree and document, {IN_WORDS[engine]}", latency_per_tree, None),
     )
 
     def draw(canvas: Any) -> None:
         axes = canvas.subplots(2, 2, sharex=True)
-        for axis, (title, value, column) in zip(axes.flat, panels, strict=True):
+        for axis, (title, ours, theirs) in zip(axes.flat, panels, strict=True):
             for way, settings in _groups(found.study.settings):
                 at = [setting.value for setting in settings]
-                axis.plot(at, [value(s.name) for s in settings], marker=MARKERS[way], color=COLOURS[way],
+                axis.plot(at, [ours(setting) for setting in settings], marker=MARKERS[way], color=COLOURS[way],
                           label=f"{GREEK[way]}, {found.study.source.name}")  # fmt: skip
-                if column is not None:
-                    known = [(s.value, PAPER[s.name]) for s in settings if s.name in PAPER]
-                    theirs = [row[column] / (row[1] if column == 3 else 1) for _, row in known]
-                    axis.plot([x for x, _ in known], theirs, ":", marker=MARKERS[way], markersize=4,
-                              markerfacecolor="white", color=COLOURS[way], linewidth=1,
-                              label=f"{GREEK[way]}, paper (MSLR-WEB10K)")  # fmt: skip
+                if theirs is not None:
+                    known = [setting for setting in settings if setting in PAPER]
+                    at, values = [one.value for one in known], [theirs(PAPER[one]) for one in known]
+                    axis.plot(at, values, ":", marker=MARKERS[way], markersize=4, markerfacecolor="white",
+                              color=COLOURS[way], linewidth=1, label=f"{GREEK[way]}, paper (MSLR-WEB10K)")  # fmt: skip
             axis.set_title(title, fontsize=10)
             axis.margins(y=0.08)
             axis.set_ylim(bottom=0)
@@ -740,8 +829,8 @@ def _by_fold(found: AsadiLinResults) -> Figure:
                 at = np.arange(len(folds)) + 0.6 * ((number + 0.5) / len(settings) - 0.5)
                 style = {"fmt": MARKERS[setting.way], "color": shades[setting], "markersize": 5, "elinewidth": 0.9,
                          "capsize": 2, "label": _label(setting)}  # fmt: skip
-                quality = [interval(found.ndcg(setting.name, "nDCG@3", fold=fold)) for fold in folds]
-                latency = [interval(found.times(setting.name, engine, fold=fold)) for fold in folds]
+                quality = [mean_and_half(found.ndcg(setting, "nDCG@3", fold=fold)) for fold in folds]
+                latency = [mean_and_half(found.times(setting, engine, fold=fold)) for fold in folds]
                 for axis, points in zip(axes[:, column], (quality, latency), strict=True):
                     means, halves = [mean for mean, _ in points], [half or 0.0 for _, half in points]
                     axis.errorbar(at, means, halves, **style)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,10 +15,10 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import holm, randomisation_test
-from rankwood.lab.drawing import Figure
-from rankwood.lab.papers.common import PaperResults, PaperStudy, legend_below
-from rankwood.lab.runs import Result
-from rankwood.lab.study import FoldData, Report, Runs, Table, p_text
+from rankwood.lab.drawing import Figure, legend_below
+from rankwood.lab.papers.common import PaperResults, PaperStudy
+from rankwood.lab.runs import Config, Result
+from rankwood.lab.study import FoldData, Report, Runs, Table, listed, p_text, time_scoring
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Rule
 from rankwood.pruning.cleaver import RATES, cleaver
@@ -32,11 +33,21 @@ from rankwood.training.estimators import LambdaMART
 MEASURE = "nDCG@10"
 Size = int | Literal["full"]  # so many of the first trees, or all
 FULL: Literal["full"] = "full"
+RULES: tuple[Rule, ...] = ("quality", "not-significant")  # which of the pruned models are accepted
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to prune: the strategy, the data that it chooses victims by, and what becomes of the survivors.
+    """A way to prune.
+
+    Parameters
+    ----------
+    strategy : str
+        How the trees that go are chosen.
+    victims : "train" or "valid", default "train"
+        The data that they are chosen by.
+    variant : "line-search" or "refit", default "line-search"
+        What becomes of the trees that stay: new weights, or leaf values fitted anew.
 
     Examples
     --------
@@ -50,6 +61,7 @@ class Way:
 
     @property
     def name(self) -> str:
+        """Name in tables."""
         by = " by validation" if self.victims == "valid" else ""
         more = f" + {self.variant}" if self.variant != "line-search" else ""
         return f"{self.strategy}{by}{more}"
@@ -57,17 +69,17 @@ class Way:
 
 QUALITY_LOSS = Way("quality-loss")
 OF_PAPER = (Way("random"), Way("last"), Way("skip"), Way("low-weights"), Way("score-loss"), QUALITY_LOSS)
-# Not in the paper: others, victims chosen by validation data, and leaf values fitted anew.
+# Not in the paper: a greedy strategy, victims chosen by validation data, and leaf values fitted anew.
 BEYOND = (Way("quality-loss-greedy"), Way("quality-loss", "valid"), Way("quality-loss", "valid", "refit"))
-ROADS = ("trained", "line-searched", "pruned")  # to a model of some size
+ROADS = ("trained", "line-searched", "pruned")  # three ways to a model of the same size
 
 
-# The runs of the study.
+# The runs: prunings, which save the models that the rules accept, and timings of these.
 
 
 @dataclass(frozen=True)
 class Training:
-    """The full model: `n_first` trees, then on to at most `n_trees`, until validation data stops it."""
+    """How the full model of a fold is trained: `n_first` trees, then more until validation data stops it."""
 
     n_first: int
     n_trees: int
@@ -78,7 +90,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Pruning:
-    """A run: one way to prune a model of one size, at all rates."""
+    """A run: a model of one size pruned in one way, at all rates."""
 
     fold: int
     training: Training
@@ -87,6 +99,17 @@ class Pruning:
     rates: tuple[float, ...]
     iterations: int
     seed: int
+
+
+@dataclass(frozen=True)
+class TimingRun:
+    """A run: how many times faster than the model before the accepted models of a pruning score."""
+
+    pruning: Pruning
+
+    @property
+    def fold(self) -> int:
+        return self.pruning.fold
 
 
 @dataclass(frozen=True)
@@ -102,11 +125,28 @@ class Closing:
 
 @dataclass(frozen=True)
 class CleaverStudy(PaperStudy):
-    """LambdaMART models, the first trees of the largest taken as smaller ones, pruned in every way.
+    """LambdaMART models of several sizes, pruned in every way.
 
-    sizes       numbers of trees of the smaller models; the full one has more, and stops early
-    n_random    runs of the strategy "random", whose results are averaged
-    closing     (a, b): a model of a trees against one that is pruned from b to a
+    Parameters
+    ----------
+    sizes : sequence of int, default (100, 500)
+        Numbers of trees of the smaller models, which are the first trees of the full one.
+    n_trees : int, default 1500
+        Most trees of the full model.
+    n_leaves : int, default 50
+        Most leaves of a tree.
+    learning_rate : float, default 0.05
+    early_stopping : int, default 50
+        Trees without improvement on validation data before the training of the full model stops.
+    rates : sequence of float
+        Shares of the trees that are pruned.
+    iterations : int, default 100
+        Iterations of a line search.
+    n_random : int, default 10
+        Runs of the strategy "random", whose results are averaged.
+    closing : (int, int), default (100, 500)
+        Sizes a and b: a model of a trees is compared with one that is pruned from b to a.
+    ways : sequence of Way
     """
 
     name = "cleaver"
@@ -128,21 +168,23 @@ class CleaverStudy(PaperStudy):
 
     @property
     def all_sizes(self) -> list[Size]:
+        """The sizes of the models that are pruned, the full one last."""
         return [*self.sizes, FULL]
 
     @property
     def training(self) -> Training:
-        """The full model has the trees of the smaller ones before it may stop."""
+        """How the full model is trained: it has the trees of the smaller ones before it may stop."""
         n_first = min(self.n_trees, max(*self.sizes, *self.closing))
         return Training(n_first, self.n_trees, self.n_leaves, self.learning_rate, self.early_stopping)
 
     def prunings(self, fold: int, size: Size, way: Way) -> list[Pruning]:
-        """One run, or several of what is drawn at random."""
+        """The runs of one way: one, or several when trees are drawn at random."""
         n_runs = self.n_random if way.strategy == "random" else 1
         same = (fold, self.training, size, way, tuple(map(float, self.rates)), self.iterations)
         return [Pruning(*same, seed) for seed in range(n_runs)]
 
     def closing_of(self, fold: int) -> Closing:
+        """The closing comparison on a fold."""
         return Closing(fold, self.training, *self.closing, self.iterations)
 
     def plan(self) -> list[Pruning | Closing]:
@@ -154,15 +196,34 @@ class CleaverStudy(PaperStudy):
             found.append(self.closing_of(fold))
         return found
 
+    def timings(self) -> list[TimingRun]:
+        """Timings of every pruning."""
+        return [TimingRun(run) for run in self.plan() if isinstance(run, Pruning)]
+
     def report(self, runs: Runs) -> Report:
         return make_report(CleaverResults(self, runs))
 
-    def perform(self, run: Pruning | Closing) -> Result:
-        fold = self.fold_data(run.fold)
-        model = self._kept.get("model", run.fold, lambda: self._train(run.training, fold))
-        return self._close(run, model, fold) if isinstance(run, Closing) else self._prune(run, model, fold)
+    def perform(self, run: Pruning | Closing | TimingRun) -> Result:
+        if isinstance(run, TimingRun):
+            return self._time(run)
+        return self._close(run) if isinstance(run, Closing) else self._prune(run)[0]
+
+    def _full(self, run: Pruning | Closing, *, saved: bool = False) -> Ensemble:
+        """The full model of a fold; with `saved` it is read rather than trained again, if it is there."""
+        made_by: Config = {**self.source.identify(run.fold), **dataclasses.asdict(run.training)}
+
+        def make() -> Ensemble:
+            known = self.saved_models(made_by, [FULL]) if saved else None
+            if known is not None:
+                return known[FULL]
+            model = self._train(run.training, self.fold_data(run.fold))
+            self.save_models(made_by, {FULL: model})
+            return model
+
+        return self._kept.get("model", run.fold, make)  # type: ignore[no-any-return]
 
     def _train(self, how: Training, fold: FoldData) -> Ensemble:
+        """Train the full model."""
         ranker = LambdaMART(
             n_trees=how.n_first, n_leaves=how.n_leaves, learning_rate=how.learning_rate, n_jobs=self.n_threads
         )
@@ -173,10 +234,24 @@ class CleaverStudy(PaperStudy):
             model = ranker.fit(binned, valid=fold.valid, init_model=model).ensemble_
         return model
 
-    def _prune(self, run: Pruning, model: Ensemble, fold: FoldData) -> Result:
-        """The table of pruned models, the full one first, and their values of test queries."""
-        result = cleaver(
-            model if run.size == FULL else _first(model, run.size),
+    def _before(self, run: Pruning, *, saved: bool = False) -> Ensemble:
+        """The model that is pruned."""
+        full = self._full(run, saved=saved)
+        return full if run.size == FULL else _first(full, run.size)
+
+    def _prune(self, run: Pruning) -> tuple[Result, dict[str, Ensemble]]:
+        """Prune, and save the models that the rules accept for their timing.
+
+        Returns
+        -------
+        result : dict
+            The table of pruned models, the model before first, and for each the values of the test queries.
+        accepted : dict of Ensemble
+            The model that each rule accepts, by the rule; the model before where it accepts none.
+        """
+        fold = self.fold_data(run.fold)
+        found = cleaver(
+            self._before(run),
             fold.train,
             fold.valid,
             test=fold.test,
@@ -186,14 +261,34 @@ class CleaverStudy(PaperStudy):
             rates=run.rates,
             variants=run.way.variant,
             settings=PruningSettings(
-                victims=run.way.victims, search=LineSearch(iterations=run.iterations), seed=run.seed
+                victims=run.way.victims,
+                search=LineSearch(iterations=run.iterations),
+                measure_speed=False,
+                seed=run.seed,
             ),
             n_threads=self.n_threads,
         )
-        return {"table": result.table, "values": [self._values(row.ensemble, fold) for row in result.rows]}
+        table, models = found.table, [row.ensemble for row in found.rows]
+        accepted: dict[str, Ensemble] = {rule: models[pick(table, rule)] for rule in RULES}
+        self.save_models(self.config(run), accepted)
+        return {"table": table, "values": [self._values(model, fold) for model in models]}, accepted
 
-    def _close(self, run: Closing, model: Ensemble, fold: FoldData) -> Result:
-        """Three roads to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
+    def _time(self, run: TimingRun) -> Result:
+        """Time the model before and the accepted ones, which are made again unless they were saved."""
+        pruning, before = run.pruning, self._before(run.pruning, saved=True)
+        accepted = self.saved_models(self.config(pruning), RULES) or self._prune(pruning)[1]
+        # Both rules may accept the same model, or none: a model has one time.
+        models = {"before": before}
+        name_of = {}
+        for rule, model in accepted.items():
+            name_of[rule] = next((name for name, known in models.items() if known == model), rule)
+            models[name_of[rule]] = model
+        times, conditions = time_scoring(models, self.fold_data(run.fold).test)
+        return {"speed_up": {rule: times["before"] / times[name_of[rule]] for rule in RULES}, "timing": conditions}
+
+    def _close(self, run: Closing) -> Result:
+        """Three ways to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
+        model, fold = self._full(run), self.fold_data(run.fold)
         search = LineSearch(iterations=run.iterations)
         settings = PruningSettings(victims="train", search=search, measure_speed=False)
 
@@ -210,11 +305,13 @@ class CleaverStudy(PaperStudy):
         return {road: {"n_trees": m.n_trees, "values": self._values(m, fold)} for road, m in models.items()}
 
     def _values(self, model: Ensemble, fold: FoldData) -> list[float]:
+        """The measure of every test query."""
         values: list[float] = evaluate(model, fold.test, MEASURE, n_threads=self.n_threads).per_query[MEASURE].tolist()
         return values
 
 
 def _first(model: Ensemble, n_trees: int) -> Ensemble:
+    """The model's first trees; all of them when it has no more."""
     return model.select(np.arange(min(n_trees, model.n_trees)))
 
 
@@ -223,32 +320,48 @@ def _first(model: Ensemble, n_trees: int) -> Ensemble:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A strategy on models of one size: means over folds (and runs of "random"), and test queries of all folds."""
+    """What a way to prune does to models of one size, on test data: means over folds (and runs of "random").
+
+    Parameters
+    ----------
+    n_full, n_trees : float
+        Trees before and after.
+    rate : float
+        Share of the trees that were pruned.
+    speed_up : float
+        Time of scoring before, over that after.
+    full, test : float
+        The measure before and after.
+    full_values, test_values : array
+        The same of every query of all folds, the latter the query's mean over runs.
+    """
 
     n_full: float
     n_trees: float
     rate: float
     speed_up: float
-    full: float  # on test data
+    full: float
     test: float
     full_values: FloatArray
-    test_values: FloatArray  # each query's mean over runs
+    test_values: FloatArray
 
 
 @dataclass(frozen=True)
 class CleaverResults(PaperResults):
-    """All runs of a study and what follows from them."""
+    """The results of all runs, and what follows from them."""
 
     study: CleaverStudy
 
     def of(self, size: Size, way: Way, fold: int) -> list[Mapping[str, Any]]:
-        """The runs of one way on one model."""
+        """The results of one way on one model."""
         return [self.result(run) for run in self.study.prunings(fold, size, way)]
 
     def outcome(self, size: Size, way: Way, rule: Rule = "quality") -> Outcome:
-        """What came of a way to prune: the smallest models that the rule accepts on validation data."""
-        chosen, full_values, test_values = [], [], []
+        """The outcome of a way to prune, with the smallest models that the rule accepts on validation data."""
+        chosen, full_values, test_values, speed_ups = [], [], [], []
         for fold in self.study.folds:
+            timed = [self.result(TimingRun(run)) for run in self.study.prunings(fold, size, way)]
+            speed_ups += [result["speed_up"][rule] for result in timed]
             found = self.of(size, way, fold)
             numbers = [pick(result["table"], rule) for result in found]
             chosen += [(result["table"][0], result["table"][i]) for result, i in zip(found, numbers, strict=True)]
@@ -262,7 +375,7 @@ class CleaverResults(PaperResults):
             n_full=mean(0, "n_trees"),
             n_trees=mean(1, "n_trees"),
             rate=1.0 - float(np.mean([b["n_trees"] / a["n_trees"] for a, b in chosen])),
-            speed_up=mean(1, "speed_up"),
+            speed_up=float(np.mean(speed_ups)),
             full=mean(0, "test"),
             test=mean(1, "test"),
             full_values=np.concatenate(full_values),
@@ -270,7 +383,7 @@ class CleaverResults(PaperResults):
         )
 
     def closing(self) -> dict[str, tuple[float, FloatArray]]:
-        """Of each road to the same size: number of trees and values of the test queries of all folds."""
+        """The number of trees and the values of the test queries of all folds, by the three ways of `ROADS`."""
         found = [self.result(self.study.closing_of(fold)) for fold in self.study.folds]
         return {
             road: (
@@ -282,8 +395,10 @@ class CleaverResults(PaperResults):
 
 
 def pick(table: Sequence[Mapping[str, Any]], rule: Rule) -> int:
-    """The row of the smallest model that the rule accepts; 0, the full model, when there is none.
+    """Return the row of the smallest model that the rule accepts; 0, the model before, when there is none.
 
+    Examples
+    --------
     >>> models = ((10, 0.5, None), (5, 0.49, 0.3), (8, 0.51, 0.5))
     >>> rows = [{"n_trees": n, "valid": valid, "p_valid": p} for n, valid, p in models]
     >>> pick(rows, "quality"), pick(rows, "not-significant")
@@ -295,7 +410,8 @@ def pick(table: Sequence[Mapping[str, Any]], rule: Rule) -> int:
     return min(rows, key=lambda i: (table[i]["n_trees"], -table[i]["valid"]), default=0)
 
 
-# Table 1 and the closing comparison of Lucchese et al. (2016), with what the paper says beside ours.
+# Table 1 and the closing comparison of the paper, its numbers beside ours.
+
 
 # With models that are not significantly worse (MSN-1, and Istella for skip).
 PAPER_LOOSE = {QUALITY_LOSS: "70% of 737 trees, 2.9x as fast", Way("skip"): "60% of 736 trees, 2.1x as fast"}
@@ -304,7 +420,7 @@ PAPER_CLOSING = {"trained": 0.6923, "line-searched": 0.7085, "pruned": 0.7329}
 
 
 def make_report(found: CleaverResults) -> Report:
-    """The report of a study whose runs are all done."""
+    """Make tables and figures of a study whose runs are all done."""
     table = _table(found, "quality", "table1", "Table 1: the smallest models that are as good on validation data")
     loose = _table(found, "not-significant", "table1b", "The smallest models that are not significantly worse there")
     return Report(
@@ -318,10 +434,12 @@ def make_report(found: CleaverResults) -> Report:
 
 
 def _of_paper(found: CleaverResults) -> list[Way]:
+    """The ways of the paper that the study has."""
     return [way for way in OF_PAPER if way in found.study.ways]
 
 
 def _summary(found: CleaverResults) -> str:
+    """The outcome in a few sentences."""
     study = found.study
     best = [found.outcome(size, QUALITY_LOSS) for size in study.all_sizes if QUALITY_LOSS in study.ways]
     pruned = "; ".join(
@@ -331,7 +449,7 @@ def _summary(found: CleaverResults) -> str:
     )
     return (
         f"LambdaMART, {study.n_leaves} leaves, learning rate {study.learning_rate:g}; folds "
-        f"{', '.join(map(str, study.folds))}; pruning rates {', '.join(f'{rate:.0%}' for rate in study.rates)}. "
+        f"{listed(study.folds)}; pruning rates {listed(f'{rate:.0%}' for rate in study.rates)}. "
         f"Convention {Convention.get('rankwood').describe()}. quality-loss: {pruned}. The paper prunes 50 to 70 % of "
         "the trees of its models, which then score 1.6 to 2.6 times as fast, and finds quality-loss best nearly "
         "throughout, random and skip good, and last worst."
@@ -339,7 +457,7 @@ def _summary(found: CleaverResults) -> str:
 
 
 def _table(found: CleaverResults, rule: Rule, name: str, title: str) -> Table:
-    """Strategies by sizes: trees kept, test measure, speed-up, p of the difference."""
+    """Strategies by sizes: trees that stay, test measure, speed-up, and p of the difference."""
     rows = []
     sizes = found.study.all_sizes
     outcomes = {(size, way): found.outcome(size, way, rule) for size in sizes for way in found.study.ways}
@@ -375,11 +493,12 @@ def _table(found: CleaverResults, rule: Rule, name: str, title: str) -> Table:
         f"{found.study.n_random} runs. p: randomisation test against the reference over the test queries of all folds, "
         "Holm's correction; + and - mark significant differences (5 %). speed-up: of scoring, one thread, up to "
         f"{BATCH:,} documents per call, double precision. "
-        f"{', '.join(way.name for way in found.study.ways if way not in OF_PAPER) or 'No strategy'}: not in the paper.",
+        f"{listed(way.name for way in found.study.ways if way not in OF_PAPER) or 'No strategy'}: not in the paper.",
     )
 
 
 def _closing(found: CleaverResults) -> Table:
+    """Three models of the same size: trained so, line-searched, and pruned from a larger one."""
     roads = found.closing()
     small, large = found.study.closing
     trained = roads["trained"][1]
@@ -400,7 +519,7 @@ def _closing(found: CleaverResults) -> Table:
 
 
 def _statements(found: CleaverResults) -> Table:
-    """What the paper says of its tables, and what is so here. Its table 1 is not at hand, its text is."""
+    """Statements of the paper's text, and what holds here; the numbers of its table 1 are not at hand."""
     study, rows = found.study, []
     ways, sizes = _of_paper(found), found.study.all_sizes
     outcomes = {(size, way): found.outcome(size, way) for size in sizes for way in ways}
@@ -411,7 +530,7 @@ def _statements(found: CleaverResults) -> Table:
     for place, word in (0, "most"), (-1, "fewest"):
         order = [sorted(ways, key=lambda way: -outcomes[size, way].rate)[place].name for size in sizes]
         paper = "quality-loss, nearly always" if place == 0 else "last"
-        rows.append([f"strategy that takes the {word} trees, by size", paper, ", ".join(order)])
+        rows.append([f"strategy that takes the {word} trees, by size", paper, listed(order)])
     for way, paper in PAPER_LOOSE.items():
         if way in ways:
             one = found.outcome(FULL, way, "not-significant")
@@ -458,18 +577,19 @@ def _figure(found: CleaverResults) -> Figure:
 
 
 def _facts(found: CleaverResults) -> list[dict[str, Any]]:
-    rules: tuple[Rule, ...] = ("quality", "not-significant")
+    """Every outcome, for `results.json`."""
     return [
         {
             "size": size, "strategy": way.name, "rule": rule, "n_full": one.n_full, "n_trees": one.n_trees,
             "rate": one.rate, "speed_up": one.speed_up, "test_before": one.full, "test_after": one.test,
         }
-        for rule in rules for size in found.study.all_sizes for way in found.study.ways
+        for rule in RULES for size in found.study.all_sizes for way in found.study.ways
         for one in [found.outcome(size, way, rule)]
     ]  # fmt: skip
 
 
 def _differences(found: CleaverResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         f"The reference models are LambdaMART alone, of up to {study.n_trees:,} trees with {study.n_leaves} leaves; "

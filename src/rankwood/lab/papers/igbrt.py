@@ -5,28 +5,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
-from rankwood.lab.drawing import Figure
-from rankwood.lab.papers.common import PaperResults, PaperStudy, TaskName, fit_timed, grow, legend_below
+from rankwood.lab.drawing import Figure, legend_below
+from rankwood.lab.papers.common import PaperResults, PaperStudy
 from rankwood.lab.runs import Result
-from rankwood.lab.study import FoldData, Report, Runs, Table, p_text
+from rankwood.lab.study import FoldData, Report, Runs, Table, counted, cpu_timed, interval_text, listed, p_text
 from rankwood.model.ensemble import Ensemble
-from rankwood.training.estimators import MART, InitializedMART
+from rankwood.training.estimators import MART, InitializedMART, RandomForest
 
-# The runs of the study: forests, and boosting from them or from nothing, by regression and by grades.
+# The runs: forests, and boosting from them or from nothing, each as regression and as classification by grades.
 
 
+TaskName = Literal["regression", "ordinal"]
 ERR, NDCG, RMSE = "ERR", "nDCG@10", "RMSE"
 RANKED = (ERR, NDCG)
 TASKS: tuple[TaskName, ...] = ("regression", "ordinal")
@@ -36,7 +35,7 @@ CURVE_POINTS = 60
 
 @dataclass(frozen=True)
 class Growing:
-    """A run: a forest."""
+    """A run: a forest is grown."""
 
     fold: int
     seed: int
@@ -46,7 +45,7 @@ class Growing:
 
 @dataclass(frozen=True)
 class Boosting:
-    """A run: boosting, from a forest of so many trees or, with 0, from nothing."""
+    """A run: boosting that starts from a forest of `initial_trees` trees or, with 0, from nothing."""
 
     fold: int
     seed: int
@@ -57,6 +56,7 @@ class Boosting:
 
     @property
     def forest(self) -> Growing | None:
+        """The run that grows the forest; None when it starts from nothing."""
         return Growing(self.fold, self.seed, self.task, self.initial_trees) if self.initial_trees else None
 
 
@@ -64,10 +64,18 @@ class Boosting:
 class IgbrtStudy(PaperStudy):
     """The three methods with both tasks, on every fold, several times each.
 
-    n_trees          of the forests
-    boosted_trees    most rounds of boosting; how many are kept is chosen on validation data, as is the learning rate
-    learning_rates   those tried
-    initial_trees    sizes of forests to boost from in regression, besides n_trees (table 1)
+    Parameters
+    ----------
+    n_seeds : int, default 1
+        Runs of each setting on each fold.
+    n_trees : int, default 1000
+        Trees of the forests.
+    boosted_trees : int, default 500
+        Most rounds of boosting; validation data chooses how many are kept.
+    learning_rates : sequence of float
+        Learning rates to try; validation data chooses one.
+    initial_trees : sequence of int, default (100,)
+        Sizes of forests to boost from in regression, besides `n_trees` (table 1).
     """
 
     name = "igbrt"
@@ -83,12 +91,12 @@ class IgbrtStudy(PaperStudy):
             raise RankwoodError("a study needs at least one seed, one tree of each kind and one learning rate")
 
     def boostings(self, fold: int, seed: int, task: TaskName, initial_trees: int) -> list[Boosting]:
-        """Boosting from one forest, with every learning rate."""
+        """The runs that boost from one forest, one per learning rate."""
         same = (fold, seed, task, initial_trees, self.boosted_trees)
         return [Boosting(*same, rate) for rate in self.learning_rates]
 
     def plan(self) -> list[Growing | Boosting]:
-        """Runs in an order in which those that share data, and then a forest, follow each other."""
+        """Return the runs; those that share data, and among these those that share a forest, follow each other."""
         found: list[Growing | Boosting] = []
         for fold in self.folds:
             for seed in range(self.n_seeds):
@@ -103,7 +111,7 @@ class IgbrtStudy(PaperStudy):
         return make_report(IgbrtResults(self, runs))
 
     def perform(self, run: Growing | Boosting) -> Result:
-        """Grow a forest, or boost from one (or from nothing), and measure on validation and test data."""
+        """Grow a forest, or boost from one or from nothing, and measure on validation and test data."""
         fold = self.fold_data(run.fold)
         measured = _Measured.on(fold, self.n_threads)
         if isinstance(run, Boosting):
@@ -112,20 +120,23 @@ class IgbrtStudy(PaperStudy):
         return {"seconds": seconds, **measured.whole(self._forest_scores(run, fold, measured))}
 
     def _forest(self, run: Growing, fold: FoldData) -> tuple[Ensemble, float]:
-        """The forest and the seconds that it took; the latest stays in memory."""
-        make = partial(
-            grow, fold.train, task=run.task, n_trees=run.n_trees, max_features=0.1, missing="zero",
-            random_state=run.seed, n_jobs=self.n_threads,
+        """The forest, with all grades as one ensemble, and the CPU seconds that it took; the latest stays in memory."""
+        forest = RandomForest(
+            task=run.task, n_trees=run.n_trees, max_features=0.1, missing="zero", random_state=run.seed,
+            n_jobs=self.n_threads,
         )  # fmt: skip
-        return self._kept.get("forest", run, make)  # type: ignore[no-any-return]
+        return self._kept.get(  # type: ignore[no-any-return]
+            "forest", run, lambda: cpu_timed(lambda: forest.fit(fold.train).ensemble_)
+        )
 
     def _forest_scores(self, run: Growing, fold: FoldData, measured: _Measured) -> dict[str, FloatArray]:
-        """Its scores: the same for all learning rates, and large forests take their time."""
+        """The forest's scores, computed once for all learning rates, as large forests score slowly."""
         return self._kept.get(  # type: ignore[no-any-return]
             "scores", run, lambda: measured.scores(self._forest(run, fold)[0])
         )
 
     def _boost(self, run: Boosting, fold: FoldData, measured: _Measured) -> Result:
+        """Boost, and measure the model after every round and at the number of rounds that validation data chooses."""
         forest = None if run.forest is None else self._forest(run.forest, fold)[0]
         learner: Any = MART if forest is None else InitializedMART
         ranker = learner(
@@ -141,14 +152,9 @@ class IgbrtStudy(PaperStudy):
             n_jobs=self.n_threads,
             **({} if forest is None else {"forest": forest}),
         )
-        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        seconds = fit_timed(
-            ranker,
-            self._kept.get("binned", run.fold, make),
-            eval_set=[fold.valid, fold.test],
-            eval_names=["valid", "test"],
-            eval_metric=[*measured.measures, rmse],
-        )
+        binned = self.binned_train(run.fold)
+        watched: dict[str, Any] = {"eval_set": [fold.valid, fold.test], "eval_names": ["valid", "test"]}
+        _, seconds = cpu_timed(lambda: ranker.fit(binned, **watched, eval_metric=[*measured.measures, rmse]))
         n_start = 0 if forest is None else forest.n_trees
         per_round = (ranker.ensemble_.n_trees - n_start) // run.n_trees
         boosted = ranker.ensemble_.select(np.arange(n_start, ranker.ensemble_.n_trees))
@@ -171,7 +177,7 @@ class IgbrtStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class _Measured:
-    """Measures on the validation and test data of one fold. ERR counts up to the highest grade of the data."""
+    """Measures on the validation and test data of one fold; the largest grade of ERR is that of the data."""
 
     fold: FoldData
     convention: Convention
@@ -188,11 +194,11 @@ class _Measured:
         return {name: model.score(data.X, n_threads=self.n_threads) for name, data in self._parts()}
 
     def whole(self, scores: Mapping[str, FloatArray]) -> Result:
-        """Means on validation data, values of every query of the test data."""
+        """Means on validation data, and the values of every query of the test data."""
         return {"valid": self.means(scores)["valid"], "test": self._values(scores["test"], self.fold.test)}
 
     def means(self, scores: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
-        """Means on both."""
+        """Means on validation and on test data."""
         return {
             name: {measure: float(np.mean(values)) for measure, values in self._values(scores[name], data).items()}
             for name, data in self._parts()
@@ -207,17 +213,17 @@ class _Measured:
 
 
 def convention_of(highest_grade: float) -> Convention:
-    """Yahoo's convention; ERR's largest grade is that of the data, 4 in the paper."""
+    """Yahoo's convention, with the largest grade of the data for ERR (4 in the paper)."""
     return replace(Convention.get("yahoo"), max_grade=highest_grade)
 
 
 def rmse(labels: FloatArray, scores: FloatArray, offsets: OffsetArray) -> tuple[str, float, bool]:
-    """Root of the mean squared error, in the form that learners take measures in."""
+    """Root mean squared error, in the form that learners take measures of one's own: name, value, higher is better."""
     return RMSE, float(np.sqrt(np.mean((np.asarray(labels) - np.asarray(scores)) ** 2))), False
 
 
 def _curves(history: Mapping[str, Mapping[str, list[float]]], forest: Mapping[str, Any] | None) -> Any:
-    """Measures after every round; the first entry is of the forest alone when there is one."""
+    """Measures after every round, preceded by those of the forest alone when there is one."""
     curves = {part: {name: list(history[part][name]) for name in (*RANKED, RMSE)} for part in ("valid", "test")}
     for part, means in (forest or {}).items():
         for name, value in means.items():
@@ -230,7 +236,7 @@ def _curves(history: Mapping[str, Mapping[str, list[float]]], forest: Mapping[st
 
 @dataclass(frozen=True)
 class Finding:
-    """Two ways to learn, compared query by query on test data. The paper has `better` above `worse`."""
+    """Two methods, of which the paper has `better` above `worse`, compared query by query on test data."""
 
     better: tuple[str, TaskName]
     worse: tuple[str, TaskName]
@@ -242,6 +248,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
+        """Whether the order is the paper's: "holds", "the opposite" or "undecided"."""
         if self.p_holm > 0.05:
             return "undecided"
         return "holds" if self.difference > 0 else "the opposite"
@@ -249,7 +256,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class IgbrtResults(PaperResults):
-    """All runs of a study and what follows from them."""
+    """The results of all runs, and what follows from them."""
 
     study: IgbrtStudy
 
@@ -270,7 +277,7 @@ class IgbrtResults(PaperResults):
     def test_values(
         self, method: str, task: TaskName, measure: str, fold: int, *, initial_trees: int | None = None
     ) -> Any:
-        """Values of the test queries of one fold (RMSE: one number), mean over seeds."""
+        """Values of the test queries of one fold, each the mean over seeds; for RMSE a single number."""
         size = self.study.n_trees if initial_trees is None else initial_trees
         found = []
         for seed in range(self.study.n_seeds):
@@ -282,6 +289,7 @@ class IgbrtResults(PaperResults):
         return np.mean(found, axis=0)
 
     def fold_mean(self, method: str, task: TaskName, measure: str, fold: int, **more: Any) -> float:
+        """Mean over seeds and queries on the test data of one fold."""
         return float(np.mean(self.test_values(method, task, measure, fold, **more)))
 
     def mean(self, method: str, task: TaskName, measure: str, **more: Any) -> float:
@@ -289,7 +297,7 @@ class IgbrtResults(PaperResults):
         return float(np.mean([self.fold_mean(method, task, measure, fold, **more) for fold in self.study.folds]))
 
     def seconds(self, method: str, task: TaskName) -> float:
-        """Training time: mean over folds, seeds and learning rates. That of iGBRT includes its forest."""
+        """CPU seconds of training, mean over folds, seeds and learning rates; those of iGBRT include its forest."""
         study = self.study
         pairs = [(fold, seed) for fold in study.folds for seed in range(study.n_seeds)]
         forest = np.mean([self.result(Growing(*pair, task, study.n_trees))["seconds"] for pair in pairs])
@@ -321,7 +329,7 @@ class IgbrtResults(PaperResults):
         ]
 
 
-# Tables 1, 3 and 4 and figures 1 and 2 of Mohan et al. (2011), with the paper's numbers beside ours.
+# Tables 1, 3 and 4 and figures 1 and 2 of the paper, its numbers beside ours.
 
 
 SHORT = {"regression": "R", "ordinal": "C"}
@@ -355,7 +363,7 @@ PAPER_MINUTES = {
 
 
 def make_report(found: IgbrtResults) -> Report:
-    """The report of a study whose runs are all done."""
+    """Make tables and figures of a study whose runs are all done."""
     findings = found.findings()
     return Report(
         title=f"Boosting that starts from a forest: {found.study.source.name}",
@@ -380,12 +388,13 @@ def make_report(found: IgbrtResults) -> Report:
 
 
 def _summary(found: IgbrtResults, findings: list[Finding]) -> str:
+    """The outcome in a few sentences."""
     study = found.study
     count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ("holds", "the opposite", "undecided")}
     return (
         f"Forests of {study.n_trees:,} trees, up to {study.boosted_trees:,} rounds of boosting, learning rates "
-        f"{', '.join(f'{rate:g}' for rate in study.learning_rates)}; folds {', '.join(map(str, study.folds))}, "
-        f"{study.n_seeds} run{'s' * (study.n_seeds > 1)} each. R: regression, C: classification, by grades. Convention "
+        f"{listed(f'{rate:g}' for rate in study.learning_rates)}; folds {listed(study.folds)}, "
+        f"{counted(study.n_seeds, 'run')} each. R: regression, C: classification, by grades. Convention "
         f"{convention_of(4).describe()}. Of {len(findings)} comparisons that the paper's order implies, "
         f"{count['holds']} hold here, {count['the opposite']} come out the other way round, and {count['undecided']} "
         "are not decided (randomisation test over queries, Holm's correction, 5 %)."
@@ -416,6 +425,7 @@ def _table3(found: IgbrtResults) -> Table:
 
 
 def _findings(found: IgbrtResults, findings: list[Finding]) -> Table:
+    """The order of the methods, tested."""
     rows = []
     for finding in findings:
         names = [f"{method}({SHORT[task]})" for method, task in (finding.better, finding.worse)]
@@ -423,7 +433,7 @@ def _findings(found: IgbrtResults, findings: list[Finding]) -> Table:
         wins = sum(a > b for a, b in zip(*theirs, strict=True))
         rows.append(
             [f"{names[0]} > {names[1]}", finding.measure, f"{finding.difference:+.5f}",
-             f"{finding.interval[0]:+.5f} to {finding.interval[1]:+.5f}", p_text(finding.p_value),
+             interval_text(*finding.interval, digits=5), p_text(finding.p_value),
              p_text(finding.p_holm), finding.verdict, f"{wins} of 7"]
         )  # fmt: skip
     return Table(
@@ -436,7 +446,7 @@ def _findings(found: IgbrtResults, findings: list[Finding]) -> Table:
 
 
 def _table1(found: IgbrtResults) -> Table:
-    """iGBRT from forests of several sizes, in regression."""
+    """Table 1: iGBRT from forests of several sizes, in regression."""
     sizes = dict.fromkeys([0, *found.study.initial_trees, found.study.n_trees])
     rows = []
     for size in sizes:
@@ -457,6 +467,7 @@ def _table1(found: IgbrtResults) -> Table:
 
 
 def _table4(found: IgbrtResults) -> Table:
+    """Training times."""
     rows = []
     for task, name in zip(TASKS, ("regression", "classification"), strict=True):
         ours = [f"{found.seconds(method, task):.1f}" for method in ("RF", "GBRT", "iGBRT")]
@@ -470,8 +481,8 @@ def _table4(found: IgbrtResults) -> Table:
          f"iGBRT {study.n_trees:,}/{study.boosted_trees:,}, s", "paper: RF 1,000, min", "RF 10,000, min",
          "GBRT 1,000, min", "iGBRT 10,000/500, min"],
         rows,
-        "Mean over folds, runs and learning rates, with measuring on validation and test data after every round; iGBRT "
-        "includes its forest. The paper's are of Yahoo set 2 on 8 cores.",
+        "CPU seconds of all threads together, mean over folds, runs and learning rates, with measuring on validation "
+        "and test data after every round; iGBRT includes its forest. The paper's are of Yahoo set 2 on 8 cores.",
     )  # fmt: skip
 
 
@@ -499,7 +510,7 @@ def _curve_rows(found: IgbrtResults, initial_trees: int, name: str, caption: str
 
 
 def _chosen(found: IgbrtResults) -> list[dict[str, Any]]:
-    """Rounds and learning rates that validation data chose."""
+    """Rounds and learning rates that validation data chose, for `results.json`."""
     study = found.study
     return [
         {
@@ -512,6 +523,7 @@ def _chosen(found: IgbrtResults) -> list[dict[str, Any]]:
 
 
 def _differences(found: IgbrtResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         f"Forests have {study.n_trees:,} trees (the paper 10,000), boosting has up to {study.boosted_trees:,} rounds "

@@ -1,4 +1,4 @@
-"""Forests on small samples of queries (Ibrahim & Carman 2014): how many queries should a tree see?"""
+"""Forests on small samples of queries (Ibrahim & Carman 2014): quality and time by the queries that a tree sees."""
 
 from __future__ import annotations
 
@@ -19,11 +19,22 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.diagnostics import tree_correlation, tree_strength
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, paired_t_test, randomisation_test
-from rankwood.lab.drawing import Figure
-from rankwood.lab.papers.common import SMOOTHED_FROM, PaperResults, PaperStudy, grow, smooth
+from rankwood.lab.drawing import SMOOTHED_FROM, Figure, smooth
+from rankwood.lab.papers.common import PaperResults, PaperStudy
 from rankwood.lab.runs import Result
-from rankwood.lab.study import Report, Runs, Table, p_text, with_spread
+from rankwood.lab.study import (
+    Report,
+    Runs,
+    Table,
+    cpu_timed,
+    interval_text,
+    listed,
+    p_text,
+    query_values,
+    with_spread,
+)
 from rankwood.model.ensemble import Ensemble
+from rankwood.training.estimators import RandomForest
 
 # What is compared: how many queries a tree sees.
 
@@ -35,7 +46,7 @@ CONVENTION = "letor"
 
 @dataclass(frozen=True)
 class Sample:
-    """The queries that a tree sees: a number of them, or so many percent of all.
+    """How many queries a tree sees: a number of them, or with `percent` a share of all.
 
     Examples
     --------
@@ -53,7 +64,7 @@ class Sample:
 
     @classmethod
     def parse(cls, text: str) -> Sample:
-        """A sample from its name: 21 or 63%."""
+        """Return the sample of a name such as 21 or 63%."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)%|(\d+)", text.strip())
         if match is None or float(match[1] or match[2]) == 0:
             raise RankwoodError(f"a setting is a number of queries (21) or a share of them (63%), got {text!r}")
@@ -61,10 +72,11 @@ class Sample:
 
     @property
     def name(self) -> str:
+        """Name in tables and on the command line."""
         return f"{self.number:g}%" if self.percent else f"{self.number:.0f}"
 
     def of(self, n_queries: int) -> int:
-        """How many queries that is when there are `n_queries`."""
+        """Return how many of `n_queries` queries that is."""
         count = max(1, round(self.number / 100 * n_queries)) if self.percent else int(self.number)
         if count > n_queries:
             raise RankwoodError(f"a tree cannot see {self.name} queries: there are {n_queries} to learn from")
@@ -76,8 +88,10 @@ COUNTS = (1, 2, 5, 10, 21, 40, 80, 160, 320)
 
 
 def default_sweep(n_queries: int) -> list[Sample]:
-    """Few queries up to 63 % of them.
+    """Return samples from a single query up to 63 % of all.
 
+    Examples
+    --------
     >>> [sample.name for sample in default_sweep(63)]
     ['1', '2', '5', '10', '21', '63%']
     """
@@ -90,7 +104,7 @@ def default_sweep(n_queries: int) -> list[Sample]:
 
 @dataclass(frozen=True)
 class Growing:
-    """A run: one forest."""
+    """A run: a forest is grown."""
 
     fold: int
     sample: Sample
@@ -104,8 +118,18 @@ class Growing:
 class SubsamplingStudy(PaperStudy):
     """Forests with different numbers of queries per tree, on every fold, several times each.
 
-    sweep       the samples, which must include 63 % of the queries
-    n_seeds     runs of each
+    Parameters
+    ----------
+    sweep : sequence of Sample
+        Numbers of queries per tree, which must include 63 % of all.
+    n_seeds : int, default 5
+        Runs of each sample on each fold.
+    n_trees : int, default 1000
+        Trees of a forest.
+    criterion : "entropy" or "variance", default "entropy"
+        What splits lower.
+    max_features : float, "sqrt" or None, default "sqrt"
+        Features that are tried at a node; None tries all.
     """
 
     name = "subsampling"
@@ -136,11 +160,10 @@ class SubsamplingStudy(PaperStudy):
         return make_report(SubsamplingResults(self, runs))
 
     def perform(self, run: Growing) -> Result:
-        """Train one forest; measure it on validation and test data, and for the first seed also its trees."""
+        """Grow a forest; measure it on validation and test data, and for the first seed also its single trees."""
         fold = self.fold_data(run.fold)
         n_queries = run.sample.of(fold.train.n_queries)
-        model, seconds = grow(
-            fold.train,
+        forest = RandomForest(
             n_trees=run.n_trees,
             queries_per_tree=n_queries,
             replace=False,
@@ -149,6 +172,7 @@ class SubsamplingStudy(PaperStudy):
             random_state=run.seed,
             n_jobs=self.n_threads,
         )
+        model, seconds = cpu_timed(lambda: forest.fit(fold.train).ensemble_)
         return {
             "n_queries": n_queries,
             "n_train_queries": fold.train.n_queries,
@@ -160,10 +184,12 @@ class SubsamplingStudy(PaperStudy):
         }
 
     def _per_query(self, model: Ensemble, data: Dataset) -> dict[str, list[float]]:
+        """Values of every query, by measure."""
         values = evaluate(model, data, MEASURES, convention=CONVENTION, n_threads=self.n_threads).per_query
         return {name: row.tolist() for name, row in values.items()}
 
     def _trees(self, model: Ensemble, data: Dataset) -> Result:
+        """How alike the outputs of the trees are, and the measures of single trees."""
         correlation = tree_correlation(model, data, n_threads=self.n_threads).mean
         strength = tree_strength(model, data, MEASURES, convention=CONVENTION, n_threads=self.n_threads)
         return {
@@ -177,7 +203,7 @@ class SubsamplingStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class Contrast:
-    """One setting against the baseline, query by query over all folds, each query's mean over the runs."""
+    """A sample against the baseline, query by query over all folds, each query's mean over the runs."""
 
     measure: str
     difference: float
@@ -189,12 +215,12 @@ class Contrast:
 
 @dataclass(frozen=True)
 class SubsamplingResults(PaperResults):
-    """All runs of a study and what follows from them."""
+    """The results of all runs, and what follows from them."""
 
     study: SubsamplingStudy
 
     def of(self, sample: Sample, fold: int | None = None) -> list[Mapping[str, Any]]:
-        """The runs of a sample by seed, on one fold or fold after fold."""
+        """The results of a sample, by seed on one fold, or fold after fold."""
         folds = self.study.folds if fold is None else [fold]
         return [self.result(run) for one in folds for run in self.study.growing(one, sample)]
 
@@ -210,7 +236,7 @@ class SubsamplingResults(PaperResults):
         return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
 
     def mean_of(self, sample: Sample, name: str) -> float:
-        """Mean over folds and runs of a number that runs noted."""
+        """Mean over folds and runs of one of the numbers in their results."""
         return float(np.mean([result[name] for result in self.of(sample)]))
 
     def share(self, sample: Sample) -> float:
@@ -218,16 +244,16 @@ class SubsamplingResults(PaperResults):
         return float(np.mean([result["n_queries"] / result["n_train_queries"] for result in self.of(sample)]))
 
     def correlation(self, sample: Sample) -> float:
-        """Mean correlation between trees, NaN when unknown."""
+        """Mean correlation between trees; NaN when unknown."""
         found = [result["correlation"] for result in self.of(sample) if result.get("correlation") is not None]
         return float(np.mean(found)) if found else math.nan
 
     def strength(self, sample: Sample, measure: str) -> float:
-        """Mean of the measure over trees that stand alone."""
+        """Mean over trees of the measure that a tree reaches alone."""
         return float(np.mean([result["strength"][measure] for result in self.of(sample) if "strength" in result]))
 
     def speed_up(self, sample: Sample) -> float:
-        """How many times faster than the baseline it trains."""
+        """How many times faster than the baseline forests are grown."""
         return self.mean_of(BASELINE, "seconds") / self.mean_of(sample, "seconds")
 
     @cached_property
@@ -236,7 +262,7 @@ class SubsamplingResults(PaperResults):
         return max(self.study.sweep, key=lambda sample: self.mean_and_std(sample, "valid", NDCG)[0])
 
     def contrast(self, sample: Sample, measure: str, part: str = "test") -> Contrast:
-        """A sample against the baseline, with significance."""
+        """Compare a sample with the baseline, with significance."""
         base, other = (self._query_values(one, part, measure) for one in (BASELINE, sample))
         test = randomisation_test(base, other, n_threads=self.study.n_threads)
         interval = bootstrap_interval(base, other)
@@ -245,11 +271,10 @@ class SubsamplingResults(PaperResults):
 
     def _query_values(self, sample: Sample, part: str, measure: str) -> FloatArray:
         """Value of every query of every fold, mean over runs."""
-        folds = ([result[part][measure] for result in self.of(sample, fold)] for fold in self.study.folds)
-        return np.concatenate([np.mean(fold, axis=0) for fold in folds])
+        return query_values([result[part][measure] for result in self.of(sample, fold)] for fold in self.study.folds)
 
 
-# Tables 2 to 4 and figures 1 to 3 of Ibrahim & Carman (2014), with the paper's numbers beside ours.
+# Tables 2 to 4 and figures 1 to 3 of the paper, its numbers beside ours.
 
 
 SHOWN = {NDCG: "nDCG@10", MAP: "MAP"}
@@ -258,16 +283,38 @@ TOLERANCE = 0.005  # a larger difference from the paper is pointed out
 
 @dataclass(frozen=True)
 class Published:
-    """What the paper reports of one data set: (mean, standard deviation) by part, sample and measure."""
+    """The paper's numbers for one data set.
 
-    sample: Sample  # the reduced one
+    Parameters
+    ----------
+    sample : Sample
+        The reduced sample that it compares with the baseline.
+    speed_up : int
+        How many times faster that trains.
+    values : dict
+        (mean, standard deviation) by part of the data, sample and measure.
+    others : dict
+        nDCG@10 and MAP of other algorithms on test data (table 4).
+    """
+
+    sample: Sample
     speed_up: int
     values: dict[tuple[str, Sample, str], tuple[float, float]]
-    others: dict[str, tuple[float, float]]  # nDCG@10 and MAP of other algorithms on test data (table 4)
+    others: dict[str, tuple[float, float]]
 
 
 def _published(queries: int, speed_up: int, numbers: list[float], others: list[float]) -> Published:
-    """`numbers` stand as in tables 2 and 3: mean and deviation of reduced and baseline nDCG, then of both MAPs."""
+    """Return the paper's numbers from lists in the order in which its tables print them.
+
+    Parameters
+    ----------
+    queries, speed_up : int
+        The reduced sample and its speed-up.
+    numbers : list of float
+        Tables 2 and 3, each the mean and deviation of the reduced and the baseline nDCG, then of both MAPs.
+    others : list of float
+        Table 4: nDCG@10 of seven algorithms, then their MAP.
+    """
     keys = [(p, s, m) for p in ("valid", "test") for m in (NDCG, MAP) for s in (Sample(queries), BASELINE)]
     values = dict(zip(keys, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
     names = ("ListNet", "AdaRank-MAP", "AdaRank-NDCG", "RankBoost", "RankSVM-Primal", "RankSVM-Struct", "LambdaMART")
@@ -301,7 +348,7 @@ PAPER = {
 
 
 def make_report(found: SubsamplingResults) -> Report:
-    """The report of a study whose runs are all done."""
+    """Make tables and figures of a study whose runs are all done."""
     study, name = found.study, found.study.source.name
     paper = PAPER.get(name)
     contrasts = {measure: found.contrast(found.best, measure) for measure in (NDCG, MAP)}
@@ -328,15 +375,16 @@ def make_report(found: SubsamplingResults) -> Report:
 
 
 def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
+    """The outcome in a few sentences."""
     study, best = found.study, found.best
     text = (
-        f"{study.n_trees:,} trees a forest, criterion {study.criterion}, folds {_listed(study.folds)}, {study.n_seeds} "
+        f"{study.n_trees:,} trees a forest, criterion {study.criterion}, folds {listed(study.folds)}, {study.n_seeds} "
         f"runs each. Convention {Convention.get(CONVENTION).describe()}. On validation data {_words(best)} is best"
     )
     if best == BASELINE:
         return f"{text}: small samples do not help here."
     parts = [
-        f"{SHOWN[measure]} {c.difference:+.4f} (95 % interval {c.interval[0]:+.4f} to {c.interval[1]:+.4f}, "
+        f"{SHOWN[measure]} {c.difference:+.4f} (95 % interval {interval_text(*c.interval)}, "
         f"randomisation test p {_is(c.p_randomisation)}, paired t p {_is(c.p_t)})"
         for measure, c in contrasts.items()
     ]
@@ -347,7 +395,7 @@ def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
 
 
 def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Table:
-    """Table 2 (validation) or 3 (test)."""
+    """Table 2 (validation data) or 3 (test data), the paper's numbers beside ours."""
     rows = []
     for sample in [*_looked_at(found, paper), BASELINE]:
         row = [_setting(found, sample), f"{found.mean_of(sample, 'seconds'):.2f}", f"{found.speed_up(sample):.1f}"]
@@ -369,7 +417,8 @@ def _beside(found: SubsamplingResults, part: str, paper: Published | None) -> Ta
         ["queries per tree", "training s per fold", "speed-up", *beside, *by_measure],
         rows,
         f"Mean over folds and runs; in brackets the standard deviation between runs ({found.study.n_seeds}). First: "
-        f"the best on validation data. Speed-up is over {BASELINE.name} of the queries. Convention {CONVENTION}.",
+        f"the best on validation data. Seconds are CPU time of all threads together; speed-up is over {BASELINE.name} "
+        f"of the queries. Convention {CONVENTION}.",
     )
 
 
@@ -380,13 +429,13 @@ def _looked_at(found: SubsamplingResults, paper: Published | None) -> list[Sampl
 
 
 def _significance(found: SubsamplingResults, paper: Published | None) -> Table:
+    """Differences from the baseline, with intervals and p-values."""
     rows = []
     for sample in _looked_at(found, paper):
         for measure in (NDCG, MAP):
             c = found.contrast(sample, measure)
-            interval = f"{c.interval[0]:+.4f} to {c.interval[1]:+.4f}"
-            tests = [p_text(c.p_randomisation), p_text(c.p_t)]
-            rows.append([_setting(found, sample), SHOWN[measure], f"{c.difference:+.4f}", interval, *tests])
+            tests = [interval_text(*c.interval), p_text(c.p_randomisation), p_text(c.p_t)]
+            rows.append([_setting(found, sample), SHOWN[measure], f"{c.difference:+.4f}", *tests])
     return Table(
         "significance",
         f"Against {BASELINE.name} of the queries on test data, {found.study.source.name}",
@@ -397,6 +446,7 @@ def _significance(found: SubsamplingResults, paper: Published | None) -> Table:
 
 
 def _sweep(found: SubsamplingResults) -> Table:
+    """Every sample: quality, time, leaves, and correlation and strength of the trees."""
     rows = []
     for sample in found.study.sweep:
         values = [
@@ -414,7 +464,8 @@ def _sweep(found: SubsamplingResults) -> Table:
          "correlation", "strength nDCG@10", "strength MAP"],
         rows,
         "Correlation: mean over pairs of trees, of their outputs on validation data; strength: mean over trees of the "
-        "measure of the tree alone, equal scores counting as the mean over their orders. Both of the first run.",
+        "measure of the tree alone, equal scores counting as the mean over their orders. Both of the first run. "
+        "Seconds are CPU time of all threads together.",
     )  # fmt: skip
 
 
@@ -432,6 +483,7 @@ def _others(found: SubsamplingResults, paper: Published) -> Table:
 
 
 def _differences(found: SubsamplingResults, paper: Published | None) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     lines = [
         "The paper extends Weka; here every distinct value is a possible threshold, features are drawn anew at every "
@@ -439,14 +491,14 @@ def _differences(found: SubsamplingResults, paper: Published | None) -> list[str
         f"{study.n_seeds} runs of each setting (the paper has 10), {len(study.sweep)} settings (the paper about 25), "
         f"{study.n_trees:,} trees (the paper 1,000). The paper fits an R smoothing spline with parameter 0.01; ours is "
         "a cubic smoothing spline whose penalty is chosen by generalised cross-validation.",
-        "Deviations are of the mean over folds, between runs. Training times are of this machine with all its threads.",
+        "Deviations are of the mean over folds, between runs. Training times are CPU time on this machine.",
         "Correlation and strength are argued from in the paper, not reported.",
     ]
     if paper is None:
         lines.append(f"The paper has no figures for this data ({study.source.name}).")
         return lines
     if len(study.folds) < study.source.n_folds:
-        lines.append(f"The paper's figures are means over all folds, ours over {_listed(study.folds)} only.")
+        lines.append(f"The paper's figures are means over all folds, ours over {listed(study.folds)} only.")
     if paper.sample not in study.sweep:
         lines.append(f"The paper's setting of {paper.sample.name} queries is not part of the sweep.")
     for (part, sample, measure), (theirs, _) in paper.values.items():
@@ -487,19 +539,21 @@ def _quality(found: SubsamplingResults, measure: str) -> Figure:
 
 
 def _time(found: SubsamplingResults) -> Figure:
+    """Figure 3: training time over the share of queries that a tree sees."""
     shares = [100 * found.share(sample) for sample in found.study.sweep]
     seconds = [found.mean_of(sample, "seconds") for sample in found.study.sweep]
 
     def draw(canvas: Any) -> None:
         axes = canvas.subplots()
         axes.plot(shares, seconds, marker="o")
-        axes.set(xlabel="queries per tree, %", ylabel="training time, s per fold", xlim=(0, None), ylim=(0, None),
+        axes.set(xlabel="queries per tree, %", ylabel="training, CPU s per fold", xlim=(0, None), ylim=(0, None),
                  title=f"{found.study.n_trees:,} trees, {found.study.source.name}")  # fmt: skip
 
     return Figure("figure3", "Figure 3: training time over the share of queries that a tree sees.", draw, (5.5, 4.0))
 
 
 def _trees(found: SubsamplingResults) -> Figure:
+    """Correlation and strength of trees over the share of queries that a tree sees."""
     shares = [100 * found.share(sample) for sample in found.study.sweep]
 
     def draw(canvas: Any) -> None:
@@ -518,6 +572,7 @@ def _trees(found: SubsamplingResults) -> Figure:
 
 
 def _log_shares(axes: Any, shares: list[float]) -> None:
+    """Make the x axis logarithmic, with a tick at every share."""
     axes.set_xscale("log")
     axes.set_xticks(shares, [f"{share:.3g}" for share in shares])
     axes.set_xticks([], minor=True)
@@ -526,25 +581,25 @@ def _log_shares(axes: Any, shares: list[float]) -> None:
 
 
 def _setting(found: SubsamplingResults, sample: Sample) -> str:
+    """A sample in tables: its queries in the folds at hand, and their share."""
     counts = sorted({result["n_queries"] for result in found.of(sample)})
     text = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     return f"{text} ({100 * found.share(sample):.1f}%)"
 
 
 def _words(sample: Sample) -> str:
+    """A sample in a sentence."""
     if sample.percent:
         return f"{sample.name} of the queries"
     return f"{sample.name} quer{'y' if sample.number == 1 else 'ies'} per tree"
 
 
-def _listed(numbers: Any) -> str:
-    return ", ".join(map(str, numbers))
-
-
 def _is(p: float) -> str:
+    """A p-value with its relation, as a sentence needs it."""
     text = p_text(p)
     return text if text.startswith("<") else f"= {text}"
 
 
 def _number(value: float) -> str:
+    """Four decimals, or a dash for NaN."""
     return "–" if math.isnan(value) else f"{value:.4f}"

@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import randomisation_test
-from rankwood.lab.drawing import Figure
-from rankwood.lab.papers.common import PaperResults, PaperStudy, apart, fit_timed, legend_below
+from rankwood.lab.drawing import Figure, legend_below, spread_labels
+from rankwood.lab.papers.common import PaperResults, PaperStudy
 from rankwood.lab.runs import Result
-from rankwood.lab.study import FoldData, Report, Runs, Table, p_text
+from rankwood.lab.study import FoldData, Report, Runs, Table, counted, cpu_timed, listed, p_text, query_values
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.estimators import DART, XDART, LambdaMART
 
@@ -34,7 +32,9 @@ LEARNERS: dict[str, Any] = {"LambdaMART": LambdaMART, "DART": DART, "XDART": XDA
 
 @dataclass(frozen=True)
 class Method:
-    """A learner and what it is told; None: nothing, but DART and X-DART are told the study's learning rate.
+    """A learner and its parameters; None leaves one at its default.
+
+    DART and X-DART have the learning rate of the study.
 
     Examples
     --------
@@ -52,12 +52,12 @@ class Method:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the learner is told, by the names of its parameters."""
+        """The parameters that are given, by name."""
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[1:]}
         return {name: value for name, value in given.items() if value is not None}
 
 
-# By their names in the table. The paper tuned LambdaMART to a learning rate of 0.05, DART to 1 with 1.5 %.
+# By their names in the table. The paper tuned LambdaMART to a learning rate of 0.05, DART to 1 and a rate of 1.5 %.
 METHODS: dict[str, Method] = {
     "LambdaMART": Method("LambdaMART", 0.05),
     "LambdaMART adaptive": Method("LambdaMART", 1.0, "adaptive"),
@@ -76,9 +76,14 @@ REFERENCE = "DART 1.5%"
 
 @dataclass(frozen=True)
 class Training:
-    """A run: one method on one fold, its models measured at several sizes.
+    """A run: one method trained on one fold, its models of several sizes measured.
 
-    patience   trees without improvement before it stops; None: it does not
+    Parameters
+    ----------
+    patience : int or None
+        Trees without improvement on validation data before training stops; None: it does not.
+    sizes : tuple of int
+        Numbers of trees of the models that are measured.
     """
 
     fold: int
@@ -94,10 +99,22 @@ class Training:
 class XdartStudy(PaperStudy):
     """All methods on every fold, several times each, measured at five sizes up to `n_trees`.
 
-    full_trees       most trees of LambdaMART, which stops early on validation data
-    patience         trees without improvement before it does
-    learning_rate    of DART and X-DART
-    methods          names of METHODS to run; DART is always among them
+    Parameters
+    ----------
+    n_seeds : int, default 1
+        Trainings of each method on each fold.
+    n_trees : int, default 500
+        Trees of DART and X-DART, and the largest of the five sizes.
+    full_trees : int, default 1500
+        Most trees of LambdaMART, which stops early on validation data.
+    patience : int, default 100
+        Trees without improvement before it does.
+    n_leaves : int, default 50
+        Most leaves of a tree.
+    learning_rate : float, default 1.0
+        Of DART and X-DART.
+    methods : sequence of str
+        Names of `METHODS` to run; the reference, DART, must be among them.
     """
 
     name = "xdart"
@@ -125,7 +142,7 @@ class XdartStudy(PaperStudy):
         return [self.n_trees * step // 5 for step in range(1, 6)]
 
     def training(self, fold: int, seed: int, name: str) -> Training:
-        """The run of a method."""
+        """The training of a method."""
         method, sizes = METHODS[name], tuple(self.sizes)
         if method.learner == "LambdaMART":
             return Training(fold, seed, method, self.full_trees, self.n_leaves, self.patience, sizes)
@@ -142,10 +159,9 @@ class XdartStudy(PaperStudy):
     def perform(self, run: Training) -> Result:
         """Train one method, and measure the models of all sizes that it reached."""
         fold = self.fold_data(run.fold)
-        make = partial(BinnedDataset.make, fold.train, n_threads=self.n_threads)
-        binned = self._kept.get("binned", run.fold, make)
+        binned = self.binned_train(run.fold)
         ranker = self._learner(run)
-        seconds = fit_timed(ranker, binned, valid=fold.valid)
+        _, seconds = cpu_timed(lambda: ranker.fit(binned, valid=fold.valid))
         models: dict[str, Ensemble]
         if run.method.learner == "LambdaMART":
             within = [size for size in run.sizes if size <= ranker.n_trees_]
@@ -159,6 +175,7 @@ class XdartStudy(PaperStudy):
         return {"seconds": seconds, **facts, "models": {at: self._measure(m, fold) for at, m in models.items()}}
 
     def _learner(self, run: Training) -> Any:
+        """The learner of a run, with all its parameters."""
         more: dict[str, Any] = {"record_sizes": list(run.sizes)}
         if run.method.learner == "LambdaMART":
             more = {"early_stopping_rounds": run.patience}
@@ -168,7 +185,7 @@ class XdartStudy(PaperStudy):
         )  # fmt: skip
 
     def _measure(self, model: Ensemble, fold: FoldData) -> Result:
-        """Mean on validation data, values of every query of the test data."""
+        """Size, the mean on validation data, and the measure of every query of the test data."""
         valid = evaluate(model, fold.valid, NDCG, n_threads=self.n_threads)
         test = evaluate(model, fold.test, NDCG, n_threads=self.n_threads)
         return {"n_trees": model.n_trees, "valid": valid[NDCG], "test": test.per_query[NDCG].tolist()}
@@ -179,7 +196,7 @@ class XdartStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class Equivalence:
-    """A model compared with the reference on the queries of all folds."""
+    """A model compared with the reference on the test queries of all folds."""
 
     method: str
     size: int | str
@@ -188,34 +205,34 @@ class Equivalence:
 
     @property
     def holds(self) -> bool:
-        """Not significantly worse: what the paper prints in bold."""
+        """Whether it is not significantly worse, which the paper prints in bold."""
         return self.p_value > SIGNIFICANT or self.difference > 0
 
 
 @dataclass(frozen=True)
 class XdartResults(PaperResults):
-    """All runs of a study and what follows from them."""
+    """The results of all runs, and what follows from them."""
 
     study: XdartStudy
 
     def of(self, method: str, fold: int | None = None) -> list[Mapping[str, Any]]:
-        """The runs of a method, on all folds or one."""
+        """The results of a method, on all folds or one."""
         study = self.study
         folds = study.folds if fold is None else [fold]
         return [self.result(study.training(one, seed, method)) for one in folds for seed in range(study.n_seeds)]
 
     def test_values(self, method: str, size: int | str) -> FloatArray | None:
-        """Values of the test queries of all folds, mean over seeds; None unless every run reached the size."""
+        """Values of the test queries of all folds, each the mean over seeds; None unless every run reached the size."""
         folds = []
         for fold in self.study.folds:
             models = [result["models"].get(str(size)) for result in self.of(method, fold)]
             if any(model is None for model in models):
                 return None
-            folds.append(np.mean([model["test"] for model in models], axis=0))
-        return np.concatenate(folds)
+            folds.append([model["test"] for model in models])
+        return query_values(folds)
 
     def mean(self, method: str, size: int | str, part: str = "test") -> float | None:
-        """Mean over folds and seeds on test or validation data."""
+        """Mean over folds and seeds on test or validation data; None unless every run reached the size."""
         if self.test_values(method, size) is None:
             return None
         found = [float(np.mean(result["models"][str(size)][part])) for result in self.of(method)]
@@ -232,7 +249,7 @@ class XdartResults(PaperResults):
     def equivalence(
         self, method: str, size: int | str, *, to: str = REFERENCE, at: int | str | None = None
     ) -> Equivalence | None:
-        """A model against DART with all trees, or another; None when one of them is not there."""
+        """A model against another, DART with all trees unless given; None when one of the two was not reached."""
         ours = self.test_values(method, size)
         theirs = self.test_values(to, self.study.n_trees if at is None else at)
         if ours is None or theirs is None:
@@ -241,7 +258,7 @@ class XdartResults(PaperResults):
         return Equivalence(method, size, test.mean_difference, test.p_value)
 
     def smallest(self, method: str, *, to: str = REFERENCE, at: int | str | None = None) -> Equivalence | None:
-        """The smallest model of a method that is not significantly worse than the reference; None without one."""
+        """The smallest model of a method that is not significantly worse than another; None without one."""
         for size in self.study.sizes:
             found = self.equivalence(method, size, to=to, at=at)
             if found is not None and found.holds:
@@ -249,7 +266,8 @@ class XdartResults(PaperResults):
         return None
 
 
-# Table 1 and figure 1 of Lucchese et al. (2017), with the paper's numbers beside ours.
+# Table 1 and figure 1 of the paper, its numbers beside ours.
+
 
 # Table 1 of the paper: 100 to 500 trees, then the full LambdaMART (1,199 and 1,500 trees).
 PAPER: dict[str, dict[str, tuple[float | None, ...]]] = {
@@ -291,7 +309,7 @@ SHOWN = ("X-DART ratio 1.5%", "X-DART fixed 2", "X-DART adaptive 5")
 
 
 def make_report(found: XdartResults) -> Report:
-    """The report of a study whose runs are all done."""
+    """Make tables and figures of a study whose runs are all done."""
     tables = [_table1(found), _saved(found), *(_paper(name) for name in PAPER)]
     methods = [method for method in found.study.methods if method != REFERENCE]
     against = [(method, size, found.equivalence(method, size)) for method in methods for size in found.study.sizes]
@@ -311,11 +329,12 @@ def make_report(found: XdartResults) -> Report:
 
 
 def _summary(found: XdartResults) -> str:
+    """The outcome in a few sentences."""
     study = found.study
     best = [e for name in study.methods if METHODS[name].learner == "XDART" and (e := found.smallest(name)) is not None]
     reached = "no X-DART model reaches it"
     if best:
-        # Among equals the one that removed trees: without removals X-DART is DART, and its size no merit of its own.
+        # Of models of one size the one that removed trees: without removals X-DART is DART.
         removed = {e.method: found.fact(e.method, "removed") for e in best}
         least = min(best, key=lambda e: (e.size, removed[e.method] == 0, -e.difference))
         own = found.smallest(REFERENCE)
@@ -329,13 +348,14 @@ def _summary(found: XdartResults) -> str:
             reached += f"; DART itself is no worse with {own.size:,}"
     return (
         f"{NDCG} of {study.n_trees:,} trees of up to {study.n_leaves} leaves; folds "
-        f"{', '.join(map(str, study.folds))}, {study.n_seeds} run{'s' * (study.n_seeds > 1)} each. Reference: "
+        f"{listed(study.folds)}, {counted(study.n_seeds, 'run')} each. Reference: "
         f"{REFERENCE} with {study.n_trees:,} trees, "
         f"{found.mean(REFERENCE, study.n_trees):.4f} on test data; {reached}."
     )
 
 
 def _number(value: float | None) -> str:
+    """Four decimals, or a dash."""
     return "–" if value is None else f"{value:.4f}"
 
 
@@ -362,7 +382,7 @@ def _table1(found: XdartResults) -> Table:
 
 
 def _saved(found: XdartResults) -> Table:
-    """Trees saved, and what it took."""
+    """The smallest models that are as good as a reference, and what their training took."""
     study, rows = found.study, []
     has_full = "LambdaMART" in study.methods
     for method in study.methods:
@@ -391,12 +411,13 @@ def _saved(found: XdartResults) -> Table:
          "difference", "validation - test", "iterations", "trees removed", "s"],
         rows,
         "The smallest of the sizes of table 1 that is not significantly worse, and how many trees more or fewer "
-        "that is. What judges removals is learnt from: validation - test, of the largest size, says how much. Seconds "
-        "of training.",
+        "that is. What judges removals is learnt from: validation - test, of the largest size, says how much. s: CPU "
+        "seconds of training, of all threads together.",
     )  # fmt: skip
 
 
 def _paper(name: str) -> Table:
+    """The paper's own table 1 for one data set."""
     rows = [[method, *(_number(value) for value in values)] for method, values in PAPER[name].items()]
     return Table(
         f"paper-{name.lower()}",
@@ -409,7 +430,7 @@ def _paper(name: str) -> Table:
 
 
 def _figure1(found: XdartResults) -> Figure:
-    """Quality over number of trees: X-DART's strategies as lines, DART of every size as levels."""
+    """Quality over number of trees: X-DART's strategies as curves, DART of every size as horizontal lines."""
 
     def draw(canvas: Any) -> None:
         axis = canvas.subplots()
@@ -423,7 +444,7 @@ def _figure1(found: XdartResults) -> Figure:
         for level in levels.values():
             axis.axhline(level, color="black", linestyle="--", linewidth=0.8)
         low, high = axis.get_ylim()
-        places = apart(list(levels.values()), 0.045 * (high - low))
+        places = spread_labels(list(levels.values()), 0.045 * (high - low))
         for (size, level), place in zip(levels.items(), places, strict=True):
             axis.annotate(
                 f"DART, {size:,} trees", (1.0, level), (1.03, place), xycoords=axis.get_yaxis_transform(),
@@ -438,6 +459,7 @@ def _figure1(found: XdartResults) -> Figure:
 
 
 def _differences(found: XdartResults) -> list[str]:
+    """What was done otherwise than in the paper."""
     study = found.study
     return [
         "The data are others than the paper's, MSLR-WEB30K fold 1 and Istella-S, unless --data names them.",

@@ -1,4 +1,4 @@
-"""What a report is made of: plain numbers and texts of models on data."""
+"""The facts of a report: plain numbers and texts about models on data, and how they are gathered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.model.topology import Topology
 from rankwood.scoring.timing import Timing
 
-# What a report is made of: plain numbers and texts, no models and no data.
+# The records: no models and no data, only numbers and texts.
 
 
 ALPHA = 0.05  # below, a difference is called significant
@@ -27,7 +27,7 @@ ALPHA = 0.05  # below, a difference is called significant
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval; None where too few queries tell."""
+    """A value with its 95 % interval, whose ends are None when there are too few queries."""
 
     value: float
     low: float | None = None
@@ -36,19 +36,28 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference(Estimate):
-    """How much better than the baseline: p of the randomisation test, and corrected for all models and measures."""
+    """How much better than the baseline a model is.
+
+    Parameters
+    ----------
+    p : float, optional
+        p-value of the randomisation test.
+    p_holm : float, optional
+        The same, corrected for all models and measures.
+    """
 
     p: float | None = None
     p_holm: float | None = None
 
     @property
     def is_significant(self) -> bool:
+        """Whether the difference is significant after the correction."""
         return self.p_holm is not None and self.p_holm < ALPHA
 
 
 @dataclass(frozen=True)
 class Bins:
-    """Bins of whole numbers that all models share: from `first` on, each `width` wide."""
+    """Bins of a histogram of whole numbers, shared by all models: the first begins at `first`, each is `width` wide."""
 
     first: int
     width: int
@@ -56,20 +65,36 @@ class Bins:
 
 @dataclass(frozen=True)
 class Anatomy:
-    """Shape of the trees. Weights and output ranges are of the trees `trees`: all, or as many as can be seen."""
+    """The shape of a model's trees.
 
-    depths: Sequence[int]  # trees by depth, in bins
-    leaves: Sequence[int]  # trees by number of leaves, in bins
-    trees: Sequence[int]  # numbers from 1
+    Parameters
+    ----------
+    depths, leaves : sequence of int
+        Number of trees in every bin of depth and of number of leaves.
+    trees : sequence of int
+        Numbers, from 1, of the trees in `weights` and `ranges`: all, or as many as a figure can show.
+    weights : sequence of float
+        Weights of these trees.
+    ranges : sequence of float
+        Weight times the difference between the largest and the smallest leaf value.
+    splits : sequence of float
+        Share of all splits, by column of the data.
+    gains : sequence of float or None
+        Share of all gain, by column of the data; None when the model does not know gains.
+    """
+
+    depths: Sequence[int]
+    leaves: Sequence[int]
+    trees: Sequence[int]
     weights: Sequence[float]
-    ranges: Sequence[float]  # weight times the difference between the largest and the smallest leaf value
-    splits: Sequence[float]  # share of all splits, by column of the data
-    gains: Sequence[float] | None  # share of all gain, if the model knows it
+    ranges: Sequence[float]
+    splits: Sequence[float]
+    gains: Sequence[float] | None
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A measure after each iteration; `iterations` count from 1 and may leave some out."""
+    """A measure after each iteration; iterations count from 1, and some may be left out."""
 
     iterations: Sequence[int]
     values: Sequence[float | None]
@@ -77,7 +102,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """One model. `quality` and `difference` are by measure; the baseline has no differences."""
+    """Everything that a report shows of one model.
+
+    Quality and differences are by measure; the baseline has no differences. Curves are by data set and measure.
+    """
 
     name: str
     n_trees: int
@@ -93,17 +121,31 @@ class ModelFacts:
     timing: Timing
     speed_up: float | None  # over the baseline
     anatomy: Anatomy
-    curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict)  # by data set and measure
+    curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """A query on which two models differ much. Labels are those of the first documents as each model ranks them."""
+    """A query on which two models differ much.
+
+    Parameters
+    ----------
+    query : str
+        Its id.
+    n_docs : int
+        Number of its documents.
+    labels : str
+        How many documents have each label.
+    first, second : float
+        The measure of either model.
+    first_ranking, second_ranking : str
+        Labels of the first documents, in the order of either model.
+    """
 
     query: str
     n_docs: int
-    labels: str  # how many documents have each label
+    labels: str
     first: float
     second: float
     first_ranking: str
@@ -112,29 +154,44 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models, by number, query by query: `second` minus `first`.
+    """Two models compared query by query under one measure.
 
-    Differences are sorted; of many queries as many as can be seen, evenly spread. Counts and extremes are of all.
+    Parameters
+    ----------
+    first, second : int
+        Numbers of the models; differences are the second minus the first.
+    wins, ties, losses : int
+        Queries on which the second model is better, equal and worse.
+    difference : float or None
+        Difference of the means.
+    p, p_holm : float or None
+        p-value of the randomisation test, and the same corrected for all pairs under this measure.
+    differences : sequence of float
+        Sorted differences of queries; of many queries as many as a figure can show, evenly spread.
+    queries : sequence of str
+        The queries of `differences`.
+    worst, best : sequence of Extreme
+        The queries on which the second model loses and gains most.
     """
 
     first: int
     second: int
     measure: str
-    wins: int  # of the second
+    wins: int
     ties: int
     losses: int
     difference: float | None
     p: float | None
-    p_holm: float | None  # corrected for all pairs under this measure
+    p_holm: float | None
     differences: Sequence[float]
-    queries: Sequence[str]  # of the differences
-    worst: Sequence[Extreme]  # for the second, the worst first
-    best: Sequence[Extreme]  # for the second, the best first
+    queries: Sequence[str]
+    worst: Sequence[Extreme]
+    best: Sequence[Extreme]
 
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """All that a report shows."""
+    """Everything that a report shows."""
 
     title: str
     made: str  # date and time
@@ -151,10 +208,11 @@ class ReportFacts:
 
     @property
     def base(self) -> ModelFacts:
+        """The model that the others are compared with."""
         return self.models[self.baseline]
 
 
-# Shape of the trees of several models, in bins that they share.
+# The shape of trees, in bins that all models share.
 
 
 MOST_BINS = 40
@@ -162,8 +220,10 @@ MOST_TREES = 500  # points that a figure of trees shows
 
 
 def shared_bins(values: Sequence[AnyArray]) -> Bins:
-    """Bins for whole numbers of all models: 40 at most.
+    """Return bins, 40 at most, for the whole numbers of all models.
 
+    Examples
+    --------
     >>> shared_bins([np.array([3, 5]), np.array([4])]), shared_bins([np.array([1, 100])])
     (Bins(first=3, width=1), Bins(first=1, width=3))
     """
@@ -175,8 +235,10 @@ def shared_bins(values: Sequence[AnyArray]) -> Bins:
 
 
 def count_in(values: AnyArray, bins: Bins) -> list[int]:
-    """How many values each bin has.
+    """Return the number of values in each bin.
 
+    Examples
+    --------
     >>> count_in(np.array([3, 5, 5]), Bins(3, 1))
     [1, 0, 2]
     """
@@ -186,7 +248,19 @@ def count_in(values: AnyArray, bins: Bins) -> list[int]:
 def describe_anatomy(
     model: Ensemble, topology: Topology, columns: IndexArray, n_columns: int, depth_bins: Bins, leaf_bins: Bins
 ) -> Anatomy:
-    """The anatomy of `model`; feature f of it is column `columns[f]` of the data."""
+    """Return the shape of a model's trees.
+
+    Parameters
+    ----------
+    model, topology
+        The model and its topology.
+    columns : array of int
+        Column of the data, by feature of the model.
+    n_columns : int
+        Number of columns of the data.
+    depth_bins, leaf_bins : Bins
+        Bins that all models share.
+    """
     shown = spread_out(model.n_trees, MOST_TREES)
     ranges = model.tree_weights * _value_ranges(model)
     gains = topology.gain_per_feature
@@ -202,8 +276,10 @@ def describe_anatomy(
 
 
 def spread_out(n: int, most: int) -> IndexArray:
-    """All of n positions, or `most` of them, evenly spread with the first and the last.
+    """Return the positions 0 to n - 1, or `most` of them, evenly spread from the first to the last.
 
+    Examples
+    --------
     >>> spread_out(3, 5).tolist(), spread_out(9, 5).tolist()
     ([0, 1, 2], [0, 2, 4, 6, 8])
     """
@@ -213,7 +289,7 @@ def spread_out(n: int, most: int) -> IndexArray:
 
 
 def _value_ranges(model: Ensemble) -> FloatArray:
-    """Largest minus smallest leaf value of every tree."""
+    """Return the largest minus the smallest leaf value of every tree."""
     if model.n_trees == 0:
         return np.zeros(0)
     starts = model.leaf_offsets[:-1]
@@ -222,23 +298,24 @@ def _value_ranges(model: Ensemble) -> FloatArray:
 
 
 def _shares(values: AnyArray, columns: IndexArray, n_columns: int) -> FloatArray:
+    """Return values by feature of the model as shares by column of the data."""
     by_column = np.zeros(n_columns)
     np.add.at(by_column, columns, values)
     return by_column / (by_column.sum() or 1.0)
 
 
-# What models remember of their training: learning curves and settings.
+# Learning curves and settings, which models note in their metadata.
 
 
 MOST_POINTS = 600  # of a curve
 LONGEST = 80  # characters of a setting
 CURVES = "learning_curves"  # in a model's metadata
-PRUNED = ("cleaver", "grow_and_prune")  # notes of models whose curve is that of another model, before pruning
+PRUNED = ("cleaver", "grow_and_prune")  # notes of pruned models, whose curve is that of the model before
 NOT_SETTINGS = (CURVES, "ordinal", "checkpoint")  # notes for programs
 
 
 def curves_of(given: Any, model: Ensemble) -> dict[str, dict[str, Curve]]:
-    """Learning curves: `given` by hand or the learner's own (`evals_result_`), else those in the model's metadata."""
+    """Return learning curves by data set and measure: those given, or else those in the model's metadata."""
     found = given
     if found is None and not any(note in model.metadata for note in PRUNED):
         found = model.metadata.get(CURVES)
@@ -254,8 +331,10 @@ def curves_of(given: Any, model: Ensemble) -> dict[str, dict[str, Curve]]:
 
 
 def thinned(values: Sequence[float | None]) -> Curve:
-    """A curve of at most 600 points; the best value is among them. What is no finite number becomes a gap.
+    """Return a curve of at most 600 points, the best value among them; None stands for values that are not finite.
 
+    Examples
+    --------
     >>> thinned([0.5, float("nan"), 0.75])
     Curve(iterations=[1, 2, 3], values=[0.5, None, 0.75])
     """
@@ -269,7 +348,7 @@ def thinned(values: Sequence[float | None]) -> Curve:
 
 
 def settings_of(given: Mapping[str, Any] | None, model: Ensemble) -> dict[str, str]:
-    """Settings as texts: those given, else what the model's metadata says of its making, nested notes flattened."""
+    """Return settings as texts: those given, or else the model's metadata with its nested notes flattened."""
     found = dict(given) if given is not None else model.metadata
     flat: dict[str, str] = {}
     for key, value in found.items():
@@ -280,10 +359,11 @@ def settings_of(given: Mapping[str, Any] | None, model: Ensemble) -> dict[str, s
 
 
 def _flatten(key: str, value: Any, flat: dict[str, str]) -> None:
+    """Add a setting to `flat`, or every entry of a nested one."""
     if isinstance(value, Mapping):
         for inner, entry in value.items():
             if inner != CURVES:
-                # parameters are what one looks for: they keep their own names
+                # Parameters keep their own names, as readers look for them.
                 _flatten(str(inner) if key == "parameters" else f"{key} {inner}", entry, flat)
         return
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
@@ -291,10 +371,10 @@ def _flatten(key: str, value: Any, flat: dict[str, str]) -> None:
     flat[key] = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-# Two models query by query: who wins where, by how much, and whether that could be chance.
+# Pairs of models, compared query by query.
 
 
-SHOWN_DIFFERENCES = 120_000  # of all pairs and measures: what keeps the page small
+SHOWN_DIFFERENCES = 120_000  # of all pairs and measures, to keep the page small
 FEWEST_SHOWN, MOST_SHOWN = 60, 400  # of one pair
 EXTREMES = 8  # worst and best queries of a pair; fewer when there are many pairs
 RANKED = 10  # first documents whose labels are shown
@@ -310,7 +390,7 @@ def compare_pairs(
     n_threads: int | None = None,
     on_pair: Callable[[], None] = lambda: None,
 ) -> list[Pair]:
-    """All pairs of models under all measures, the earlier model first."""
+    """Compare all pairs of models under all measures; `on_pair` is called after each test."""
     numbers = list(itertools.combinations(range(len(evaluations)), 2))
     n_shown = min(MOST_SHOWN, max(FEWEST_SHOWN, SHOWN_DIFFERENCES // max(1, len(numbers) * len(measures))))
     n_extremes = EXTREMES if len(numbers) * len(measures) <= 100 else EXTREMES // 2
@@ -329,8 +409,10 @@ def compare_pairs(
 
 
 def corrected(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction of the p-values that there are.
+    """Return p-values after Holm's correction; None stays None.
 
+    Examples
+    --------
     >>> corrected([0.01, None, 0.03])
     [0.02, None, 0.03]
     """
@@ -339,6 +421,7 @@ def corrected(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def _p_value(a: Evaluation, b: Evaluation, measure: str, n_threads: int | None) -> float | None:
+    """Return p of the randomisation test; None with too few queries."""
     try:
         return randomisation_p(a, b, measure, n_threads=n_threads)
     except DataError:  # fewer than two queries with a value
@@ -356,6 +439,7 @@ def _pair(
     n_shown: int,
     n_extremes: int,
 ) -> Pair:
+    """Compare two models."""
     ours, theirs = a.per_query[measure], b.per_query[measure]
     counted = np.flatnonzero(~(np.isnan(ours) | np.isnan(theirs)))
     differences = theirs[counted] - ours[counted]
@@ -387,15 +471,17 @@ def _pair(
 
 
 class _QueryNotes:
-    """What is told of a query: its id, its labels, and how a model ranks them."""
+    """Texts about queries: their ids, their labels, and the labels in a model's order."""
 
     def __init__(self, data: Dataset, scores: Sequence[AnyArray]) -> None:
         self._data, self._scores = data, scores
 
     def name(self, query: int) -> str:
+        """The id of a query."""
         return str(self._data.queries.ids[query])
 
     def extreme(self, query: int, first: int, second: int, ours: FloatArray, theirs: FloatArray) -> Extreme:
+        """Describe a query on which two models differ."""
         rows = self._rows(query)
         labels, counts = np.unique(self._data.y[rows], return_counts=True)
         return Extreme(

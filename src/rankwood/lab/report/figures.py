@@ -1,4 +1,4 @@
-"""The figures of a report for papers, with matplotlib."""
+"""The figures of a report, drawn with matplotlib for papers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.lab.drawing import Figure, label, pareto_front
+from rankwood.lab.drawing import Figure, label, log_axis, pareto_front
 from rankwood.lab.report.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, ReportFacts
 from rankwood.lab.report.page import p_or_dash
 from rankwood.printable import printable
@@ -26,7 +26,7 @@ TOP_FEATURES = 15
 
 
 def report_figures(facts: ReportFacts) -> list[Figure]:
-    """Every figure of the report that there is something for."""
+    """Return every figure for which the report has data."""
     n_models, n_measures = len(facts.models), len(facts.measures)
     rows = 0.32 * n_models
     figures = [
@@ -60,38 +60,43 @@ def report_figures(facts: ReportFacts) -> list[Figure]:
 
 
 def _draw_titled(figure: Figure, canvas: Any) -> None:
+    """Draw a figure with its caption as its title."""
     figure.draw(canvas)
     canvas.suptitle(figure.caption, fontsize=10)
 
 
 def _style(number: int) -> dict[str, Any]:
+    """Colour and marker of a model."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def _dashes(number: int) -> str:
+    """Line style of a model, another one when colours repeat."""
     return DASHES[number // len(COLOURS) % len(DASHES)]
 
 
 def _name(text: str, most: int = LONGEST_NAME) -> str:
-    """A name that fits, on one line; dollar signs are no formulas."""
+    """Return a name on one line, shortened in the middle, that matplotlib shows as it is."""
     text, head = printable(text), (most - 1) // 2
     return label(text if len(text) <= most else f"{text[:head]}…{text[-(most - 1 - head) :]}")
 
 
 def _tidy(ax: Any) -> None:
+    """Draw a light grid, and no frame above and to the right."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#e4e7eb", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
 def _reach(estimate: Estimate) -> list[list[float]] | None:
-    """How far an interval reaches down and up, as matplotlib wants it."""
+    """Return the lengths of an error bar down and up, as matplotlib wants them."""
     if estimate.low is None or estimate.high is None:
         return None
     return [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
 
 
 def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
+    """Quality over latency with the Pareto front, a panel per measure."""
     axes = figure.subplots(1, len(facts.measures), squeeze=False)[0]
     for ax, measure in zip(axes, facts.measures, strict=True):
         for number, model in enumerate(facts.models):
@@ -115,19 +120,15 @@ def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
 
 
 def _cost_axis(ax: Any, costs: list[float]) -> None:
-    """Logarithmic when costs differ much."""
+    """Label the axis of latency, and make it logarithmic when costs differ by more than four times."""
     is_log = min(costs) > 0 and max(costs) > 4 * min(costs)
     if is_log:
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        log_axis(ax)
     ax.set_xlabel("µs per document" + (" (log scale)" if is_log else ""))
 
 
 def _draw_curves(facts: ReportFacts, figure: Any) -> None:
+    """Learning curves of all models under one measure."""
     ax = figure.subplots()
     measure = _curve_measure(facts)
     for number, model in enumerate(facts.models):
@@ -152,12 +153,13 @@ def _draw_curves(facts: ReportFacts, figure: Any) -> None:
 
 
 def _curve_measure(facts: ReportFacts) -> str:
-    """The first measure of the report that there are curves of, else the first that there are."""
+    """Return the first measure of the report that has curves, or else the first that any curve has."""
     known = [m for model in facts.models for by_measure in model.curves.values() for m in by_measure]
     return next((measure for measure in facts.measures if measure in known), known[0])
 
 
 def _draw_shapes(facts: ReportFacts, figure: Any) -> None:
+    """Histograms of the depth and the leaves of trees, a row per model."""
     left, right = figure.subplots(1, 2, sharey=True)
     panels: tuple[tuple[Any, str, Bins, Callable[[ModelFacts], Any]], ...] = (
         (left, "longest path of a tree, in splits", facts.depth_bins, lambda model: model.anatomy.depths),
@@ -185,6 +187,7 @@ def _draw_shapes(facts: ReportFacts, figure: Any) -> None:
 
 
 def _draw_trees(facts: ReportFacts, figure: Any) -> None:
+    """Weight and range of output of every tree."""
     left, right = figure.subplots(1, 2)
     for number, model in enumerate(facts.models):
         anatomy, label = model.anatomy, _name(model.name)
@@ -205,6 +208,7 @@ def _draw_trees(facts: ReportFacts, figure: Any) -> None:
 
 
 def _draw_features(facts: ReportFacts, figure: Any) -> None:
+    """Share of splits of the features that are used most, a column per model."""
     shares = np.array([model.anatomy.splits for model in facts.models])  # models x features
     top = np.argsort(-shares.mean(axis=0), kind="stable")[:TOP_FEATURES]
     shown = 100 * shares[:, top].T
@@ -217,6 +221,7 @@ def _draw_features(facts: ReportFacts, figure: Any) -> None:
 
 
 def _label_matrix(ax: Any, rows: list[str], columns: list[str]) -> None:
+    """Name the rows and columns of a matrix, and draw no frame."""
     ax.set_yticks(range(len(rows)), rows)
     ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
     ax.tick_params(length=0)
@@ -224,7 +229,10 @@ def _label_matrix(ax: Any, rows: list[str], columns: list[str]) -> None:
 
 
 def _against_baseline(facts: ReportFacts) -> list[tuple[ModelFacts, Pair, int]]:
-    """Pairs of the baseline with the other models, by the first measure; sign 1 where the baseline comes first."""
+    """Return the other models with their pairs with the baseline, by the first measure, and the sign of the pair.
+
+    The sign is 1 where the baseline is the first of the pair, and -1 where it is the second.
+    """
     found: list[tuple[ModelFacts, Pair, int]] = []
     for pair in facts.pairs:
         if pair.measure == facts.measures[0] and facts.baseline in (pair.first, pair.second) and pair.differences:
@@ -234,6 +242,7 @@ def _against_baseline(facts: ReportFacts) -> list[tuple[ModelFacts, Pair, int]]:
 
 
 def _draw_queries(facts: ReportFacts, against: list[tuple[ModelFacts, Pair, int]], figure: Any) -> None:
+    """Sorted differences of queries from the baseline, a panel per model."""
     columns = min(3, len(against))
     axes = figure.subplots(math.ceil(len(against) / columns), columns, squeeze=False, sharey=True).ravel()
     for ax, (model, pair, sign) in zip(axes, against, strict=False):
@@ -252,6 +261,7 @@ def _draw_queries(facts: ReportFacts, against: list[tuple[ModelFacts, Pair, int]
 
 
 def _draw_significance(facts: ReportFacts, figure: Any) -> None:
+    """Corrected p-values and differences of all pairs, as a matrix."""
     n = len(facts.models)
     colours, ax = np.zeros((n, n)), figure.subplots()
     texts: dict[tuple[int, int], str] = {}

@@ -1,4 +1,4 @@
-"""The page of a report: its sentences, and one HTML file with style, script and numbers inside."""
+"""The page of a report: one HTML file with sentences, style, script and numbers inside."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rankwood.lab.report.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts
 from rankwood.lab.study import p_text
 from rankwood.printable import printable
 
-# The report in a few sentences.
+# The headline, and numbers as texts.
 
 
 def summarise(facts: ReportFacts) -> list[str]:
-    """The headline, and what else one should know of it; by the first measure."""
+    """Return the headline by the first measure, and perhaps a sentence on the best model."""
     if len(facts.models) == 1:
         return [_alone(facts)]
     kept = smallest_as_good(facts)
@@ -33,7 +33,7 @@ def summarise(facts: ReportFacts) -> list[str]:
 
 
 def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
-    """The numbers of the headline, each with what it is."""
+    """Return the numbers of the headline, each with its description."""
     measure, base = facts.measures[0], facts.base
     model = smallest_as_good(facts)
     if model is None:
@@ -53,13 +53,14 @@ def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
 
 
 def smallest_as_good(facts: ReportFacts) -> ModelFacts | None:
-    """The model with the fewest leaves that is smaller than the baseline and not significantly worse, if any."""
+    """Return the smallest model, by leaves, that is smaller than the baseline and not significantly worse, if any."""
     smaller = [model for model in facts.models if model.n_leaves < facts.base.n_leaves]
     kept = [model for model in smaller if not _is_worse(facts, model)]
     return min(kept, key=lambda model: model.n_leaves, default=None)
 
 
 def _alone(facts: ReportFacts) -> str:
+    """The headline of a report on a single model."""
     model, measure = facts.base, facts.measures[0]
     return (
         f"{model.name} has {model.n_trees:,} trees with {model.n_leaves:,} leaves, reaches {measure} "
@@ -69,6 +70,7 @@ def _alone(facts: ReportFacts) -> str:
 
 
 def _headline(facts: ReportFacts, model: ModelFacts) -> str:
+    """The headline on the smallest model that is as good."""
     base = facts.base
     share = 100 * model.n_leaves / base.n_leaves
     speed = ""
@@ -84,12 +86,14 @@ def _headline(facts: ReportFacts, model: ModelFacts) -> str:
 
 
 def _none_kept(facts: ReportFacts) -> str:
+    """The headline when no smaller model is as good."""
     if all(model.n_leaves >= facts.base.n_leaves for model in facts.models):
         return f"No model is smaller than {facts.base.name}, which has {facts.base.n_leaves:,} leaves."
     return f"Every model that is smaller than {facts.base.name} is significantly worse by {facts.measures[0]}."
 
 
 def _difference(facts: ReportFacts, model: ModelFacts, *, corrected: bool = False) -> str:
+    """A model against the baseline in words, with interval and p-value."""
     measure = facts.measures[0]
     found = model.difference[measure]
     text = f"{measure} {model.quality[measure].value:.4f} against {facts.base.quality[measure].value:.4f}"
@@ -101,19 +105,23 @@ def _difference(facts: ReportFacts, model: ModelFacts, *, corrected: bool = Fals
 
 
 def _is_worse(facts: ReportFacts, model: ModelFacts) -> bool:
-    """By the test alone: correcting it for the number of models would overlook losses the more models there are."""
+    """Whether a model is significantly worse, by p without correction."""
+    # A correction for the number of models would overlook losses, the more the more models there are.
     found = model.difference[facts.measures[0]]
     return found.p is not None and found.p < ALPHA and found.value < 0
 
 
 def _is_better(facts: ReportFacts, model: ModelFacts) -> bool:
+    """Whether a model is significantly better, by the corrected p."""
     found = model.difference[facts.measures[0]]
     return found.is_significant and found.value > 0
 
 
 def signed(value: float) -> str:
-    """A difference, with a proper minus.
+    """Return a difference with its sign, a typographic minus if negative.
 
+    Examples
+    --------
     >>> signed(0.01234), signed(-0.5)
     ('+0.0123', '−0.5000')
     """
@@ -121,8 +129,10 @@ def signed(value: float) -> str:
 
 
 def p_or_dash(p: float | None) -> str:
-    """A p-value, or a dash.
+    """Return a p-value as text, or a dash for None.
 
+    Examples
+    --------
     >>> p_or_dash(0.0312), p_or_dash(None)
     ('0.031', '–')
     """
@@ -130,8 +140,10 @@ def p_or_dash(p: float | None) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count.
+    """Return a number with three significant digits, or all digits before the point.
 
+    Examples
+    --------
     >>> [number(value) for value in (0.01234, 1.234, 12.34, 1234.5)]
     ['0.0123', '1.23', '12.3', '1,234']
     """
@@ -139,20 +151,22 @@ def number(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-# The page: one HTML file with its style, its script and its numbers inside.
+# The page.
 
-# In this order. A section is a function that fills a place, and returns one that fills it again after a choice.
+
+# Scripts of the sections, in this order. A section is a function that fills its place, and returns one that fills it
+# again when the reader chooses another measure or model.
 SECTIONS = ("models", "tradeoff", "curves", "anatomy", "queries", "significance", "settings")
 SCRIPTS = tuple(f"{name}.js" for name in ("charts", "tables", "common", *SECTIONS, "report"))
-TOP_FEATURES = 15  # that some model uses most
-DIGITS = 6  # that count of a number
+TOP_FEATURES = 15
+DIGITS = 6  # significant digits of a number
 
 
 def render_page(facts: ReportFacts) -> str:
-    """The whole file as text.
+    """Return the whole file as text.
 
     Texts of the user stand in two places: the title, escaped, and JSON without `<`, which the script puts into text
-    nodes. The content security policy lets run nothing but our script, and load nothing.
+    nodes. The content security policy allows our script and nothing else, and loads nothing.
     """
     script = "\n".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -164,7 +178,7 @@ def render_page(facts: ReportFacts) -> str:
         "data": to_json(page_data(facts)),
     }
     page = _asset("report.html")
-    pieces = page.split("{{")  # once through, so that what is filled in is not filled in again
+    pieces = page.split("{{")  # in one pass, so that braces in what is filled in stay as they are
     filled = [pieces[0]]
     for piece in pieces[1:]:
         name, _, rest = piece.partition("}}")
@@ -173,17 +187,19 @@ def render_page(facts: ReportFacts) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON that may stand inside a script element; what is no finite number becomes null.
+    r"""Return JSON that may stand inside a script element; numbers that are not finite become null.
 
+    Examples
+    --------
     >>> to_json({"name": "</script>", "value": [float("nan"), 0.123456789]})
-    '{"name":"\\\\u003c/script\\\\u003e","value":[null,0.123457]}'
+    '{"name":"\\u003c/script\\u003e","value":[null,0.123457]}'
     """
     text = json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))  # ASCII: no odd line ends
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def page_data(facts: ReportFacts) -> dict[str, Any]:
-    """What the script draws from. Lists by measure and by model are in the order of `measures` and `models`."""
+    """Return the data of the script; lists by measure and by model are in the order of `measures` and `models`."""
     queries: dict[str, int] = {}  # ids that are shown, numbered
     pairs = [_pair(pair, facts.measures, queries) for pair in facts.pairs]
     return {
@@ -208,6 +224,7 @@ def page_data(facts: ReportFacts) -> dict[str, Any]:
 
 
 def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
+    """A model for the script."""
     anatomy = model.anatomy
     found = [model.difference.get(measure) for measure in measures]
     return {
@@ -242,6 +259,8 @@ def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
 
 
 def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[str, Any]:
+    """A pair for the script; `queries` numbers the ids of queries, and new ones are added."""
+
     def place(query: str) -> int:
         return queries.setdefault(query, len(queries))
 
@@ -266,7 +285,7 @@ def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[
 
 
 def _features(facts: ReportFacts) -> list[dict[str, Any]]:
-    """The features that some model uses most, by its splits or its gain."""
+    """The features that some model uses most, by splits or by gain."""
     shares = [model.anatomy.splits for model in facts.models]
     gains = [model.anatomy.gains for model in facts.models]
     most = [
@@ -286,7 +305,7 @@ def _features(facts: ReportFacts) -> list[dict[str, Any]]:
 
 
 def _settings(models: Sequence[ModelFacts]) -> list[list[Any]]:
-    """Rows of a table: name of the setting, and its value in every model, None where a model has it not."""
+    """Rows of the table of settings: the name, and the value of every model, None where a model lacks it."""
     names = list(dict.fromkeys(name for model in models for name in model.settings))
     return [[name, [model.settings.get(name) for model in models]] for name in names]
 
@@ -300,6 +319,7 @@ def _estimate(one: Estimate) -> list[float | None]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value with all numbers rounded, and None for those that are not finite."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -310,9 +330,11 @@ def _plain(value: Any) -> Any:
 
 
 def _rounded(value: float) -> float | int:
+    """Round to six significant digits; whole numbers lose their decimal point."""
     short = float(f"{value:.{DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
 def _asset(name: str) -> str:
+    """Read a file of the page."""
     return (files("rankwood.lab.report") / "assets" / name).read_text(encoding="utf-8")

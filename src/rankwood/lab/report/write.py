@@ -1,4 +1,4 @@
-"""`write_report`: what a report shows of models on data, gathered as numbers, and written as a page and figures."""
+"""`write_report`: models measured, compared, timed and described on data, written as an HTML page and figures."""
 
 from __future__ import annotations
 
@@ -41,13 +41,108 @@ from rankwood.scoring.engines import get_engine
 from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 from rankwood.system import environment
 
-# Everything that a report shows of models on data, as plain numbers.
-
-
 MEASURES = ("nDCG@10", "ERR", "AP")
 TITLE = "Tree rankers compared"
 OnStep = Callable[[str, int, int], None]  # (what is done, steps done so far, steps in all)
 Curves = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]  # model, data set, measure: value per iteration
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    models: Mapping[str, Any],
+    data: Dataset,
+    *,
+    baseline: str | None = None,
+    measures: str | Measure | Sequence[str | Measure] = MEASURES,
+    convention: str | Convention | None = None,
+    curves: Curves | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    title: str = TITLE,
+    figures: str | os.PathLike[str] | None = None,
+    engine: str = "auto",
+    n_threads: int | None = None,
+    on_step: OnStep | None = None,
+) -> list[Path]:
+    """Write a report of models on data as one HTML file that needs no network, and perhaps its figures for papers.
+
+    Parameters
+    ----------
+    path : path-like
+        The HTML file to write.
+    models : mapping of str to model
+        Models by name: an Ensemble, a fitted learner, a model file, or whatever else `load_model` takes.
+    data : Dataset
+        Held-out data, with labels and queries.
+    baseline : str, optional
+        Name of the model that the others are compared with; the first unless given.
+    measures : str, Measure or sequence of them, default ("nDCG@10", "ERR", "AP")
+        What to measure; the first is that of the headline.
+    convention : str or Convention, optional
+        The convention of the measures; rankwood's own unless given.
+    curves : mapping, optional
+        Learning curves by name of the model, in the form of `evals_result_`. Learners and models of rankwood bring
+        their own.
+    settings : mapping, optional
+        Settings to show, by name of the model. Models of rankwood bring their own.
+    title : str, default "Tree rankers compared"
+        Title of the page.
+    figures : path-like, optional
+        Folder for every figure as PNG and SVG, which needs matplotlib.
+    engine : str, default "auto"
+        Engine to time, on one thread; "auto" is the fastest that needs no compiler.
+    n_threads : int, optional
+        Threads for measuring quality; all CPUs unless given.
+    on_step : callable, optional
+        Called with what is being done, the number of steps done, and the number of all.
+
+    Returns
+    -------
+    list of Path
+        The files that were written, the page first.
+
+    Examples
+    --------
+    >>> import rankwood as rw, tempfile, os
+    >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=3)
+    >>> stump = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=3)
+    >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+    >>> [written.name for written in rw.write_report(path, {"stump": stump}, data)]
+    ['report.html']
+    """
+    page = Path(path)
+    check_writable(page)
+    if figures is not None:
+        check_figures()
+    facts = gather(
+        models,
+        data,
+        baseline=baseline,
+        measures=measures,
+        convention=convention,
+        curves=curves,
+        settings=settings,
+        title=title,
+        engine=engine,
+        n_threads=n_threads,
+        on_step=on_step,
+    )
+    written = [page]
+    with atomic_write(page, "w") as file:
+        file.write(render_page(facts))
+    if figures is not None:
+        from rankwood.lab.report.figures import report_figures
+
+        folder = Path(figures)
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = report_figures(facts)
+        for number, figure in enumerate(drawn, start=1):
+            written += write_figure(figure, folder)
+            if on_step is not None:
+                on_step("drawing", number, len(drawn))
+    return written
+
+
+# Measure, compare, time and describe models: everything that a report shows, as plain numbers.
 
 
 def gather(
@@ -65,8 +160,10 @@ def gather(
     on_step: OnStep | None = None,
     budget: Budget | None = None,
 ) -> ReportFacts:
-    """Measure, compare, time and describe models; `write_report` explains the arguments.
+    """Measure, compare, time and describe models; see `write_report` for the arguments.
 
+    Examples
+    --------
     >>> import rankwood as rw
     >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=3)
     >>> stump = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=3)
@@ -146,12 +243,12 @@ def gather(
 
 @dataclass
 class _Subject:
-    """A model with what is known of it, and the data as it sees it."""
+    """A model with its scores, curves and settings, and the data in the order of its features."""
 
     name: str
     model: Ensemble
     X: FeatureMatrix
-    columns: IndexArray  # of the data, by feature of the model
+    columns: IndexArray  # column of the data, by feature of the model
     curves: Any
     settings: Mapping[str, Any] | None
     scores: AnyArray
@@ -159,6 +256,7 @@ class _Subject:
     def evaluate(
         self, data: Dataset, measures: list[str], convention: str | Convention | None, n_threads: int | None
     ) -> Evaluation:
+        """Score the data, keep the scores, and measure them."""
         self.scores = self.model.score(self.X, n_threads=n_threads)
         return evaluate(self.scores, data, measures, convention=convention or "rankwood", n_threads=n_threads)
 
@@ -166,6 +264,7 @@ class _Subject:
 def _subjects(
     models: Mapping[str, Any], data: Dataset, curves: Curves | None, settings: Mapping[str, Mapping[str, Any]] | None
 ) -> list[_Subject]:
+    """Load the models, and raise an error for arguments that do not go together."""
     if not isinstance(models, Mapping):
         raise RankwoodError(f"models must be a mapping from names to models, got {type(models).__name__}")
     if not models:
@@ -182,6 +281,7 @@ def _subjects(
 
 
 def _subject(name: Any, given: Any, data: Dataset, curves: Any, settings: Any) -> _Subject:
+    """Load one model, and raise an error when the data does not fit it."""
     model = widen(load_model(given), data.n_features)
     try:
         X = aligned_features(model, data)
@@ -201,6 +301,7 @@ def _subject(name: Any, given: Any, data: Dataset, curves: Any, settings: Any) -
 
 
 def _baseline_number(names: list[str], baseline: str | None) -> int:
+    """Return the position of the baseline."""
     if baseline is None:
         return 0
     if baseline not in names:
@@ -216,7 +317,7 @@ def _differences(
     steps: _Steps,
     n_threads: int | None,
 ) -> list[dict[str, Difference]]:
-    """Differences from the baseline, by model and measure; p-values are corrected for all of them together."""
+    """Return differences from the baseline by model and measure, their p-values corrected for all of them together."""
     p_of = {(pair.first, pair.second, pair.measure): pair.p for pair in pairs}
     found: list[tuple[int, str, Difference]] = []
     for number, evaluation in enumerate(evaluations):
@@ -234,6 +335,7 @@ def _differences(
 def _difference(
     base: Evaluation, other: Evaluation, measure: str, p: float | None, n_threads: int | None
 ) -> Difference:
+    """Return a difference with its interval."""
     if p is None:  # fewer than two queries with a value
         return Difference(other[measure] - base[measure])
     found = difference_interval(base, other, measure, n_threads=n_threads)
@@ -241,6 +343,7 @@ def _difference(
 
 
 def _estimate(evaluation: Evaluation, measure: str, n_threads: int | None) -> Estimate:
+    """Return a mean with its interval."""
     try:
         interval = mean_interval(evaluation, measure, n_threads=n_threads)
     except DataError:
@@ -249,6 +352,7 @@ def _estimate(evaluation: Evaluation, measure: str, n_threads: int | None) -> Es
 
 
 def _describe_data(data: Dataset) -> dict[str, Any]:
+    """Return the size of the data and the distribution of its labels."""
     labels, counts = np.unique(data.y, return_counts=True)
     most = 12  # labels may be any numbers
     return {
@@ -263,23 +367,25 @@ def _describe_data(data: Dataset) -> dict[str, Any]:
 
 
 def _feature_names(data: Dataset, models: list[Ensemble]) -> list[str]:
-    """Names of the data's columns: its own, or those of a model that has names."""
+    """Return names of the data's columns: its own, or those of a model that has names."""
     named = data.feature_names or next((model.feature_names for model in models if model.feature_names), None)
     return list(named) if named else [f"feature {n + 1}" for n in range(data.n_features)]
 
 
 class _Steps:
-    """Tells how far the work is."""
+    """Counts the steps of the work, and tells them."""
 
     def __init__(self, on_step: OnStep | None, total: int) -> None:
         self._on_step, self._total, self._done = on_step, total, 0
 
     def advance(self, what: str, by: int = 1) -> None:
+        """Tell that steps are done."""
         self._done += by
         if self._on_step is not None:
             self._on_step(what, self._done, self._total)
 
     def timing(self, models: list[tuple[Ensemble, FeatureMatrix]], engine: str, budget: Budget | None) -> list[Timing]:
+        """Time the models, a step each."""
         before = self._done
         return time_models(
             models,
@@ -287,78 +393,3 @@ class _Steps:
             budget=budget,
             on_model=lambda done: self.advance("timing", before + done - self._done),
         )
-
-
-# `write_report`: models on data as one HTML file, and as figures for papers.
-
-
-def write_report(
-    path: str | os.PathLike[str],
-    models: Mapping[str, Any],
-    data: Dataset,
-    *,
-    baseline: str | None = None,
-    measures: str | Measure | Sequence[str | Measure] = MEASURES,
-    convention: str | Convention | None = None,
-    curves: Curves | None = None,
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
-    title: str = TITLE,
-    figures: str | os.PathLike[str] | None = None,
-    engine: str = "auto",
-    n_threads: int | None = None,
-    on_step: OnStep | None = None,
-) -> list[Path]:
-    """Write a report of models on data: one HTML file that needs no network and nothing beside it.
-
-    models      by name: an Ensemble, a fitted learner, a model file, or whatever else `load_model` takes
-    data        held-out data, with labels and queries
-    baseline    name of the model that the others are compared with; the first unless given
-    measures    the first is that of the headline
-    convention  of the measures; rankwood's own unless given
-    curves      learning curves by name, as `evals_result_` has them; learners and models of rankwood bring theirs
-    settings    settings by name, to be shown; models of rankwood bring theirs
-    figures     folder for every figure as PNG and SVG, which needs matplotlib
-    engine      that is timed; the fastest that needs no compiler unless given. Times are of one thread
-    n_threads   for measuring quality
-    on_step     called with what is being done, the number of steps done and that of all
-
-    Gives the paths of what was written, the page first.
-
-    >>> import rankwood as rw, tempfile, os
-    >>> data = rw.make_ranking(n_queries=20, docs_per_query=10, n_features=3)
-    >>> stump = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=3)
-    >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
-    >>> [written.name for written in rw.write_report(path, {"stump": stump}, data)]
-    ['report.html']
-    """
-    page = Path(path)
-    check_writable(page)
-    if figures is not None:
-        check_figures()
-    facts = gather(
-        models,
-        data,
-        baseline=baseline,
-        measures=measures,
-        convention=convention,
-        curves=curves,
-        settings=settings,
-        title=title,
-        engine=engine,
-        n_threads=n_threads,
-        on_step=on_step,
-    )
-    written = [page]
-    with atomic_write(page, "w") as file:
-        file.write(render_page(facts))
-    if figures is not None:
-        from rankwood.lab.report.figures import report_figures
-
-        folder = Path(figures)
-        folder.mkdir(parents=True, exist_ok=True)
-        drawn = report_figures(facts)
-        for number, figure in enumerate(drawn, start=1):
-            written += write_figure(figure, folder)
-            if on_step is not None:
-                on_step("drawing", number, len(drawn))
-    return written
