@@ -60,7 +60,9 @@ def reweighed(model, data, weights, tree, tried, **how):
     return [quality(data, others + weight * own, **how) for weight in tried]
 
 
-def line_search(model, train, valid, weights, trees, *, radius, samples, shrink, iterations, patience, **how):
+def line_search(
+    model, train, valid, weights, trees, *, radius, samples, shrink, iterations, patience, negative="clip", **how
+):
     """Weights with the best validation measure of all that were moved to."""
     current = np.array(weights, dtype=float)
 
@@ -73,11 +75,12 @@ def line_search(model, train, valid, weights, trees, *, radius, samples, shrink,
         promising = current.copy()
         for tree in trees:
             w = current[tree]
-            tried = np.linspace(max(w - radius, 0.0), w + radius, samples)
+            tried = np.linspace(max(w - radius, 0.0) if negative == "clip" else w - radius, w + radius, samples)
+            tried = [one for one in tried if one >= 0.0]
             found = reweighed(model, train, current, tree, tried, **how)
             top = max(found)
             if top > along(model, train, current, tree, [0.0], **how)[0]:
-                near = [i for i in range(samples) if found[i] == top]
+                near = [i for i in range(len(tried)) if found[i] == top]
                 promising[tree] = tried[min(near, key=lambda i: (abs(tried[i] - w), i))]
         failures += 1
         end = scores(model, train.X, promising)
@@ -120,6 +123,9 @@ def stay(strategy, model, data, weights, k, *, seed=0, **how):
         worth = dict(enumerate(weights))
     elif strategy == "quality-loss":
         worth = {t: -value for t, value in left_by([]).items()}
+    elif strategy == "signed-score-loss":
+        parts, total = np.array(weights)[:, None] * np.array(outputs), scores(model, X, weights)
+        worth = {t: math.fsum(p / s for p, s in zip(parts[t], total, strict=True) if abs(s) > 1e-290) for t in range(n)}
     else:
         parts = np.abs(np.array(weights)[:, None] * np.array(outputs))
         total = parts.sum(axis=0)

@@ -31,6 +31,7 @@ def slow_dart(
     min_docs: int = 5,
     seed: int = 0,
     most: int = 1000,
+    rounding: str = "nearest",
 ) -> tuple[rw.Ensemble, list[dict[str, Any]]]:
     """The model, and of every iteration what was dropped, whether for good, and the measure after it.
 
@@ -62,7 +63,7 @@ def slow_dart(
             grown_k = k
         else:
             k = amount * size if strategy == "ratio" else amount
-        n_dropped = min(int(k + 0.5), size // 2)
+        n_dropped = min(int(k + 0.5) if rounding == "nearest" else int(k), size // 2)
         rng = np.random.default_rng([seed, iteration, DROPS])
         if n_dropped and skip and rng.random() < skip:
             n_dropped = 0

@@ -87,7 +87,7 @@ def test_threads_do_not_matter(measure):
     for n_threads in (1, 2, 3, 7, 13):
         one = part(model, data, measure, n_threads=n_threads)
         start = Point.at(one, weights)
-        promising = promising_weights(one, start, np.arange(12), 0.2, 20)
+        promising = promising_weights(one, start, np.arange(12), 0.2, LineSearch())
         moved = best_on_segment(one, start, promising, 20)
         searched = line_search(one, one, weights, settings=LineSearch(iterations=4))
         found.append((promising.tolist(), moved.weights.tolist(), moved.quality, searched))
@@ -106,6 +106,7 @@ def test_the_search_is_its_slow_twin(data):
     trees = np.flatnonzero(np.random.default_rng(data.draw(st.integers(0, 99))).random(model.n_trees) < 0.8)
     trees = trees if len(trees) else np.arange(1)
     how = {"samples": data.draw(st.sampled_from([2, 5, 20])), "shrink": 0.9, "iterations": 4, "patience": 2}
+    how["negative"] = data.draw(st.sampled_from(["clip", "exclude"]))
     radius = 2 * weights[trees].mean() if weights[trees].any() else 1.0
     settings_ = LineSearch(**how)
     found = line_search(part(model, train), part(model, valid), weights, trees, settings=settings_)

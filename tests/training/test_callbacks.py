@@ -44,6 +44,8 @@ def one(values, name="valid", measure="AP", maximize=True) -> list[list[tuple]]:
         (rw.early_stopping(2), one([5, 1, 3, 3], maximize=False), (3, 1)),
         (rw.early_stopping(2, min_delta=1.0), one([1, 1.5, 2.0, 2.1]), (2, 0)),
         (rw.early_stopping(2, min_delta=0.4), one([1, 1.5, 2.0, 2.1]), None),
+        (rw.early_stopping(2, min_delta=0.4, relative=True), one([1, 1.5, 2.0, 2.1, 2.2]), (3, 1)),
+        (rw.early_stopping(2, min_delta=0.3, relative=True), one([1, 1.5, 2.0, 2.1]), None),
         (rw.early_stopping(1), one([1, 2, 3]), None),
         # The training data does not count; the first measure or data set that rests stops the training.
         (rw.early_stopping(2), [[("train", "AP", -i, True), ("valid", "AP", i, True)] for i in range(5)], None),

@@ -17,6 +17,8 @@ SMALL = {"n_trees": 40, "n_leaves": 5, "min_docs_per_leaf": 5}
 CASES = {
     "DART": (rw.DART(rate=0.1, **SMALL), ("ratio", 0.1)),
     "DART 0.3": (rw.DART(rate=0.2, learning_rate=0.3, l2=1.0, random_state=4, **SMALL), ("ratio", 0.2)),
+    "DART down": (rw.DART(rate=0.04, rounding="floor", **SMALL), ("ratio", 0.04)),
+    "adaptive down": (rw.XDART(upper_bound=3, rounding="floor", learning_rate=0.5, **SMALL), ("adaptive", 3)),
     "DART skips": (rw.DART(rate=0.2, skip=0.4, **SMALL), ("ratio", 0.2)),
     "DART on MART": (rw.DART(rate=0.1, learning_rate=0.5, loss="mart", **SMALL), ("ratio", 0.1)),
     "ratio": (rw.XDART(strategy="ratio", rate=0.15, learning_rate=0.2, **SMALL), ("ratio", 0.15)),
@@ -54,6 +56,7 @@ def test_same_trees_weights_and_decisions(case, parts):
         l2=ranker.l2,
         seed=ranker.random_state,
         most=getattr(ranker, "max_iterations", None) or 1000,
+        rounding=ranker.rounding,
     )
     assert len(ranker.log_) == len(log)
     for number, (step, expected) in enumerate(zip(ranker.log_, log, strict=True)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -32,6 +33,9 @@ class LineSearch:
         Iterations at most.
     patience : int, default 20
         Iterations in a row without a better validation measure after which the search ends.
+    negative : {"clip", "exclude"}, default "clip"
+        What becomes of the part of the interval that is below 0: it is cut off before the samples are spread evenly,
+        or its samples are left out of those spread over the whole interval, as the paper has it.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class LineSearch:
     shrink: float = 0.95
     iterations: int = 100
     patience: int = 20
+    negative: Literal["clip", "exclude"] = "clip"
 
     def __post_init__(self) -> None:
         if self.radius is not None and not 0.0 < self.radius < math.inf:
@@ -53,6 +58,8 @@ class LineSearch:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise RankwoodError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if self.negative not in ("clip", "exclude"):
+            raise RankwoodError(f"negative must be 'clip' or 'exclude', got {self.negative!r}")
         if not 0.0 < self.shrink <= 1.0:
             raise RankwoodError(f"shrink must be above 0 and at most 1, got {self.shrink}")
 
@@ -130,7 +137,7 @@ def line_search(
     best_valid = valid_before = valid.quality(current.weights)
     radius, failures, history = how.first_radius(current.weights[trees]), 0, list[tuple[float, float]]()
     for iteration in range(how.iterations):
-        promising = promising_weights(train, current, trees, radius, how.samples)
+        promising = promising_weights(train, current, trees, radius, how)
         moved = best_on_segment(train, current, promising, how.samples)
         failures += 1
         value = history[-1][1] if history else valid_before
@@ -164,14 +171,16 @@ class Point:
         return cls(weights, scores, rests, train.queries.quality(scores))
 
 
-def promising_weights(train: Part, point: Point, trees: IndexArray, radius: float, samples: int) -> FloatArray:
+def promising_weights(train: Part, point: Point, trees: IndexArray, radius: float, how: LineSearch) -> FloatArray:
     """The best weight of every tree of `trees` while all others keep theirs.
 
-    Of each tree `samples` weights are tried, equally spaced within `radius` of the present one and not negative. A tree
+    Of each tree some weights are tried, equally spaced within `radius` of the present one and not negative. A tree
     keeps its weight unless another is better; of equally good weights it takes the nearest.
     """
     now = point.weights[trees]
-    tried = np.linspace(np.maximum(now - radius, 0.0), now + radius, samples, axis=1)
+    low = np.maximum(now - radius, 0.0) if how.negative == "clip" else now - radius
+    tried = np.linspace(low, now + radius, how.samples, axis=1)
+    tried = np.where(tried < 0.0, now[:, None], tried)
     exact = point.scores, point.rests
     found, standing_still = train.queries.reweighed(train.outputs, point.weights, exact, trees, tried)
     best = found.max(axis=1)

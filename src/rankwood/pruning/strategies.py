@@ -43,6 +43,17 @@ def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: i
     return smallest(score_shares(outputs, weights), k)
 
 
+def signed_score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+    """The k trees of the smallest share in scores as the paper writes it: the mean of w_t P[d, t] / S(d).
+
+    Documents whose score S(d) is 0 count 0. Shares below 0, of trees that pull against the sum, are the smallest.
+    """
+    scores = outputs.scores(weights)
+    per_leaf = np.repeat(weights, np.diff(outputs.leaf_offsets))
+    contributions = outputs.with_values(outputs.values * per_leaf)
+    return smallest(contributions.share_sums(np.where(np.abs(scores) > 1e-290, scores, np.inf)), k)
+
+
 def quality_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
     """The k trees whose removal, each on its own, leaves the highest measure."""
     return smallest(-without_each(outputs, weights, queries, np.arange(outputs.n_trees)), k)
@@ -102,12 +113,22 @@ ORDERS: dict[str, Order] = {
     "last": last,
     "low-weights": low_weights,
     "score-loss": score_loss,
+    "signed-score-loss": signed_score_loss,
     "quality-loss": quality_loss,
     "quality-loss-greedy": quality_loss_greedy,
 }
-STRATEGIES = ("random", "last", "skip", "low-weights", "score-loss", "quality-loss", "quality-loss-greedy")
+STRATEGIES = (
+    "random",
+    "last",
+    "skip",
+    "low-weights",
+    "score-loss",
+    "signed-score-loss",
+    "quality-loss",
+    "quality-loss-greedy",
+)
 # These look at weights, and are given those that a line search over all trees found.
-GOES_BY_WEIGHTS = frozenset({"low-weights", "score-loss", "quality-loss", "quality-loss-greedy"})
+GOES_BY_WEIGHTS = frozenset({"low-weights", "score-loss", "signed-score-loss", "quality-loss", "quality-loss-greedy"})
 
 
 class Chooser:

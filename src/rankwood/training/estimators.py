@@ -397,6 +397,9 @@ class DART(LambdaRanker):
         Probability that an iteration drops nothing.
     weighting : {"paper", "lightgbm"}, default "paper"
         Weights of the dropped trees and the new one: as above; or with k + 1 in place of k + nu, as in LightGBM.
+    rounding : {"nearest", "floor"}, default "nearest"
+        How the number of trees to drop is rounded; "floor" drops nothing while `rate` times the trees is below 1, as
+        in Lucchese et al. (2017).
     loss : {"lambdamart", "mart"}, default "lambdamart"
         LambdaMART's loss, or squared error on the labels, which needs no queries.
     record_sizes : sequence of int or None, default None
@@ -427,6 +430,7 @@ class DART(LambdaRanker):
     rate: float = 0.015
     skip: float = 0.0
     weighting: Literal["paper", "lightgbm"] = "paper"
+    rounding: Literal["nearest", "floor"] = "nearest"
     loss: Literal["lambdamart", "mart"] = "lambdamart"
     record_sizes: Sequence[int] | None = None
 

@@ -139,18 +139,22 @@ class Dart:
     learning_rate : float
         nu.
     rate : float
-        Share of the live trees that are dropped: k = rate * trees, rounded, one half upwards, and at most half of them.
+        Share of the live trees that are dropped: k = rate * trees, rounded, and at most half of them.
     skip : float
         Probability that an iteration drops nothing.
     weighting : {"paper", "lightgbm"}
         "lightgbm" has k + 1 in place of k + nu: the same at learning rate 1; with a small one the model forgets what
         it learnt first.
+    rounding : {"nearest", "floor"}
+        How k is rounded: to the nearest number, one half upwards; or down, so that nothing is dropped while
+        rate * trees is below 1, as in Lucchese et al. (2017).
     """
 
     learning_rate: float = 1.0
     rate: float = 0.015
     skip: float = 0.0
     weighting: Literal["paper", "lightgbm"] = "paper"
+    rounding: Literal["nearest", "floor"] = "nearest"
 
     def __post_init__(self) -> None:
         check_learning_rate(self.learning_rate)
@@ -173,7 +177,7 @@ class Dart:
 
     def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
         k = self.wanted(len(live), last)
-        n_dropped = min(math.floor(k + 0.5), len(live) // 2)
+        n_dropped = min(math.floor(k + 0.5 if self.rounding == "nearest" else k), len(live) // 2)
         if n_dropped == 0 or (self.skip and rng.random() < self.skip):
             return Drop(k)
         places = sorted(rng.choice(len(live), n_dropped, replace=False).tolist())
