@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rankwood.data.bins import BinnedDataset as BinnedDataset
     from rankwood.data.dataset import Dataset as Dataset
     from rankwood.data.files import read_data as read_data
+    from rankwood.data.statistics import Statistics as Statistics
+    from rankwood.data.statistics import statistics as statistics
     from rankwood.data.svmlight import iter_svmlight as iter_svmlight
     from rankwood.data.svmlight import read_svmlight as read_svmlight
     from rankwood.data.svmlight import write_svmlight as write_svmlight
@@ -133,6 +135,8 @@ _HOME_OF = {
     "record_evaluation": "rankwood.training.callbacks",
     "reset_parameter": "rankwood.training.callbacks",
     "read_data": "rankwood.data.files",
+    "statistics": "rankwood.data.statistics",
+    "Statistics": "rankwood.data.statistics",
     "iter_svmlight": "rankwood.data.svmlight",
     "read_svmlight": "rankwood.data.svmlight",
     "write_svmlight": "rankwood.data.svmlight",

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwood as rw
-from rankwood.data.statistics import statistics
 
 
 @given(
@@ -21,7 +20,7 @@ def test_statistics_equal_those_of_a_slow_twin(sizes, n_features, seed):
     rng = np.random.default_rng(seed)
     X = rng.choice([0.0, -0.0, 1.0, 2.5, math.nan], size=(sum(sizes), n_features))
     y = rng.integers(0, 3, sum(sizes)).astype(float)
-    found = statistics(rw.Dataset(X, y, group=sizes))
+    found = rw.statistics(rw.Dataset(X, y, group=sizes))
     values = [x for row in X.tolist() for x in row]
     assert (found.n_docs, found.n_queries, found.n_features) == (sum(sizes), len(sizes), n_features)
     assert (found.fewest_docs, found.most_docs) == (min(sizes), max(sizes))
@@ -36,5 +35,13 @@ def test_statistics_equal_those_of_a_slow_twin(sizes, n_features, seed):
 
 
 def test_nothing_has_statistics_too():
-    found = statistics(rw.Dataset(np.empty((0, 3)), [], group=[]))
+    found = rw.statistics(rw.Dataset(np.empty((0, 3)), [], group=[]))
     assert (found.n_docs, found.n_queries, found.docs_per_query, found.absent, found.labels) == (0, 0, 0.0, 0.0, ())
+
+
+def test_labels_are_named_as_long_as_they_are_few():
+    few, many = (rw.statistics(rw.Dataset(np.zeros((n, 1)), np.arange(n) / 2, group=[n])) for n in (3, 43))
+    assert few.labels_text == "0, 0.5, 1"
+    assert many.labels_text == "43 from 0 to 21"
+    assert few.as_dict()["labels"] == [0.0, 0.5, 1.0]
+    assert few.as_dict()["absent"] == 1.0

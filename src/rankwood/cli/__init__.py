@@ -18,6 +18,7 @@ from rankwood.cli.console import escape_what_cannot_be_encoded, fail, print_line
 from rankwood.cli.convert import compile, convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
+from rankwood.cli.grow_and_prune import grow_and_prune
 from rankwood.cli.inspect import inspect
 from rankwood.cli.models import spread_values
 from rankwood.cli.prune import prune
@@ -74,6 +75,7 @@ app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("prune")(prune)
+app.command("grow-and-prune")(grow_and_prune)
 app.command("tune")(tune)
 app.command("inspect")(inspect)
 app.command("bench")(bench)

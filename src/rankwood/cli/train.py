@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,7 +104,7 @@ def train(
     _check_files(output, checkpoint, every)
     if learner is not Learner.igbrt and (forest is not None or initial_trees is not None):
         raise RankwoodError(f"{'--initial-trees' if forest is None else '--forest'} is for igbrt, not {learner.value}")
-    ranker = _learner(learner, task, parameter or []).set_params(
+    ranker = make_learner(learner, parameter or [], OPTION_OF, task).set_params(
         random_state=seed,
         n_jobs=threads,
         measure=measure or ["nDCG@10"],
@@ -116,7 +117,7 @@ def train(
 
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
     data = load_data(train, n_features=features, **reading)
-    watched, held_out = (_load_more(paths, data.n_features, reading) for paths in (valid, test))
+    watched, held_out = (load_more(paths, data.n_features, reading) for paths in (valid, test))
     start = time.monotonic()
     try:
         kept = None if checkpoint is None else Checkpoint(checkpoint, every or 50)
@@ -171,7 +172,7 @@ def _fit(
     return [str(warning.message) for warning in said]
 
 
-def _load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]) -> Dataset | None:
+def load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]) -> Dataset | None:
     """Data to measure on, with the features of the training data; None without files."""
     if not paths:
         return None
@@ -206,8 +207,22 @@ def _grow_forest(ranker: Any, data: Dataset, checkpoint: Checkpoint | None, *, q
         ranker.forest = fit_initial_forest(ranker.forest, ranker, data, checkpoint=checkpoint, callbacks=callbacks)
 
 
-def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> Any:
-    """The estimator, with the parameters that were given as text."""
+def make_learner(
+    learner: Learner, parameters: list[str], option_of: Mapping[str, str], task: LearnAs | None = None
+) -> Any:
+    """The estimator, with the parameters that were given as text.
+
+    Parameters
+    ----------
+    learner : Learner
+        Which one.
+    parameters : list of str
+        Texts NAME=VALUE.
+    option_of : mapping
+        Parameters that are not given so, and the options of the command that they have instead.
+    task : LearnAs or None, default None
+        What labels are learnt as, if it is given by an option.
+    """
     from rankwood.training.names import learner_class
     from rankwood.training.params import read_parameter
 
@@ -218,8 +233,8 @@ def _learner(learner: Learner, task: LearnAs | None, parameters: list[str]) -> A
         given["task"] = task.value
     for text in parameters:
         name = text.partition("=")[0].strip()
-        if name in OPTION_OF:
-            raise RankwoodError(f"{name} has an option of its own: {OPTION_OF[name]}")
+        if name in option_of:
+            raise RankwoodError(f"{name} has an option of its own: {option_of[name]}")
         name, given[name] = read_parameter(kind, text)
     return kind(**given)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from rankwood.data.dataset import Dataset
+
+MOST_LISTED = 6  # labels that a table names one by one
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,17 @@ class Statistics:
         """Share of the values that are 0 or missing: "% Features Missing" of Mohan et al. (2011), table 2."""
         return self.missing + self.zero
 
+    @property
+    def labels_text(self) -> str:
+        """The labels in a few words: all of them, or how many there are between which two."""
+        if len(self.labels) <= MOST_LISTED:
+            return ", ".join(f"{label:g}" for label in self.labels)
+        return f"{len(self.labels):,} from {self.labels[0]:g} to {self.labels[-1]:g}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers by name, ready for JSON."""
+        return {**asdict(self), "labels": list(self.labels), "absent": self.absent}
+
 
 def statistics(data: Dataset) -> Statistics:
     """Count queries, documents, labels and gaps of a data set.
@@ -67,7 +81,7 @@ def statistics(data: Dataset) -> Statistics:
     Examples
     --------
     >>> import rankwood as rw
-    >>> found = statistics(rw.Dataset([[0.0, 1.0], [float("nan"), 1.0], [2.0, 1.0]], [0, 1, 2], group=[2, 1]))
+    >>> found = rw.statistics(rw.Dataset([[0.0, 1.0], [float("nan"), 1.0], [2.0, 1.0]], [0, 1, 2], group=[2, 1]))
     >>> found.docs_per_query, found.labels, found.relevant_per_query, found.constant_features
     (1.5, (0.0, 1.0, 2.0), 1.0, 1)
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.outputs import sample_queries
 from rankwood.pruning.pruner import Pruner, PruningSettings
 from rankwood.pruning.strategies import Chooser, Strategy
+from rankwood.training.estimators import BoostedRanker
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ def grow_and_prune(
     Parameters
     ----------
     learner : ranker
-        A boosted ranker such as LambdaMART, with task="regression". Its number of trees does not matter.
+        A boosted ranker: LambdaMART, MART, DART, XDART, InitializedMART, or a class derived from one, with any loss,
+        also one of your own (`objective`), but not task="ordinal". Its number of trees, early stopping and
+        `record_sizes` have no part in it.
     train, valid : Dataset
         Data to grow trees and to search weights on, and data to choose victims and weights by.
     size : int
@@ -99,13 +101,7 @@ def grow_and_prune(
     >>> model.n_trees <= 6, [stage.n_grown - stage.n_trees >= 3 for stage in stages]
     (True, [True, True])
     """
-    if not 1 <= keep <= grow or size < 1:
-        raise RankwoodError(f"grow_and_prune needs 1 <= keep <= grow and a size, got {keep=}, {grow=}, {size=}")
-    if not _can_go_on(learner) or getattr(learner, "task", "regression") != "regression":
-        raise RankwoodError(
-            "grow_and_prune goes on from pruned models: give a boosted ranker such as LambdaMART or MART, "
-            f"with task='regression', got {type(learner).__name__}"
-        )
+    check_stages(learner, size, grow, keep)
     how = PruningSettings.of(settings)
     bind = partial(Evaluator, measures=measure, convention=convention, by_query=True, n_threads=n_threads)
     search_on, choose_by = (bind(sample_queries(data, how.max_queries, seed=how.seed)) for data in (train, valid))
@@ -113,7 +109,7 @@ def grow_and_prune(
     model: Ensemble | None = None
     stages: list[Stage] = []
     for goal in [*range(keep, size, keep), size]:
-        grown = _grown(learner, binned, grow, model)
+        grown = _grown(learner, binned, valid, grow, model)
         k = max(grown.n_trees - goal, 0)
         pruner = Pruner.of(grown, search_on, choose_by, Chooser(strategy, k, seed=how.seed), how)
         (pruned,) = pruner.prune(k)
@@ -126,16 +122,33 @@ def grow_and_prune(
     return model.with_metadata(grow_and_prune=note), stages
 
 
-def _can_go_on(learner: Any) -> bool:
-    """Whether it is a ranker of rankwood that can boost on from a given model."""
-    is_ours = type(learner).__module__.startswith("rankwood.")
-    return is_ours and "init_model" in inspect.signature(learner.fit).parameters
+def check_stages(learner: Any, size: int, grow: int, keep: int) -> None:
+    """Refuse a learner that cannot boost on from a pruned model, and sizes that make no stages."""
+    if not 1 <= keep <= grow or size < 1:
+        raise RankwoodError(f"grow_and_prune needs 1 <= keep <= grow and a size, got {keep=}, {grow=}, {size=}")
+    if not isinstance(learner, BoostedRanker):
+        raise RankwoodError(
+            "grow_and_prune goes on from pruned models: give a boosted ranker such as LambdaMART or MART, "
+            f"got {type(learner).__name__}"
+        )
+    if getattr(learner, "task", "regression") != "regression":
+        raise RankwoodError(
+            "grow_and_prune cannot go on from a pruned model of task='ordinal', which no longer tells grades apart: "
+            "use task='regression'"
+        )
 
 
-def _grown(learner: Any, train: BinnedDataset, n_trees: int, model: Ensemble | None) -> Ensemble:
-    """The model with `n_trees` more trees, grown by a copy of the learner."""
-    grower = type(learner)(**learner.get_params(deep=False)).set_params(n_trees=n_trees, early_stopping_rounds=None)
+def _grown(
+    learner: BoostedRanker, train: BinnedDataset, valid: Dataset, n_trees: int, model: Ensemble | None
+) -> Ensemble:
+    """The model with `n_trees` more trees, grown by a copy of the learner; Ctrl-C is not kept from the caller."""
+    parameters = learner.get_params(deep=False)
+    no_end: dict[str, Any] = {"n_trees": n_trees, "early_stopping_rounds": None, "on_interrupt": "raise"}
+    if "record_sizes" in parameters:
+        no_end["record_sizes"] = None
+    judged = {"valid": valid} if parameters.get("judge") == "valid" else {}  # X-DART looks at it
+    grower = type(learner)(**{**parameters, **no_end})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "no tree has a split")
-        grown: Ensemble = grower.fit(train, init_model=model).ensemble_
+        grown: Ensemble = grower.fit(train, init_model=model, **judged).ensemble_
     return grown
