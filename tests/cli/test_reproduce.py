@@ -44,7 +44,7 @@ def test_igbrt_as_json(rankwood, folder, tmp_path):
                        "--boosted-trees", 3, "--initial-trees", 2, "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
     answer = json.loads(outcome.out)
-    assert set(answer["tables"]) == {"table1", "table3", "table4", "order"}
+    assert set(answer["tables"]) == {"table1", "table3", "table4", "order", "missing", "bound", "data"}
     assert (tmp_path / "figure2.svg").stat().st_size > 1000
 
 

@@ -35,6 +35,13 @@ class Criterion(str, Enum):
     variance = "variance"
 
 
+class Gaps(str, Enum):
+    """What counts as missing."""
+
+    nan = "nan"
+    zero = "zero"
+
+
 @app.command("subsampling")
 def subsampling(
     data: Data = None,
@@ -86,6 +93,10 @@ def igbrt(
     initial_trees: Annotated[
         str | None, typer.Option(help="Sizes of forests to start from besides --trees; 100 unless given.")
     ] = None,
+    gaps: Annotated[
+        Gaps | None,
+        typer.Option(help="What is missing where ways to treat missing values are compared: nan, or zero as well."),
+    ] = None,
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
@@ -93,7 +104,7 @@ def igbrt(
     resume: Resume = True,
     as_json: AsJson = False,
 ) -> None:
-    """GBRT, forests, and boosting from a forest, by regression and by grades (Mohan et al. 2011, tables 1, 3, 4)."""
+    """GBRT, forests, and boosting from a forest, by regression and by grades (Mohan et al. 2011, tables 1 to 4)."""
     from rankwood.lab.papers.igbrt import IgbrtStudy
 
     source, chosen = open_folds(data, folds, quick, threads)
@@ -105,6 +116,7 @@ def igbrt(
         boosted_trees=boosted_trees or (30 if quick else 500),
         learning_rates=numbers(learning_rates or ("0.1,0.3" if quick else "0.1,0.2,0.3,0.4,0.5"), float),
         initial_trees=numbers(initial_trees or ("10" if quick else "100"), int),
+        gaps=(Gaps.zero if quick and data is None else Gaps.nan).value if gaps is None else gaps.value,
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

@@ -7,9 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rankwood as rw
-from rankwood.lab.papers.igbrt import PAPER, IgbrtResults, IgbrtStudy, make_report, rmse
+from rankwood.data.bins import CodedDataset
+from rankwood.lab.papers.igbrt import (
+    BOOSTED,
+    PAPER,
+    PAPER_DATA,
+    WAYS,
+    IgbrtResults,
+    IgbrtStudy,
+    boost_in_three,
+    err_bound,
+    make_report,
+    rmse,
+    with_gaps,
+)
 from rankwood.lab.runs import RunTable
 
 
@@ -58,6 +73,114 @@ def test_test_values_are_those_of_what_validation_data_chooses(igbrt_study, igbr
         test = igbrt_study.source.load(fold).test
         values.append(rw.evaluate(model, test, measure, convention=convention).per_query[measure])
     np.testing.assert_allclose(igbrt_results.test_values(method, task, measure, fold), np.mean(values, axis=0))
+
+
+@pytest.mark.parametrize("method", ["GBRT", "RF", "iGBRT"])
+def test_grades_are_those_of_the_chosen_model(igbrt_study, igbrt_results, method):
+    """Theorem 1's table: predicted grades by `grade_probabilities`, errors and ERR counted slowly."""
+    found = []
+    for fold in igbrt_study.folds:
+        for seed in range(igbrt_study.n_seeds):
+            model, convention = slow_model(igbrt_study, method, "ordinal", fold, seed, "ERR")
+            test = igbrt_study.source.load(fold).test
+            grades = rw.grade_probabilities(getattr(model, "ensemble_", model), test.X).argmax(axis=1)
+            wrong = [
+                sum(grades[row] != test.y[row] for row in range(test.n_docs) if test.qid[row] == query)
+                for query in dict.fromkeys(test.qid.tolist())
+            ]
+            reached, ideal = (
+                rw.evaluate(scores, test, "ERR", convention=convention)["ERR"]
+                for scores in (grades.astype(float), test.y)
+            )
+            bound = np.mean([15 * np.pi / (16 * np.sqrt(6)) * np.sqrt(n) for n in wrong])
+            found.append([sum(wrong) / test.n_docs, np.mean(wrong), bound, ideal, reached])
+    expected = dict(zip(("wrong", "wrong_per_query", "bound", "ideal", "reached"), np.mean(found, axis=0), strict=True))
+    assert igbrt_results.grades(method) == pytest.approx(expected)
+
+
+@given(st.data())
+def test_the_bound_of_err_holds(data):
+    """Theorem 1, also for other highest grades than the paper's 4: ideal ERR less ERR, ranked by predicted grades."""
+    highest = data.draw(st.integers(1, 6))
+    n = data.draw(st.integers(1, 12))
+    labels, grades = (
+        np.array(data.draw(st.lists(st.integers(0, highest), min_size=n, max_size=n)), dtype=float) for _ in range(2)
+    )
+    query = rw.Dataset(np.zeros((n, 1)), labels, group=[n])
+    convention = replace(rw.Convention.get("yahoo"), max_grade=float(highest))
+    ideal, reached = (rw.evaluate(scores, query, "ERR", convention=convention)["ERR"] for scores in (labels, grades))
+    n_wrong = int((labels != grades).sum())
+    assert ideal - reached <= err_bound(n_wrong, highest) + 1e-12
+    if highest == 4:
+        assert err_bound(n_wrong) == pytest.approx(15 * np.pi / (16 * np.sqrt(6)) * np.sqrt(n_wrong))
+
+
+@pytest.mark.parametrize("highest", range(1, 9))
+def test_a_wrong_document_is_allowed_more_than_it_can_cost(highest):
+    share = 1 - 2.0**-highest
+    largest = -share * np.log(share) / (1 - share)  # ERR of endlessly many documents of the highest grade
+    assert largest == pytest.approx(sum(share * (1 - share) ** (i - 1) / i for i in range(1, 200)))
+    assert err_bound(1 if highest > 1 else 2, highest) > largest
+    assert err_bound(1, highest) > (1 - 2.0**-highest)
+
+
+def test_boosting_in_three_is_mart_when_nothing_is_missing():
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 40, size=(400, 6)).astype(np.float32)
+    y = X[:, 0] / 20 + (X[:, 1] > 12) + rng.normal(size=400)
+    data = rw.Dataset(X, y, group=[20] * 20)
+    start = rw.MART(3, 4).fit(data).ensemble_
+    for ranker in rw.MART(8, learning_rate=0.3, **BOOSTED), rw.InitializedMART(8, learning_rate=0.3, forest=start):
+        theirs = ranker.set_params(**BOOSTED).fit(data).ensemble_
+        before = start.score(X) if isinstance(ranker, rw.InitializedMART) else theirs.base
+        ours = boost_in_three(CodedDataset.make(data), y - before, 8, 0.3, n_threads=1)
+        expected = theirs.score(X) - before
+        assert ours.n_trees == 8
+        assert ours.topology().max_depth == 4
+        np.testing.assert_allclose(ours.score(X), expected, atol=1e-5)
+
+
+def test_boosting_in_three_has_a_side_for_missing_values():
+    """Whether a value is missing says everything, and which value it is says something else: one split has both."""
+    X = np.array([[np.nan], [1.0], [2.0], [3.0]] * 5, dtype=np.float32)
+    y = np.array([5.0, 0.0, 1.0, 2.0] * 5)
+    model = boost_in_three(CodedDataset.make(rw.Dataset(X, y, group=[20])), y, 1, 1.0)
+    np.testing.assert_allclose(model.score(X), y)
+
+
+def test_ways_to_treat_missing_values_are_compared_on_validation_data(source, tmp_path):
+    study = IgbrtStudy(source, (1,), n_trees=4, boosted_trees=3, learning_rates=(0.3, 0.5), gaps="zero")
+    table = RunTable(tmp_path / "runs.sqlite")
+    results = IgbrtResults(study, study.runs(table))
+    fold = study.source.load(1)
+    train, valid = with_gaps(fold.train, "zero"), with_gaps(fold.valid, "zero")
+    assert 0.05 < np.isnan(train.X).mean() < 0.95
+    convention = replace(rw.Convention.get("yahoo"), max_grade=4.0)
+    for way in WAYS[:-1]:
+        (found,) = results.filled(way)
+        assert found["missing"] == pytest.approx(np.isnan(train.X).mean())
+        forest = rw.RandomForest(4, max_features=0.1, missing=way).fit(train)
+        assert found["valid"]["RF"]["ERR"] == rw.evaluate(forest, valid, "ERR", convention=convention)["ERR"]
+        values = [
+            rw.evaluate(
+                rw.MART(rounds, learning_rate=rate, missing=way, **BOOSTED).fit(train), valid, convention=convention
+            )["nDCG@10"]
+            for rate in (0.3, 0.5)
+            for rounds in (1, 2, 3)
+        ]
+        assert found["valid"]["GBRT"]["nDCG@10"] == pytest.approx(max(values))
+        assert all(found["valid"]["iGBRT"][name] >= found["valid"]["RF"][name] for name in ("ERR", "nDCG@10"))
+    (apart,) = results.filled("three-way")
+    forest = rw.RandomForest(4, max_features=0.1, missing="three-way").fit(train).ensemble_
+    coded, values = CodedDataset.make(train), [rw.evaluate(forest, valid, convention=convention)["nDCG@10"]]
+    for rate in (0.3, 0.5):
+        for rounds in (1, 2, 3):
+            model = forest.concat(boost_in_three(coded, train.y - forest.score(train.X), rounds, rate))
+            values.append(rw.evaluate(model, valid, convention=convention)["nDCG@10"])
+    assert apart["valid"]["iGBRT"]["nDCG@10"] == pytest.approx(max(values))
+    tables = {one.name: one for one in make_report(results).tables}
+    assert [row[0] for row in tables["missing"].rows] == list(WAYS)
+    assert tables["missing"].rows[-1][6] == f"{max(values):.5f}"
 
 
 def test_findings_are_tests_on_all_queries(igbrt_study, igbrt_results):
@@ -109,7 +232,13 @@ def test_the_report(igbrt_study, igbrt_results, tmp_path):
     written = report.write(tmp_path, environment={"rankwood": "0"})
     assert all(path.stat().st_size > 1000 for path in written if path.suffix in (".png", ".svg"))
     tables = {table.name: table for table in report.tables}
-    assert list(tables) == ["table3", "order", "table1", "table4"]
+    assert list(tables) == ["table3", "order", "table1", "missing", "bound", "table4", "data"]
+    assert tables["missing"].rows == [["No value of the training data is missing."]]
+    assert [row[0] for row in tables["bound"].rows] == ["GBRT(C)", "RF(C)", "iGBRT(C)"]
+    test = igbrt_study.source.load(2).test
+    counted = next(row for row in tables["data"].rows if row[0] == "fold 2 test")
+    assert counted[1:4] == [f"{test.n_queries:,}", f"{test.n_docs:,}", "12"]
+    assert tables["data"].rows[0][1:3] == ["60", f"{igbrt_study.source.data.n_docs:,}"]
     row = next(row for row in tables["table3"].rows if row[:2] == ["ERR iGBRT", "C"])
     means = [igbrt_results.fold_mean("iGBRT", "ordinal", "ERR", fold) for fold in (1, 2)]
     assert row[2:5] == [f"{value:.5f}" for value in (*means, np.mean(means))]
@@ -125,6 +254,8 @@ def test_the_paper_is_copied_rightly():
     assert PAPER["nDCG@10", "iGBRT", "ordinal"][2:] == (0.48366, 0.48858, 0.47868, 0.49084, 0.49581)
     assert {len(values) for values in PAPER.values()} == {7}
     assert len(PAPER) == 12
+    assert PAPER_DATA[2] == ["paper: MSLR 1 train", "6,000", "723,412", "136", "–", "119.569", "–", "0.37228", "–"]
+    assert len(PAPER_DATA) == 14
 
 
 def test_a_study_needs_trees(source):

@@ -1,17 +1,28 @@
-"""Runs of the studies of papers as frozen dataclasses, and their results, found by the run."""
+"""Runs of the studies of papers as frozen dataclasses, their results, found by the run, and statistics of the data."""
 
 from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 from rankwood.data.bins import BinnedDataset
+from rankwood.data.statistics import statistics
 from rankwood.lab.runs import Config, Result, run_key
-from rankwood.lab.study import Runs, Study
+from rankwood.lab.study import Runs, Study, Table
+
+PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Describing:
+    """A run: documents, queries, labels and gaps of a fold are counted."""
+
+    fold: int
+    what: str = "statistics"
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,11 @@ class PaperStudy(Study):
         make = partial(BinnedDataset.make, self.fold_data(fold).train, n_threads=self.n_threads)
         return self._kept.get("binned", fold, make)  # type: ignore[no-any-return]
 
+    def describe(self, run: Describing) -> Result:
+        """Do a run that counts: the statistics of every part of a fold."""
+        data = self.fold_data(run.fold)
+        return {part: statistics(getattr(data, part)).as_dict() for part in PARTS}
+
     def _runs_by_key(self) -> dict[str, Any]:
         return {run_key(self.config(run)): run for run in [*self.plan(), *self.timings()]}
 
@@ -70,3 +86,51 @@ class PaperResults:
     @cached_property
     def _by_key(self) -> dict[str, Mapping[str, Any]]:
         return {run_key(config): result for config, result in self.runs}
+
+
+DATA_COLUMNS = ("data", "queries", "documents", "features", "labels", "documents per query", "relevant per query",
+                "0 or missing", "missing")  # fmt: skip
+
+
+def data_table(found: PaperResults, papers: Sequence[Sequence[str]], note: str) -> Table:
+    """Return the table of the data: all of it, every part of every fold, and what the paper says of its own.
+
+    Parameters
+    ----------
+    found : PaperResults
+        With the results of a `Describing` for every fold.
+    papers : sequence of sequences of str
+        Rows of the paper, in the order of `DATA_COLUMNS`.
+    note : str
+        Further sentences below the table.
+    """
+    folds = {fold: found.result(Describing(fold)) for fold in found.study.folds}
+    rows = [["all", *_described(list(next(iter(folds.values())).values()))]]
+    for fold, parts in folds.items():
+        rows += [[f"fold {fold} {part}", *_described([parts[part]])] for part in PARTS]
+    return Table(
+        "data",
+        f"The data: {found.study.source.name}",
+        DATA_COLUMNS,
+        [*rows, *map(list, papers)],
+        "Relevant: of a label above 0. 0 or missing, missing: shares of all values. All: the three parts of "
+        f"fold {next(iter(folds))} together. {note}",
+    )
+
+
+def _described(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The cells of parts of the data, taken together."""
+    n_docs, n_queries = (sum(part[name] for part in parts) for name in ("n_docs", "n_queries"))
+    n_relevant = sum(part["relevant_per_query"] * part["n_queries"] for part in parts)
+    labels = sorted({label for part in parts for label in part["labels"]})
+    absent, missing = (sum(part[name] * part["n_docs"] for part in parts) for name in ("absent", "missing"))
+    return [
+        f"{n_queries:,}",
+        f"{n_docs:,}",
+        f"{parts[0]['n_features']:,}",
+        f"{len(labels):,} ({labels[0]:g} to {labels[-1]:g})" if labels else "0",
+        f"{n_docs / max(n_queries, 1):.3f}",
+        f"{n_relevant / max(n_queries, 1):.1f}",
+        f"{absent / max(n_docs, 1):.5f}",
+        f"{missing / max(n_docs, 1):.5f}",
+    ]
