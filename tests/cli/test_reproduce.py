@@ -32,11 +32,38 @@ def test_subsampling_on_a_folder_of_folds(rankwood, folder, tmp_path, monkeypatc
     assert outcome.status == 0
     assert "Table 3" in outcome.out
     assert "report.md and" in outcome.err
-    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 2 * 2 * 3  # folds, seeds, settings with 63%
+    n_runs = 2 * (2 * (3 + 6) + 2)  # folds, seeds, settings with 63% and of documents; LambdaMART and statistics
+    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == n_runs
     again = rankwood(*command, "--sweep", "1,4", "--out", tmp_path)
-    assert "12 finished runs" in again.err
+    assert f"{n_runs} finished runs" in again.err
     assert again.out == outcome.out
-    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 12
+    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == n_runs
+
+
+def test_subsampling_on_the_grid_of_the_paper(rankwood, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.lab.study.write_figure", lambda figure, folder: [])  # which takes a while
+    command = (
+        "reproduce",
+        "subsampling",
+        "--data",
+        folder,
+        "--folds",
+        1,
+        "--seeds",
+        1,
+        "--trees",
+        2,
+        "--grid",
+        "paper",
+    )
+    outcome = rankwood(*command, "--out", tmp_path, "--json")
+    assert outcome.status == 0
+    answer = json.loads(outcome.out)
+    assert len(answer["tables"]["sweep"]["rows"]) == 30
+    assert answer["facts"]["baseline"] == "19"
+    both = rankwood(*command, "--sweep", "1,2", "--out", tmp_path)
+    assert both.status == 2
+    assert "--sweep and --grid both say what is compared" in both.err
 
 
 def test_igbrt_as_json(rankwood, folder, tmp_path):
@@ -111,10 +138,11 @@ def test_starting_anew_keeps_the_old_runs_aside(rankwood, folder, tmp_path, monk
     command = ("reproduce", "subsampling", "--data", folder, "--folds", 1, "--seeds", 1, "--trees", 3, "--sweep", "2")
     rankwood(*command, "--out", tmp_path)
     rankwood(*command, "--out", tmp_path, "--no-resume")
-    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == 2
-    assert len(RunTable(tmp_path / "runs.old.sqlite").entries()) == 2
+    n_runs = 2 + 6 + 2  # settings, also of documents; LambdaMART and statistics
+    assert len(RunTable(tmp_path / "runs.sqlite").entries()) == n_runs
+    assert len(RunTable(tmp_path / "runs.old.sqlite").entries()) == n_runs
     rankwood(*command, "--out", tmp_path, "--no-resume")
-    assert len(RunTable(tmp_path / "runs.old.2.sqlite").entries()) == 2
+    assert len(RunTable(tmp_path / "runs.old.2.sqlite").entries()) == n_runs
     assert (tmp_path / "runs.old.jsonl").exists()
 
 

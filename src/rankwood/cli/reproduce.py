@@ -22,6 +22,7 @@ from rankwood.cli.experiment import (
     open_folds,
 )
 from rankwood.cli.models import AsJson
+from rankwood.errors import RankwoodError
 
 app = typer.Typer(help="Repeat the experiments of a paper and put its tables beside ours.", no_args_is_help=True)
 
@@ -33,6 +34,12 @@ class Criterion(str, Enum):
 
     entropy = "entropy"
     variance = "variance"
+
+
+class Grid(str, Enum):
+    """Settings of a study that have a name."""
+
+    paper = "paper"
 
 
 class Gaps(str, Enum):
@@ -51,6 +58,10 @@ def subsampling(
     sweep: Annotated[
         str | None, typer.Option(help="Queries per tree, like 1,5,21,10%,63%; chosen by the data unless given.")
     ] = None,
+    grid: Annotated[
+        Grid | None,
+        typer.Option(help="paper: the paper's own settings instead, about 25 of them, and ten runs of each."),
+    ] = None,
     criterion: Annotated[Criterion, typer.Option(help="What splits lower.")] = Criterion.entropy,
     quick: Quick = False,
     threads: RunThreads = None,
@@ -59,22 +70,35 @@ def subsampling(
     resume: Resume = True,
     as_json: AsJson = False,
 ) -> None:
-    """Forests on small samples of queries (Ibrahim & Carman 2014, tables 2 to 4)."""
-    from rankwood.lab.papers.subsampling import BASELINE, Sample, SubsamplingStudy, default_sweep
+    """Forests on small samples of queries (Ibrahim & Carman 2014, tables 1 to 4)."""
+    from rankwood.lab.papers import subsampling as paper
 
+    if sweep is not None and grid is not None:
+        raise RankwoodError("--sweep and --grid both say what is compared: give one of them")
     source, chosen = open_folds(data, folds, quick, threads)
-    if sweep is None:
-        settings = default_sweep(source.load(chosen[0]).train.n_queries)
-        settings = [settings[0], settings[len(settings) // 2], BASELINE] if quick and len(settings) > 3 else settings
+    baseline = paper.BASELINE
+    if sweep is not None:
+        settings = list(dict.fromkeys([*map(paper.Sample.parse, sweep.split(",")), baseline]))
     else:
-        settings = list(dict.fromkeys([*map(Sample.parse, sweep.split(",")), BASELINE]))
-    study = SubsamplingStudy(
+        n_queries = source.load(chosen[0]).train.n_queries
+        if grid is None:
+            settings = paper.default_sweep(n_queries)
+        else:
+            settings = paper.paper_grid(source.name, n_queries)
+            baseline = paper.nearest_to_bootstrap(settings, n_queries)
+        if quick and len(settings) > 3:
+            settings = list(dict.fromkeys([settings[0], settings[len(settings) // 2], baseline]))
+    n_trees = trees or (50 if quick else 1000)
+    study = paper.SubsamplingStudy(
         source,
         chosen,
         settings,
-        n_seeds=seeds or (2 if quick else 5),
-        n_trees=trees or (50 if quick else 1000),
+        n_seeds=seeds or (2 if quick else 5 if grid is None else 10),
+        n_trees=n_trees,
         criterion=criterion.value,
+        baseline=baseline,
+        documents=paper.DOCUMENTS[1::2] if quick else paper.DOCUMENTS,
+        boosted_trees=n_trees,
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

@@ -125,6 +125,53 @@ class FileFolds:
 
 
 @dataclass(frozen=True)
+class PartialFolds:
+    """Folds of a data set that is not complete: some of LETOR's five parts, in files such as `S1.partial.txt.gz`.
+
+    A fold trains on all parts but one; of the queries of that one, every other is for validation and the rest for test.
+
+    Parameters
+    ----------
+    files : FileFolds
+        Folds whose files for validation and test are the same.
+    """
+
+    files: FileFolds
+
+    @classmethod
+    def find(cls, directory: str | Path, *, n_threads: int | None = None) -> PartialFolds | None:
+        """Find the parts in a folder; None unless there are two at least."""
+        folder = Path(directory)
+        found = sorted(folder.glob("S[1-5].partial.txt*")) if folder.is_dir() else []
+        parts = {path.name[:2]: path for path in reversed(found)}  # an unpacked file comes before its .gz
+        if len(parts) < 2:
+            return None
+        names = sorted(parts)
+        folds = [
+            Fold(f"Fold{number}", tuple(parts[one] for one in names if one != held), (parts[held],), (parts[held],))
+            for number, held in enumerate(reversed(names), start=1)
+        ]
+        return cls(FileFolds(f"{known_name(folder) or folder.resolve().name} (partial)", folds, n_threads))
+
+    @property
+    def name(self) -> str:
+        return self.files.name
+
+    @property
+    def n_folds(self) -> int:
+        return self.files.n_folds
+
+    def identify(self, fold: int) -> dict[str, Any]:
+        return self.files.identify(fold)
+
+    def load(self, fold: int) -> FoldData:
+        whole = self.files.load(fold)
+        every_other = np.arange(whole.valid.n_queries) % 2 == 0
+        valid, test = (whole.valid.select_queries(chosen) for chosen in (every_other, ~every_other))
+        return FoldData(whole.train, valid, test)
+
+
+@dataclass(frozen=True)
 class SyntheticFolds:
     """Folds of synthetic data in five parts: a fold trains on three of them, validates on one and tests on one.
 
@@ -182,6 +229,9 @@ class SyntheticFolds:
 def open_source(directory: str | Path | None, *, quick: bool = False, n_threads: int | None = None) -> Source:
     """Return the folds in a folder or, without one, synthetic data shaped like MSLR; less of it with `quick`."""
     if directory is not None:
+        partial_folds = PartialFolds.find(directory, n_threads=n_threads)
+        if partial_folds is not None:
+            return partial_folds
         return FileFolds.find(directory, n_threads=n_threads)
     if quick:
         return SyntheticFolds(n_queries=100, docs_per_query=20, n_features=20, n_threads=n_threads)

@@ -23,7 +23,8 @@ def source():
 @pytest.fixture(scope="session")
 def subsampling_study(source):
     sweep = [Sample.parse(name) for name in ("1", "5", "10", "25%", "63%")]
-    return SubsamplingStudy(source, (1, 3), sweep, n_seeds=2, n_trees=12)
+    documents = [Sample(share, percent=True, what="documents") for share in (10, 40)]
+    return SubsamplingStudy(source, (1, 3), sweep, n_seeds=2, n_trees=12, documents=documents, boosted_trees=9)
 
 
 @pytest.fixture(scope="session")
