@@ -243,7 +243,7 @@ class IgbrtStudy(PaperStudy):
         )
         model = forest.fit(train).ensemble_
         evaluator = Evaluator(valid, RANKED, measured.convention, n_threads=self.n_threads)
-        by_method = {"RF": [evaluator.means(self._score(model, valid))], "GBRT": [], "iGBRT": []}
+        by_method: dict[str, list[Any]] = {"RF": [evaluator.means(self._score(model, valid))], "GBRT": [], "iGBRT": []}
         by_method["iGBRT"] += by_method["RF"]  # no round at all
         coded = CodedDataset.make(train, n_threads=self.n_threads) if run.way == "three-way" else None
         for rate in run.learning_rates:

@@ -535,7 +535,8 @@ def _summary(found: SubsamplingResults, contrasts: dict[str, Contrast]) -> str:
     study, best = found.study, found.best
     text = (
         f"{study.n_trees:,} trees a forest, criterion {study.criterion}, folds {listed(study.folds)}, "
-        f"{counted(study.n_seeds, 'run')} each. Convention {Convention.get(CONVENTION).describe()}. On validation data {_words(best)} is best"
+        f"{counted(study.n_seeds, 'run')} each. Convention {Convention.get(CONVENTION).describe()}. On validation data "
+        f"{_words(best)} is best"
     )
     if best == study.baseline:
         return f"{text}: small samples do not help here. {_lacks(found)}".rstrip()
@@ -665,8 +666,8 @@ def _others(found: SubsamplingResults, paper: Published | None) -> Table:
     sizes = sorted(found.n_boosted())
     span = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
     for size, name in ("all", f"{study.boosted_trees:,} trees"), ("best", f"best on validation data: {span} trees"):
-        values = [found.boosted(size, measure) for measure in (NDCG, MAP)]
-        rows.append([f"LambdaMART, {name}", *(f"{value:.4f}" for value in values), "ours"])
+        reached = [found.boosted(size, measure) for measure in (NDCG, MAP)]
+        rows.append([f"LambdaMART, {name}", *(f"{value:.4f}" for value in reached), "ours"])
     for sample in dict.fromkeys((study.baseline, found.best)):
         ours = [found.mean_and_std(sample, "test", measure)[0] for measure in (NDCG, MAP)]
         rows.append([f"forest, {sample.name}", *(f"{value:.4f}" for value in ours), "ours"])
@@ -803,7 +804,7 @@ def _kinds(found: SubsamplingResults) -> Figure:
         canvas.suptitle(f"Whole queries, or documents of every query, {found.study.source.name}")
         legend_below(canvas, axes[0])
 
-    return Figure("documents", "Whole queries, or documents of every query (section 4).", draw, (11.0, 4.2))
+    return Figure("kinds", "Whole queries, or documents of every query (section 4).", draw, (11.0, 4.2))
 
 
 def _log_shares(axes: Any, shares: list[float]) -> None:
