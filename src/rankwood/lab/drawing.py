@@ -146,10 +146,11 @@ def spread_labels(values: Sequence[float], distance: float) -> list[float]:
     return [round(found[place], 9) for place in range(len(values))]
 
 
-def smooth(x: Sequence[float], y: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+def smooth(x: Sequence[float], y: Sequence[float], *, log: bool = True) -> tuple[FloatArray, FloatArray]:
     """Return a smooth curve through points, over the logarithm of x; straight lines through fewer than five points.
 
-    The curve is a cubic smoothing spline, its penalty chosen by generalised cross-validation.
+    The curve is a cubic smoothing spline, its penalty chosen by generalised cross-validation. Without `log` it is one
+    over x itself.
 
     Examples
     --------
@@ -158,12 +159,13 @@ def smooth(x: Sequence[float], y: Sequence[float]) -> tuple[FloatArray, FloatArr
     (1.0, True)
     """
     order = np.argsort(x, kind="stable")
-    at, values = np.log(np.asarray(x, dtype=np.float64)[order]), np.asarray(y, dtype=np.float64)[order]
+    at, values = np.asarray(x, dtype=np.float64)[order], np.asarray(y, dtype=np.float64)[order]
+    at, back = (np.log(at), np.exp) if log else (at, np.asarray)
     at, first = np.unique(at, return_index=True)
     values = values[first]
     dense = np.linspace(at[0], at[-1], 201)
     if len(at) < SMOOTHED_FROM:
-        return np.exp(dense), np.interp(dense, at, values)
+        return back(dense), np.interp(dense, at, values)
     from scipy.interpolate import make_smoothing_spline
 
-    return np.exp(dense), make_smoothing_spline(at, values)(dense)
+    return back(dense), make_smoothing_spline(at, values)(dense)

@@ -579,7 +579,7 @@ _SIZES = {
     "MSLR 5 test": (6000, 235259, 136, 116.6295, 0.37215),
 }  # fmt: skip
 PAPER_DATA = [
-    [f"paper: {name}", f"{queries:,}", f"{docs:,}", f"{features}", "–", f"{mean:.3f}", "–", f"{absent:.5f}", "–"]
+    [f"paper: {name}", f"{queries:,}", f"{docs:,}", f"{features}", "–", f"{mean}", "–", f"{absent:.5f}", "–"]
     for name, (queries, docs, features, mean, absent) in _SIZES.items()
 ]
 

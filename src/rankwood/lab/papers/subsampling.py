@@ -731,7 +731,8 @@ def _quality(found: SubsamplingResults, measure: str) -> Figure:
         x = np.repeat(shares, [len(runs) for runs in values])
         left.scatter(x, np.concatenate(values), s=14, alpha=0.6, color="tab:blue", label="one run")
         means = "smoothing spline of the means" if len(shares) >= SMOOTHED_FROM else "means"
-        left.plot(*smooth(shares, [runs.mean() for runs in values]), color="black", label=means)
+        curve = smooth(shares, [runs.mean() for runs in values], log=len(shares) <= MOST_TICKS)
+        left.plot(*curve, color="black", label=means)
         _log_shares(left, shares)
         left.set(ylabel=f"{name} on validation data", title=f"{name}, {found.study.source.name}")
         left.legend(fontsize=8)
@@ -740,7 +741,9 @@ def _quality(found: SubsamplingResults, measure: str) -> Figure:
         labels = [f"{share:.3g}" for share in shares[::step]]
         right.set_xticks(range(0, len(shares), step), labels, rotation=45, fontsize=8)
         right.set(
-            xlabel="queries per tree, %", ylabel="standard deviation", title=f"between {found.study.n_seeds} runs"
+            xlabel="queries per tree, %",
+            ylabel="standard deviation",
+            title=f"between {counted(found.study.n_seeds, 'run')}",
         )
 
     number = 1 if measure == NDCG else 2
