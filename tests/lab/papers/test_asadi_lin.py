@@ -96,6 +96,22 @@ def test_stars_of_a_fold_are_of_its_own_queries(asadi_lin_study, asadi_lin_resul
         assert found.difference == pytest.approx(np.mean(values[1]) - np.mean(values[0]))
 
 
+def test_stars_are_drawn_in_figure_1(asadi_lin_results, monkeypatch):
+    from matplotlib.figure import Figure
+
+    figure = next(one for one in make_report(asadi_lin_results).figures if one.name == "by-fold")
+
+    def n_stars():
+        canvas = Figure(figsize=figure.size)
+        figure.draw(canvas)
+        return sum(text.get_text() == "*" for axis in canvas.axes for text in axis.texts)
+
+    pairs = [(setting, fold) for setting in list(SETTINGS)[1:] for fold in (1, 2)]
+    assert n_stars() == sum(asadi_lin_results.compare(s, "nDCG@3", fold=f).star == "*" for s, f in pairs)
+    monkeypatch.setattr("rankwood.lab.papers.asadi_lin.SIGNIFICANT", 2.0)
+    assert n_stars() == len(pairs)
+
+
 def test_gradients_are_plain_and_lightgbms_are_shown_once(asadi_lin_study, asadi_lin_results, source):
     assert {run.training.growth.normalize for run in asadi_lin_study.timings()} == {False}
     scaled = [run for run in asadi_lin_study.plan() if run.growth.normalize]

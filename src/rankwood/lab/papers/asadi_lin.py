@@ -837,7 +837,7 @@ def _tradeoff(found: AsadiLinResults) -> Figure:
                               elinewidth=0.9, markersize=6, label=_label(setting))  # fmt: skip
             axis.axhline(level, color="grey", linewidth=0.8, linestyle="--")
             axis.set(xlabel=f"microseconds per document ({SHORT[engine]})", title=title, ylabel=f"{SHOWN}, test data")
-            axis.set_xlim(left=0)
+            axis.set_xlim(0, 1.05 * axis.dataLim.x1)
             axis.grid(alpha=0.3)
         canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=9, frameon=False)
 
@@ -883,8 +883,7 @@ def _topology(found: AsadiLinResults) -> Figure:
                     axis.plot(at, values, ":", marker=MARKERS[way], markersize=4, markerfacecolor="white",
                               color=COLOURS[way], linewidth=1, label=f"{GREEK[way]}, paper (MSLR-WEB10K)")  # fmt: skip
             axis.set_title(title, fontsize=10)
-            axis.margins(y=0.08)
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, 1.08 * axis.dataLim.y1)
             axis.grid(alpha=0.3)
         for axis in axes[-1]:
             axis.set_xlabel("λ or α (0: plain LambdaMART)")
@@ -927,7 +926,8 @@ def _by_fold(found: AsadiLinResults) -> Figure:
             )
             axes[0, column].legend(fontsize=8, ncols=6, frameon=False, columnspacing=1.0, handletextpad=0.2,
                                    loc="upper center", bbox_to_anchor=(0.5, -0.02))  # fmt: skip
-            axes[1, column].set(xlabel="fold", xticks=range(len(folds)), xticklabels=folds, ylim=(0, None))
+            axes[1, column].set(xlabel="fold", xticks=range(len(folds)), xticklabels=folds)
+        axes[1, 0].set_ylim(0, 1.08 * max(axis.dataLim.y1 for axis in axes[1]))
         axes[0, 0].set_ylabel(f"{FIGURE1}, test data")
         axes[1, 0].set_ylabel(f"us per document,\n{SHORT[engine]}")
         for axis in axes.flat:

@@ -844,10 +844,11 @@ def _figure(found: CleaverResults) -> Figure:
         sizes = found.study.all_sizes
         axes = canvas.subplots(1, len(sizes), squeeze=False)[0]
         for axis, size in zip(axes, sizes, strict=True):
+            first = 1 if 0.0 in found.study.rates else 0  # the model before is a line of its own
             for way in found.study.ways:
                 runs = [result["table"] for fold in found.study.folds for result in found.of(size, way, fold)]
-                trees = np.mean([[row["n_trees"] for row in table] for table in runs], axis=0)
-                tests = np.mean([[row["test"] for row in table] for table in runs], axis=0)
+                trees = np.mean([[row["n_trees"] for row in table[first:]] for table in runs], axis=0)
+                tests = np.mean([[row["test"] for row in table[first:]] for table in runs], axis=0)
                 axis.plot(trees, tests, label=way.name, marker=".")
             whole = np.mean([table[0]["test"] for table in runs])
             axis.axhline(whole, color="black", linewidth=1, label="the model before")
