@@ -192,25 +192,32 @@ class Closing:
 
 @dataclass(frozen=True)
 class Related:
-    """A run: models of the size that a pruning leaves, made in ways that the papers compare with in words.
+    """A run: models of the size that pruning leaves, made in ways that the papers compare with in words.
 
     Parameters
     ----------
-    pruning : Pruning
+    sweep : Sweep
+    rate : float
+        Share of the trees of the full model that go, by quality-loss, whether the pruned model is as good or not.
+    iterations : int
+        Of a line search.
     n_leaves, learning_rate : int, float
         Of the boosted models in the bag.
     n_bags : int
         Number of these.
     """
 
-    pruning: Pruning
+    sweep: Sweep
+    rate: float
+    iterations: int
     n_leaves: int
     learning_rate: float
     n_bags: int
+    negative: Literal["exclude", "clip"] = "exclude"
 
     @property
     def fold(self) -> int:
-        return self.pruning.fold
+        return self.sweep.fold
 
 
 @dataclass(frozen=True)
@@ -241,8 +248,10 @@ class CleaverStudy(PaperStudy):
     closing : (int, int), default (100, 500)
         Sizes a and b: a model of a trees is compared with one that is pruned from b to a.
     ways : sequence of Way
+    related_rate : float, default 0.5
+        Share of the trees that are pruned where other methods are compared at the same size.
     n_bags : int, default 5
-        Models of the bag among the related methods.
+        Models of the bag among these.
     normalize : bool, default False
         Whether LambdaMART's gradients are scaled and truncated as LightGBM's instead of plain ones.
     """
@@ -261,11 +270,13 @@ class CleaverStudy(PaperStudy):
     n_random: int = 10
     closing: tuple[int, int] = (100, 500)
     ways: Sequence[Way] = (*OF_PAPER, *BEYOND)
+    related_rate: float = 0.5
     n_bags: int = 5
     normalize: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.n_trees, self.n_random, self.n_bags, *self.sizes) < 1 or not self.rates or not self.ways:
+        least = min(self.n_trees, self.n_random, self.n_bags, *self.sizes)
+        if least < 1 or not self.rates or not self.ways or not 0.0 <= self.related_rate < 1.0:
             raise RankwoodError("a study needs trees, rates, strategies and at least one run of each")
         if not (self.learners and self.leaves and self.learning_rates):
             raise RankwoodError("a sweep needs at least one learner, one number of leaves and one learning rate")
@@ -296,15 +307,10 @@ class CleaverStudy(PaperStudy):
         """The closing comparison on a fold."""
         return Closing(self.sweep(fold), *self.closing, self.iterations)
 
-    @property
-    def compared_way(self) -> Way:
-        """The way to prune that the related methods are compared with."""
-        return QUALITY_LOSS if QUALITY_LOSS in self.ways else self.ways[0]
-
     def related_of(self, fold: int) -> Related:
         """Related methods, at the size of the full model pruned by quality-loss."""
-        pruning = self.prunings(fold, FULL, self.compared_way)[0]
-        return Related(pruning, max(self.leaves), min(self.learning_rates), self.n_bags)
+        boosted = max(self.leaves), min(self.learning_rates)
+        return Related(self.sweep(fold), self.related_rate, self.iterations, *boosted, self.n_bags)
 
     def plan(self) -> list[Sweep | Pruning | Closing | Related]:
         found: list[Sweep | Pruning | Closing | Related] = []
@@ -415,13 +421,14 @@ class CleaverStudy(PaperStudy):
 
     def _relate(self, run: Related) -> Result:
         """Models by other methods, of as many trees as the pruned model has, or as many leaves."""
-        fold, full, pruned = self.fold_data(run.fold), self._before(run.pruning), self._accepted(run.pruning)["quality"]
+        fold, full = self.fold_data(run.fold), self._reference(run.sweep, FULL)
+        pruned = self._pruned(run, full, run.rate)
         outputs = TreeOutputs.of(full, fold.train, n_threads=self.n_threads)
         weights = lasso_weights(outputs, outputs.scores(unsigned_weights(full)), pruned.n_trees)
         sizes = np.diff(full.leaf_offsets)
         covers = [np.bincount(codes, minlength=size) for codes, size in zip(outputs.codes, sizes, strict=True)]
         n_bags = min(run.n_bags, pruned.n_trees)
-        gradients = gradient_parameters(run.pruning.sweep.normalize)
+        gradients = gradient_parameters(run.sweep.normalize)
         boosted = LambdaMART(
             pruned.n_trees // n_bags, run.n_leaves, run.learning_rate, n_jobs=self.n_threads, **gradients
         )
@@ -457,20 +464,21 @@ class CleaverStudy(PaperStudy):
     def _close(self, run: Closing) -> Result:
         """Three ways to `small` trees: the first that were trained, these line-searched, and pruned from `large`."""
         model, fold = self._reference(run.sweep, LONGER), self.fold_data(run.fold)
-        search = LineSearch(iterations=run.iterations, negative=run.negative)
-        settings = PruningSettings(victims="train", search=search, measure_speed=False)
-
-        def pruned(whole: Ensemble, rate: float) -> Ensemble:
-            _, found = cleaver(
-                whole, fold.train, fold.valid, judge=None, measure=MEASURE, rates=(rate,), variants="line-search",
-                settings=settings, n_threads=self.n_threads,
-            ).rows  # fmt: skip
-            return found.ensemble
-
         small, large = _first(model, run.small), _first(model, run.large)
         to_small = max(0.0, 1.0 - run.small / large.n_trees)
-        models = dict(zip(ROADS, (small, pruned(small, 0.0), pruned(large, to_small)), strict=True))
+        found = small, self._pruned(run, small, 0.0), self._pruned(run, large, to_small)
+        models = dict(zip(ROADS, found, strict=True))
         return {road: {"n_trees": m.n_trees, "values": self._values(m, fold)} for road, m in models.items()}
+
+    def _pruned(self, run: Closing | Related, model: Ensemble, rate: float) -> Ensemble:
+        """The model pruned at one rate by quality-loss, as good or not."""
+        fold, search = self.fold_data(run.fold), LineSearch(iterations=run.iterations, negative=run.negative)
+        _, found = cleaver(
+            model, fold.train, fold.valid, judge=None, measure=MEASURE, rates=(rate,), variants="line-search",
+            settings=PruningSettings(victims="train", search=search, measure_speed=False), n_threads=self.n_threads,
+        ).rows  # fmt: skip
+        pruned: Ensemble = found.ensemble
+        return pruned
 
     def _values(self, model: Ensemble, fold: FoldData) -> list[float]:
         """The measure of every test query."""
@@ -747,16 +755,17 @@ def _related(found: CleaverResults) -> Table:
         if method != "reference":
             test = randomisation_test(reference, values)
             difference, p = f"{test.mean_difference:+.4f}", p_text(test.p_value)
-        name = f"pruned, {study.compared_way.name}" if method == "pruned" else method
+        name = f"pruned by {study.related_rate:.0%}, quality-loss" if method == "pruned" else method
         rows.append([name, f"{n_trees:,.0f}", f"{n_leaves:,.0f}", f"{np.mean(values):.4f}", difference, p])
     return Table(
         "related",
         f"Other methods at the size of the pruned model, {study.source.name}",
         ["method", "trees", "leaves", f"{MEASURE} (test)", "difference", "p"],
         rows,
-        "The full model. Prefix: its first trees, weights as they were. Lasso: its trees re-weighed so that few of "
-        "them give its scores. Nodes collapsed: sibling leaves merged, those that change scores least first, until as "
-        f"many leaves are left. Bag: the mean of {study.n_bags} models on bootstrap samples of queries, "
+        "The full model, pruned whether the result is as good or not. Prefix: its first trees, weights as they were. "
+        "Lasso: its trees re-weighed so that few of them give its scores. Nodes collapsed: sibling leaves merged, "
+        f"those that change scores least first, until as many leaves are left. Bag: the mean of {study.n_bags} models "
+        "on bootstrap samples of queries, "
         f"{max(study.leaves)} leaves, learning rate {min(study.learning_rates):g}, as many trees together. Means over "
         "folds; p: randomisation test over the test queries of all folds, not corrected.",
     )
