@@ -107,7 +107,12 @@ def test_a_library_is_ready_to_load(rankwood, ranker, tmp_path, options):
     np.testing.assert_array_equal(scores, model.score(X, engine="reference"))
     exported = subprocess.run(["nm", "-D", "--defined-only", tmp_path / "lib.so"], capture_output=True, text=True)
     assert {line.split()[-1] for line in exported.stdout.splitlines() if " T " in line} <= {
-        f"forest_{name}" for name in ("score", "score_f32", "score_f64", "leaves_f32", "leaves_f64", "self_test")
+        f"forest_{name}"
+        for name in (
+            "score",
+            *(f"{function}_{kind}" for function in ("score", "score_alone", "leaves") for kind in ("f32", "f64")),
+            "self_test",
+        )
     } | {"_init", "_fini"}
 
 

@@ -108,7 +108,9 @@ def test_cleaver_as_json(rankwood, tmp_path):
     outcome = rankwood("reproduce", "cleaver", "--quick", "--folds", 1, "--sizes", 4, "--trees", 6, "--rates", "0.5",
                        "--iterations", 1, "--seeds", 1, "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
-    assert set(json.loads(outcome.out)["tables"]) == {"table1", "table1b", "closing", "paper"}
+    assert set(json.loads(outcome.out)["tables"]) == {
+        "table1", "table1b", "closing", "related", "sweep", "paper",
+    }  # fmt: skip
 
 
 def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monkeypatch):
@@ -119,17 +121,18 @@ def test_asadi_lin_is_quick_and_times_again_when_asked(rankwood, tmp_path, monke
     outcome = rankwood(*command, "--out", tmp_path, "--json")
     assert outcome.status == 0
     answer = json.loads(outcome.out)
-    assert list(answer["tables"]) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
+    assert list(answer["tables"]) == ["table1", "equal", "beside", "visits", "folds", "tests", "gradients", "paper"]
     assert [row[0] for row in answer["tables"]["table1"]["rows"]] == [
         "baseline",
         "lambda 0.8",
         "alpha 0.2",
         "alpha 0.4",
     ]
-    assert len(RunTable(tmp_path / "runs.sqlite")) == 4 + 8  # trainings; two models of each are timed
+    # Trainings, of which one is with other gradients; two models of each of the others are timed.
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 5 + 8
     again = rankwood(*command, "--out", tmp_path, "--timing", "quiet")
-    assert "12 finished runs" in again.err
-    assert len(RunTable(tmp_path / "runs.sqlite")) == 4 + 8 + 8
+    assert "13 finished runs" in again.err
+    assert len(RunTable(tmp_path / "runs.sqlite")) == 5 + 8 + 8
     assert "Table 1: models of the size that validation data chooses" in again.out
 
 

@@ -33,7 +33,8 @@ from rankwood.scoring.c_library import (
     find_compiler,
 )
 from rankwood.scoring.c_source import MAX_NESTING, MAX_NODES, CSource, Splits, tree_functions
-from rankwood.scoring.engines import IFELSE, ifelse_kernel
+from rankwood.scoring.engines import ENGINES, IFELSE, IFELSE_ALONE, ifelse_kernel
+from rankwood.scoring.timing import Budget, bench, time_models
 from strategies.ensembles import big_ensemble, ensembles, grow, renumber, rows_near_thresholds, values_near
 
 pytestmark = [
@@ -43,6 +44,7 @@ pytestmark = [
     ),
 ]
 QUICK = dataclasses.replace(IFELSE, make_kernel=partial(ifelse_kernel, optimise="-O0"))
+QUICK_ALONE = dataclasses.replace(IFELSE_ALONE, make_kernel=partial(ifelse_kernel, optimise="-O0", alone=True))
 posix = pytest.mark.skipif(os.name != "posix", reason="needs signals and fork")
 
 
@@ -81,9 +83,10 @@ def assert_like_reference(prepared, model, X, n_threads=1):
 @given(data=st.data())
 def test_leaves_and_scores_are_the_references_bit_for_bit(shared_cache, data):
     model = data.draw(ensembles(max_trees=20))
-    prepared = QUICK.prepare(model)
     for dtype in (np.float32, np.float64):
-        assert_like_reference(prepared, model, data.draw(rows_near_thresholds(model, dtype=dtype)))
+        rows = data.draw(rows_near_thresholds(model, dtype=dtype))
+        for engine in (QUICK, QUICK_ALONE):
+            assert_like_reference(engine.prepare(model), model, rows)
 
 
 @settings(max_examples=3)
@@ -119,10 +122,23 @@ def test_trees_of_every_size_and_depth():
     assert model.topology().max_leaves == 5000
     assert CSource(model, "m").real == "float"
     assert len(CSource(model, "m").units()) > 2
-    prepared = IFELSE.prepare(model)
     for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         near = values_near(model.threshold, dtype)
-        assert_like_reference(prepared, model, rng.choice(near, (3000, 9)), n_threads=2)
+        for engine in (IFELSE, IFELSE_ALONE):
+            assert_like_reference(engine.prepare(model), model, rng.choice(near, (3000, 9)), n_threads=2)
+
+
+def test_one_document_after_the_other_is_for_the_stopwatch_alone():
+    model = big_ensemble(1, n_trees=40, n_leaves=12)
+    X = np.random.default_rng(1).normal(size=(500, model.n_features)).astype(np.float32)
+    assert IFELSE_ALONE.name not in ENGINES
+    with pytest.raises(rw.RankwoodError, match="there is no engine 'ifelse-alone'"):
+        model.score(X, engine=IFELSE_ALONE.name)
+    found = bench(model, X, [IFELSE_ALONE, "ifelse"], [100], repeats=6, cold=False)
+    assert found.agree
+    assert [times.engine for times in found.engines] == ["ifelse-alone", "ifelse"]
+    (timed,) = time_models([(IFELSE_ALONE.prepare(model), X)], batch=100, budget=Budget(6, 0.0))
+    assert (timed.engine, timed.batch) == ("ifelse-alone", 100)
 
 
 def test_no_trees_and_no_features():

@@ -28,6 +28,11 @@ app = typer.Typer(help="Repeat the experiments of a paper and put its tables bes
 
 Trees = Annotated[int | None, typer.Option("--trees", min=1, help="Trees of a forest; 1,000 unless given.")]
 
+Normalize = Annotated[
+    bool,
+    typer.Option("--normalize", help="Scale and truncate LambdaMART's gradients as LightGBM does; plain unless given."),
+]
+
 
 class Criterion(str, Enum):
     """What splits of a forest lower."""
@@ -160,6 +165,7 @@ def xdart(
         str | None,
         typer.Option(help="Methods to run besides DART, like 'LambdaMART,X-DART adaptive 5'; all unless given."),
     ] = None,
+    normalize: Normalize = False,
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
@@ -181,6 +187,7 @@ def xdart(
         full_trees=full_trees or 3 * n_trees,
         n_leaves=min(leaves, 8) if quick else leaves,
         methods=list(dict.fromkeys(names)),
+        normalize=normalize,
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
@@ -196,9 +203,11 @@ def cleaver(
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Trees of the smaller models; 100,500 unless given.")] = None,
     trees: Annotated[int | None, typer.Option(min=1, help="Most trees of the full model; 1,500 unless given.")] = None,
-    leaves: Annotated[int | None, typer.Option(min=2, help="Leaves of a tree; 50 unless given.")] = None,
-    rates: Annotated[str | None, typer.Option(help="Pruning rates; 0.1,0.2,...,0.9 unless given.")] = None,
+    leaves: Annotated[str | None, typer.Option(help="Leaves of a tree to try; 25,50 unless given.")] = None,
+    learning_rates: Annotated[str | None, typer.Option(help="Learning rates to try; 0.05,0.1 unless given.")] = None,
+    rates: Annotated[str | None, typer.Option(help="Pruning rates; 0,0.1,...,0.9 unless given.")] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help="Of a line search; 100 unless given.")] = None,
+    normalize: Normalize = False,
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
@@ -208,7 +217,6 @@ def cleaver(
 ) -> None:
     """Pruning of trained ensembles, strategies by sizes (Lucchese et al. 2016, table 1 and the closing comparison)."""
     from rankwood.lab.papers.cleaver import CleaverStudy
-    from rankwood.pruning.cleaver import RATES
 
     source, chosen = open_folds(data, folds, quick, threads)
     small = numbers(sizes or ("10,20" if quick else "100,500"), int)
@@ -217,11 +225,13 @@ def cleaver(
         chosen,
         sizes=small,
         n_trees=trees or (40 if quick else 1500),
-        n_leaves=leaves or (8 if quick else 50),
-        rates=(0.25, 0.5, 0.75) if rates is None and quick else RATES if rates is None else numbers(rates, float),
+        leaves=numbers(leaves or ("8" if quick else "25,50"), int),
+        learning_rates=numbers(learning_rates or ("0.1" if quick else "0.05,0.1"), float),
+        rates=numbers(rates or ("0,0.25,0.5,0.75" if quick else "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"), float),
         iterations=iterations or (5 if quick else 100),
         n_random=seeds or (2 if quick else 10),
         closing=(min(small), max(small)),
+        normalize=normalize,
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
@@ -242,6 +252,7 @@ def asadi_lin(
     timing: Annotated[
         str, typer.Option(help="Name of the series of latency measurements: another name takes them all again.")
     ] = "1",
+    normalize: Normalize = False,
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
@@ -263,6 +274,7 @@ def asadi_lin(
         lambdas=LAMBDAS[1:2] if quick else LAMBDAS,
         alphas=ALPHAS[2:4] if quick else ALPHAS,
         timing=timing,
+        normalize=normalize,
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)

@@ -363,6 +363,8 @@ class IfElseKernel:
         Level of optimisation.
     n_jobs : int, default 1
         How many files are compiled at the same time.
+    alone : bool, default False
+        Whether rows are scored one after the other, each by itself, instead of many at a time.
 
     Attributes
     ----------
@@ -374,11 +376,23 @@ class IfElseKernel:
         Size of the file.
     """
 
-    def __init__(self, model: Ensemble, write_source: SourceWriter, optimise: str = OPTIMISE, n_jobs: int = 1) -> None:
+    def __init__(
+        self,
+        model: Ensemble,
+        write_source: SourceWriter,
+        optimise: str = OPTIMISE,
+        n_jobs: int = 1,
+        *,
+        alone: bool = False,
+    ) -> None:
         # The library stays loaded until the process ends.
         self.path, self._library, self.from_cache = _compiled(model, write_source, optimise, n_jobs)
         self._trees = _native.CompiledTrees(
-            **{name: _address(self._library, name) for name in ("score_f32", "score_f64", "leaves_f32", "leaves_f64")},
+            **{
+                f"{function}_{kind}": _address(self._library, f"{function}{how}_{kind}")
+                for function, how in (("score", "_alone" if alone else ""), ("leaves", ""))
+                for kind in ("f32", "f64")
+            },
             n_features=model.n_features,
             n_trees=model.n_trees,
         )

@@ -24,6 +24,11 @@ double ${name}_score(const float *row);
 int ${name}_score_f32(const float *rows, size_t n_rows, size_t stride, int single, double *scores);
 int ${name}_score_f64(const double *rows, size_t n_rows, size_t stride, int single, double *scores);
 
+/* The same scores, one row after the other: a row passes all trees before the next one, whose address depends on its
+ * score, is begun. So the time of a call over n_rows is that from one row to its score. */
+int ${name}_score_alone_f32(const float *rows, size_t n_rows, size_t stride, int single, double *scores);
+int ${name}_score_alone_f64(const double *rows, size_t n_rows, size_t stride, int single, double *scores);
+
 /* Number of the leaf that each row reaches in each tree: n_rows x ${n_trees} entries, row after row. Returns as above. */
 int ${name}_leaves_f32(const float *rows, size_t n_rows, size_t stride, int32_t *leaves);
 int ${name}_leaves_f64(const double *rows, size_t n_rows, size_t stride, int32_t *leaves);

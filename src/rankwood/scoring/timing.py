@@ -456,7 +456,7 @@ _PREPARATIONS, _QUICK = 5, 0.2  # how often a preparation is timed when it takes
 def bench(
     model: Ensemble,
     X: Any,
-    engines: Sequence[str] | None = None,
+    engines: Sequence[str | Engine] | None = None,
     batches: Sequence[int | None] = BATCHES,
     *,
     precision: Precision = "double",
@@ -472,8 +472,8 @@ def bench(
     model : Ensemble
     X : matrix of documents x features
         Taken as float32.
-    engines : sequence of str, optional
-        Names, "auto" among them if wanted; every engine that can score the model unless given.
+    engines : sequence of str or Engine, optional
+        Engines or their names, "auto" among them if wanted; every one that can score the model unless given.
     batches : sequence of int or None
         Documents per call, None for all of them; sizes that `X` has too few rows for are left out.
     precision, n_threads
@@ -500,8 +500,8 @@ def bench(
         raise RankwoodError(f"repeats must be at least {FEWEST_CALLS}: fewer calls tell too little")
     sizes, skipped = _sizes(batches, len(rows))
     unavailable = {} if engines is not None else _obstacles(model)
-    names = list(dict.fromkeys(engines if engines is not None else ENGINES))
-    contestants = [_Contestant.make(name, model, sizes) for name in names if name not in unavailable]
+    wanted = list(dict.fromkeys(engines if engines is not None else ENGINES))
+    contestants = [_Contestant.make(engine, model, sizes) for engine in wanted if engine not in unavailable]
     reference = ReferenceResults(model, rows, precision, threads)
     checks = (reference.check(prepared, sizes) for one in contestants for prepared in one.prepared)
     disagreements = tuple(dict.fromkeys(found for found in checks if found is not None))
@@ -563,9 +563,14 @@ class _Contestant:
     from_cache: bool
 
     @classmethod
-    def make(cls, name: str, model: Ensemble, sizes: list[int]) -> _Contestant:
-        chosen = dict.fromkeys(choose_engine(model, size) for size in sizes) if name == "auto" else [name]
-        timed = [_time_preparation(get_engine(engine), model) for engine in chosen]
+    def make(cls, engine: str | Engine, model: Ensemble, sizes: list[int]) -> _Contestant:
+        name = engine.name if isinstance(engine, Engine) else engine
+        if isinstance(engine, Engine):
+            engines = [engine]
+        else:
+            chosen = dict.fromkeys(choose_engine(model, size) for size in sizes) if name == "auto" else [name]
+            engines = [get_engine(one) for one in chosen]
+        timed = [_time_preparation(one, model) for one in engines]
         prepared = tuple(one for one, _, _ in timed)
         return cls(
             name=name,

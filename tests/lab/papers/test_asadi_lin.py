@@ -12,6 +12,7 @@ import pytest
 
 import rankwood as rw
 from rankwood.lab.papers.asadi_lin import (
+    ALONE,
     AUTO,
     BASELINE,
     BEST,
@@ -46,7 +47,8 @@ def slow_models(study, setting, of) -> list[tuple[rw.Ensemble, rw.Dataset]]:
             stop = {"n_trees": 5} if of == EQUAL else {"n_trees": 14, "early_stopping_rounds": 5, "measure": "nDCG"}
             ranker = rw.LambdaMART(
                 n_leaves=10, learning_rate=0.05, gain="variance", min_docs_per_leaf=0.005, query_fraction=0.3,
-                feature_fraction=0.3, feature_sampling="split", random_state=seed, **stop, **SETTINGS[setting],
+                feature_fraction=0.3, feature_sampling="split", normalize=False, truncation=None, random_state=seed,
+                **stop, **SETTINGS[setting],
             ).fit(data.train, valid=data.valid)  # fmt: skip
             found.append((ranker.ensemble_, data.test))
     return found
@@ -83,6 +85,64 @@ def test_comparisons_are_tests_on_all_queries(asadi_lin_results):
     assert [p for _, p in every] == rw.holm([one.p_value for one, _ in every]).tolist()
 
 
+def test_stars_of_a_fold_are_of_its_own_queries(asadi_lin_study, asadi_lin_results):
+    for fold in asadi_lin_study.folds:
+        values = [
+            np.mean([model["test"]["nDCG@3"] for model in asadi_lin_results.models(one, BEST, fold)], axis=0)
+            for one in (BASELINE, ALPHA)
+        ]
+        found = asadi_lin_results.compare(ALPHA, "nDCG@3", fold=fold)
+        assert found.p_value == rw.wilcoxon_test(*values).p_value
+        assert found.difference == pytest.approx(np.mean(values[1]) - np.mean(values[0]))
+
+
+def test_stars_are_drawn_in_figure_1(asadi_lin_results, monkeypatch):
+    from matplotlib.figure import Figure
+
+    figure = next(one for one in make_report(asadi_lin_results).figures if one.name == "by-fold")
+
+    def n_stars():
+        canvas = Figure(figsize=figure.size)
+        figure.draw(canvas)
+        return sum(text.get_text() == "*" for axis in canvas.axes for text in axis.texts)
+
+    pairs = [(setting, fold) for setting in list(SETTINGS)[1:] for fold in (1, 2)]
+    assert n_stars() == sum(asadi_lin_results.compare(s, "nDCG@3", fold=f).star == "*" for s, f in pairs)
+    monkeypatch.setattr("rankwood.lab.papers.asadi_lin.SIGNIFICANT", 2.0)
+    assert n_stars() == len(pairs)
+
+
+def test_gradients_are_plain_and_lightgbms_are_shown_once(asadi_lin_study, asadi_lin_results, source):
+    assert {run.training.growth.normalize for run in asadi_lin_study.timings()} == {False}
+    scaled = [run for run in asadi_lin_study.plan() if run.growth.normalize]
+    assert [(run.fold, run.seed, run.setting) for run in scaled] == [(f, s, BASELINE) for f in (1, 2) for s in (0, 1)]
+    values = []
+    for fold in (1, 2):
+        data, of_fold = source.load(fold), []
+        for seed in (0, 1):
+            model = rw.LambdaMART(
+                5, 10, 0.05, gain="variance", min_docs_per_leaf=0.005, query_fraction=0.3, feature_fraction=0.3,
+                feature_sampling="split", random_state=seed,
+            ).fit(data.train)  # fmt: skip
+            of_fold.append(rw.evaluate(model, data.test).per_query["nDCG@10"])
+        values.append(np.mean(of_fold, axis=0))
+    found, compared = asadi_lin_results.other_gradients("nDCG@10", EQUAL)
+    np.testing.assert_allclose(found, np.concatenate(values), rtol=1e-12)
+    test = rw.wilcoxon_test(asadi_lin_results.values(BASELINE, "nDCG@10", EQUAL), found)
+    assert (compared.difference, compared.p_value) == (test.mean_difference, test.p_value)
+    normalized = replace(asadi_lin_study, normalize=True)
+    assert sorted(map(repr, normalized.plan())) != sorted(map(repr, asadi_lin_study.plan()))
+    assert normalized.training(1, 0, BASELINE) == asadi_lin_study.other_gradients(1, 0)
+
+
+def test_features_touched_have_an_interval(asadi_lin_results):
+    shares = [model["features_touched"] for model in asadi_lin_results.models(BASELINE, BEST)]
+    mean, half = asadi_lin_results.features_touched(BASELINE)
+    assert mean == pytest.approx(np.mean(shares))
+    assert half == pytest.approx(3.182446 * np.std(shares, ddof=1) / 2)  # Student's t of three degrees of freedom
+    assert f"{mean:.1%}"[:-1] + f" % ±{100 * half:.1f} % of the features" in make_report(asadi_lin_results).summary
+
+
 def test_what_the_two_ways_do_to_trees(asadi_lin_results):
     plain, relaxed, pruned = (asadi_lin_results.topology(one, EQUAL) for one in SETTINGS)
     assert relaxed["depth"] < plain["depth"]
@@ -102,6 +162,8 @@ def test_latency_is_of_every_chosen_model_and_of_the_first_seed_at_equal_size(as
     assert asadi_lin_results.latency(BASELINE, AUTO).speed_up == 1.0
     assert asadi_lin_results.latency(ALPHA, AUTO, fold=1).half is None  # of two models
     timed = asadi_lin_results.timed(ALPHA)
+    assert asadi_lin_results.main_engine == ALONE
+    assert all({ALONE, IFELSE, AUTO} <= set(one) and one[ALONE]["chosen"] == ALONE for one in timed)
     assert [one["trees"] for one in timed] == [m["trees"] for m in asadi_lin_results.models(ALPHA)]
 
 
@@ -153,8 +215,8 @@ def test_workers_train_and_do_not_disturb_timings(asadi_lin_study, asadi_lin_run
     runs = asadi_lin_study.runs(asadi_lin_runs, n_workers=2, on_run=lambda done, total: told.append((done, total)))
     assert calls == [({False}, 2), ({False, True}, 1)]  # timings, which name their training, are done alone
     assert [config for config, _ in runs] == asadi_lin_study.configs()
-    assert told[-1] == (30, 30)
-    assert {total for _, total in told} == {30}
+    assert told[-1] == (34, 34)
+    assert {total for _, total in told} == {34}
 
 
 def test_a_model_that_was_not_kept_is_trained_again(asadi_lin_study, asadi_lin_results, few_calls):
@@ -167,10 +229,11 @@ def test_without_a_compiler_there_is_no_generated_c(asadi_lin_study, asadi_lin_r
     monkeypatch.setenv("CC", "no-such-compiler")
     result = asadi_lin_study.perform(asadi_lin_study.timings()[0])
     assert IFELSE not in result
+    assert ALONE not in result
     assert "no-such-compiler" in result["obstacle"]
     runs = [(c, result if "training" in c else r) for c, r in asadi_lin_results.runs]
     report = asadi_lin_study.report(runs)
-    assert report.tables[0].rows[1][-4:-2] == ["–", "–"]
+    assert report.tables[0].rows[1][-6:-2] == ["–", "–", "–", "–"]
     assert "No generated C: " in report.tables[0].note
     assert report.tables[0].rows[0][-1] == "1.00x"
 
@@ -180,7 +243,7 @@ def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
     written = report.write(tmp_path, environment={"rankwood": "0"})
     assert all(path.stat().st_size > 1000 for path in written if path.suffix in (".png", ".svg"))
     tables = {table.name: table for table in report.tables}
-    assert list(tables) == ["table1", "equal", "beside", "visits", "folds", "tests", "paper"]
+    assert list(tables) == ["table1", "equal", "beside", "visits", "folds", "tests", "gradients", "paper"]
     row = next(row for row in tables["table1"].rows if row[0] == "alpha 0.6")
     for measure, cell in zip(MEASURES, row[5:10], strict=True):
         star = asadi_lin_results.compare(ALPHA, measure).star
@@ -189,6 +252,14 @@ def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
     assert {row[2] for row in tables["equal"].rows} == {"5.0"}
     assert [row[:2] for row in tables["folds"].rows] == [
         [f"{fold}", setting.name] for fold in (1, 2) for setting in SETTINGS
+    ]
+    for row in tables["folds"].rows:
+        setting = next(one for one in SETTINGS if one.name == row[1])
+        star = "" if setting == BASELINE else asadi_lin_results.compare(setting, "nDCG@3", fold=int(row[0])).star
+        assert row[6].endswith("*") == (star == "*")
+    assert [row[:2] for row in tables["gradients"].rows][:2] == [
+        ["plain, as in the papers", "chosen size"],
+        ["LightGBM's: scaled, truncated at 30", "chosen size"],
     ]
     assert tables["beside"].rows[1][1].endswith(" / -79.8%")  # 17.8 to 3.6
     for setting, row in zip(SETTINGS, tables["visits"].rows, strict=True):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.lab.papers.xdart import METHODS, PAPER, REFERENCE, XdartResults, XdartStudy, make_report
+from rankwood.lab.papers.xdart import METHODS, PAPER, REFERENCE, XdartResults, XdartStudy, _differences, make_report
 from rankwood.lab.runs import RunTable
 
 
@@ -16,8 +17,15 @@ def slow_values(study, method, size, fold) -> np.ndarray:
     """Values of the test queries, mean over seeds, of models that were trained for this very size."""
     data, found = study.source.load(fold), []
     for seed in range(study.n_seeds):
-        given = METHODS[method].parameters | {"n_leaves": 6, "random_state": seed}
+        given = METHODS[method].parameters | {
+            "n_leaves": 6,
+            "random_state": seed,
+            "normalize": False,
+            "truncation": None,
+        }
         learner = getattr(rw, METHODS[method].learner)
+        if METHODS[method].learner != "LambdaMART":
+            given["rounding"] = "floor"
         given.setdefault("learning_rate", 1.0)
         model = learner(n_trees=size, **given).fit(data.train, valid=data.valid)
         found.append(rw.evaluate(model, data.test, "nDCG@10").per_query["nDCG@10"])
@@ -83,6 +91,23 @@ def test_the_report(xdart_study, xdart_results, tmp_path):
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["facts"]["sizes"] == [4, 8, 12, 16, 20]
     assert "What differs from the paper" in (tmp_path / "report.md").read_text()
+
+
+def test_nothing_is_dropped_while_the_share_is_below_one_tree(xdart_study):
+    run = xdart_study.training(1, 0, REFERENCE)
+    assert run.rounding == "floor"
+    data = xdart_study.source.load(1)
+    ranker = xdart_study._learner(run).set_params(n_trees=70, record_sizes=None).fit(data.train, valid=data.valid)
+    drops = [len(step.dropped) for step in ranker.log_]
+    assert drops == [int(0.015 * i) for i in range(70)]  # the first at 67 trees
+
+
+def test_normalized_gradients_are_an_option(xdart_study):
+    for method in xdart_study.methods:
+        plain, scaled = (replace(xdart_study, normalize=on).training(1, 0, method) for on in (False, True))
+        learners = [xdart_study._learner(run) for run in (plain, scaled)]
+        assert [(one.normalize, one.truncation) for one in learners] == [(False, None), (True, 30)]
+    assert any("--normalize" in text for text in _differences(XdartResults(replace(xdart_study, normalize=True), ())))
 
 
 def test_the_paper_is_copied_rightly():

@@ -25,6 +25,17 @@ class Describing:
     what: str = "statistics"
 
 
+def gradient_parameters(normalize: bool) -> dict[str, Any]:
+    """Return the parameters of LambdaMART's gradients: the papers' plain ones, or scaled and truncated as LightGBM's.
+
+    Examples
+    --------
+    >>> gradient_parameters(False)
+    {'normalize': False, 'truncation': None}
+    """
+    return {"normalize": normalize, "truncation": 30 if normalize else None}
+
+
 @dataclass(frozen=True)
 class PaperStudy(Study):
     """A study whose runs are frozen dataclasses of its own, each with the number of its fold as `fold`.

@@ -15,8 +15,8 @@ from rankwood.pruning.outputs import TreeOutputs
 BLOCK = 4096  # documents whose outputs are multiplied out at a time
 
 
-def lasso_weights(outputs: TreeOutputs, labels: FloatArray, n_keep: int) -> FloatArray:
-    """Weights of trees by the Lasso: the labels are regressed on the trees' outputs, with few weights above 0.
+def lasso_weights(outputs: TreeOutputs, targets: FloatArray, n_keep: int) -> FloatArray:
+    """Weights of trees by the Lasso: scores or labels are regressed on the trees' outputs, with few weights above 0.
 
     The path of solutions is followed by least angle regression with weights of at least 0, from no tree on, and the
     last one with at most `n_keep` trees is taken. (Friedman and Popescu, and Ganjisaffar et al. 2011, re-weigh
@@ -26,8 +26,9 @@ def lasso_weights(outputs: TreeOutputs, labels: FloatArray, n_keep: int) -> Floa
     ----------
     outputs : TreeOutputs
         Of every tree for every document.
-    labels : array of float
-        Of every document, in the order of the outputs.
+    targets : array of float
+        Of every document, in the order of the outputs: the scores of the whole model, as in Asadi & Lin's (2013)
+        account of the method, or labels.
     n_keep : int
         Trees that may keep a weight.
 
@@ -42,7 +43,7 @@ def lasso_weights(outputs: TreeOutputs, labels: FloatArray, n_keep: int) -> Floa
         raise RankwoodError(f"the Lasso keeps 1 to {outputs.n_trees} trees, got {n_keep}")
     n_trees, n_docs = outputs.n_trees, outputs.n_docs
     gram, sums, products = np.zeros((n_trees, n_trees)), np.zeros(n_trees), np.zeros(n_trees)
-    centred = labels - labels.mean()
+    centred = targets - targets.mean()
     for begin in range(0, n_docs, BLOCK):
         block = slice(begin, begin + BLOCK)
         at = outputs.codes[:, block].astype(np.int64) + outputs.leaf_offsets[:-1, None]

@@ -14,7 +14,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import randomisation_test
 from rankwood.lab.drawing import Figure, legend_below, spread_labels
-from rankwood.lab.papers.common import PaperResults, PaperStudy
+from rankwood.lab.papers.common import PaperResults, PaperStudy, gradient_parameters
 from rankwood.lab.runs import Result
 from rankwood.lab.study import FoldData, Report, Runs, Table, counted, cpu_timed, listed, p_text, query_values
 from rankwood.model.ensemble import Ensemble
@@ -84,6 +84,10 @@ class Training:
         Trees without improvement on validation data before training stops; None: it does not.
     sizes : tuple of int
         Numbers of trees of the models that are measured.
+    normalize : bool
+        Whether gradients are scaled and truncated as LightGBM's.
+    rounding : {"floor", "nearest"}, default "floor"
+        How DART and X-DART make k whole; by the paper nothing is dropped while r * i is below 1.
     """
 
     fold: int
@@ -93,6 +97,8 @@ class Training:
     n_leaves: int
     patience: int | None
     sizes: tuple[int, ...]
+    normalize: bool
+    rounding: Literal["floor", "nearest"] = "floor"
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,8 @@ class XdartStudy(PaperStudy):
         Of DART and X-DART.
     methods : sequence of str
         Names of `METHODS` to run; the reference, DART, must be among them.
+    normalize : bool, default False
+        Whether gradients are scaled and truncated as LightGBM's instead of LambdaMART's plain ones.
     """
 
     name = "xdart"
@@ -126,6 +134,7 @@ class XdartStudy(PaperStudy):
     n_leaves: int = 50
     learning_rate: float = 1.0
     methods: Sequence[str] = tuple(METHODS)
+    normalize: bool = False
 
     def __post_init__(self) -> None:
         if min(self.n_seeds, self.patience) < 1 or self.n_trees < 5 or self.full_trees < self.n_trees:
@@ -145,9 +154,9 @@ class XdartStudy(PaperStudy):
         """The training of a method."""
         method, sizes = METHODS[name], tuple(self.sizes)
         if method.learner == "LambdaMART":
-            return Training(fold, seed, method, self.full_trees, self.n_leaves, self.patience, sizes)
+            return Training(fold, seed, method, self.full_trees, self.n_leaves, self.patience, sizes, self.normalize)
         method = dataclasses.replace(method, learning_rate=self.learning_rate)
-        return Training(fold, seed, method, self.n_trees, self.n_leaves, None, sizes)
+        return Training(fold, seed, method, self.n_trees, self.n_leaves, None, sizes, self.normalize)
 
     def plan(self) -> list[Training]:
         seeds = range(self.n_seeds)
@@ -176,12 +185,12 @@ class XdartStudy(PaperStudy):
 
     def _learner(self, run: Training) -> Any:
         """The learner of a run, with all its parameters."""
-        more: dict[str, Any] = {"record_sizes": list(run.sizes)}
+        more: dict[str, Any] = {"record_sizes": list(run.sizes), "rounding": run.rounding}
         if run.method.learner == "LambdaMART":
             more = {"early_stopping_rounds": run.patience}
         return LEARNERS[run.method.learner](
-            n_trees=run.n_trees, n_leaves=run.n_leaves, **run.method.parameters, **more, random_state=run.seed,
-            n_jobs=self.n_threads,
+            n_trees=run.n_trees, n_leaves=run.n_leaves, **gradient_parameters(run.normalize), **run.method.parameters,
+            **more, random_state=run.seed, n_jobs=self.n_threads,
         )  # fmt: skip
 
     def _measure(self, model: Ensemble, fold: FoldData) -> Result:
@@ -466,8 +475,11 @@ def _differences(found: XdartResults) -> list[str]:
         f"Learning rates (0.05 for LambdaMART, 1 for its adaptive control, {study.learning_rate:g} for DART and "
         f"X-DART) and leaves ({study.n_leaves}) are not tuned again; the paper's best were 0.05, 1, 1 and 50. "
         "Leaf values of DART and X-DART are shrunk by l2 = 1, which bounds them where hessians vanish.",
-        "k is rounded, and at most half of the trees; the paper's text suggests that it cuts decimals off.",
+        "k is rounded down, which the paper says of DART alone (nothing is dropped while r * i < 1), and is at most "
+        "half of the trees.",
+        *(["Gradients are scaled and truncated as by LightGBM (--normalize); the paper's are LambdaMART's plain ones."]
+          if study.normalize else []),
         "Removals are judged by nDCG@10 on validation data. DART and X-DART never stop early here: a size is missing "
         "when it was not reached within ten iterations per tree.",
         "Trees have at least 20 documents per leaf and look at 255 bins of every feature.",
-    ]
+    ]  # fmt: skip
