@@ -1,25 +1,27 @@
 """CLEaVER (Lucchese et al. 2016): prune a model at several rates, re-weigh the rest, take the smallest good model.
 
-model      train      validation
-  │          │      ┌─────┴───────────────┐
-  └────┬─────┴──────┤ chooses             │ judges (half of the queries, unless told otherwise)
-       ▼            │                     │
-the leaf of every document in every tree  │                             outputs
-       │                                  │
-       ▼                                  │
-line search over the weights of all trees │                             line_search
-       │                                  │
-       ▼   for every rate                 │
-┌──► victims: the k trees that a strategy removes                       strategies
-│      │                                  │
-│      ▼   in every variant               │
-└─── survivors re-weighed, or refitted ───┤                             pruner, leaves
-                                          ▼
-              accepted: as good as the full model on queries that
-              chose nothing, and on all validation queries              accept
-                                          │
-                                          ▼
-              the smallest accepted model, or the full one              result
+::
+
+    model      train      validation
+      │          │      ┌─────┴───────────────┐
+      └────┬─────┴──────┤ chooses             │ judges (half of the queries, unless told otherwise)
+           ▼            │                     │
+    the leaf of every document in every tree  │                             outputs
+           │                                  │
+           ▼                                  │
+    line search over the weights of all trees │                             line_search
+           │                                  │
+           ▼   for every rate                 │
+    ┌──► victims: the k trees that a strategy removes                       strategies
+    │      │                                  │
+    │      ▼   in every variant               │
+    └─── survivors re-weighed, or refitted ───┤                             pruner, leaves
+                                              ▼
+                  accepted: as good as the full model on queries that
+                  chose nothing, and on all validation queries              accept
+                                              │
+                                              ▼
+                  the smallest accepted model, or the full one              result
 """
 
 from __future__ import annotations
