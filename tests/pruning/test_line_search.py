@@ -13,7 +13,7 @@ import rankwood as rw
 from oracles import cleaver as oracle
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search, promising_weights
-from rankwood.pruning.outputs import Part, Queries, unsigned_weights
+from rankwood.pruning.outputs import MeasuredQueries, Part, unsigned_weights
 from strategies.pruning import models_and_data, rankings, tied_models_and_data
 
 pytestmark = pytest.mark.native
@@ -183,13 +183,15 @@ def test_outputs_are_checked():
     with pytest.raises(ValueError, match="weights must have one entry per tree"):
         outputs.scores(np.ones(2))
     with pytest.raises(ValueError, match="deltas must have one row per tree"):
-        Queries(Evaluator(data, by_query=True)).along(outputs, outputs.scores([1.0]), np.array([0]), np.ones((2, 3)))
+        MeasuredQueries(Evaluator(data, by_query=True)).along(
+            outputs, outputs.scores([1.0]), np.array([0]), np.ones((2, 3))
+        )
 
 
 def test_queries_that_count_for_nothing():
     data = rw.Dataset([[0.0], [1.0]], [0, 0], group=[2])
     with pytest.raises(rw.DataError, match="counts no query of the data"):
-        Queries(Evaluator(data, "nDCG@10", rw.Convention("mine", empty="skip"), by_query=True))
+        MeasuredQueries(Evaluator(data, "nDCG@10", rw.Convention("mine", empty="skip"), by_query=True))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.data.bins import BinnedDataset
-from rankwood.training.boosting import Extent, Rounds, boost
+from rankwood.training.boosting import Extent, GrowingEnsemble, Rounds, boost
 from rankwood.training.callbacks import Step, live_after
-from rankwood.training.checkpoint import GrowingEnsemble
 from rankwood.training.driver import Session
 from rankwood.training.grow import GrowthRules, TreeRules
 from rankwood.training.losses import LambdaLoss, SquaredLoss

@@ -19,8 +19,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import rankwood as rw
 from rankwood.data.bins import CodedDataset
-from rankwood.training.checkpoint import mean_weight
-from rankwood.training.forest import FullDepthGrower, FullDepthRules
+from rankwood.training.forest import FullDepthGrower, FullDepthRules, mean_weight
 
 pytestmark = pytest.mark.native
 posix = pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")

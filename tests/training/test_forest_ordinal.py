@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from rankwood.training import tasks as ordinal
-from rankwood.training.checkpoint import mean_weight
+from rankwood.training.forest import mean_weight
 
 pytestmark = pytest.mark.native
 

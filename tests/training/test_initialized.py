@@ -216,7 +216,7 @@ def test_wrong_forests_are_refused(data):
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_the_forest_of_the_paper(data, task, monkeypatch):
     from rankwood.training import estimators as initialized
-    from rankwood.training.checkpoint import mean_weight
+    from rankwood.training.forest import mean_weight
 
     small = initialized.paper_forest
     monkeypatch.setattr(initialized, "paper_forest", lambda **given: small(n_trees=20, **given))

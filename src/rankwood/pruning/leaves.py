@@ -12,7 +12,7 @@ from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.measures import MeasureFunction
 from rankwood.evaluation.per_query import resolve
-from rankwood.pruning.outputs import Part, Queries, TreeOutputs
+from rankwood.pruning.outputs import MeasuredQueries, Part, TreeOutputs
 from rankwood.training.losses import LambdaLoss, label_gains
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def refit_leaves(
     return best, best_valid
 
 
-def lambda_gradients(queries: Queries) -> Gradients:
+def lambda_gradients(queries: MeasuredQueries) -> Gradients:
     """LambdaMART's gradients of NDCG, with the gains of the measure that counts and at least as deep a cutoff."""
     cutoff = queries.measure.cutoff
     loss = LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains="linear")
@@ -104,7 +104,7 @@ def lambda_gradients(queries: Queries) -> Gradients:
     return loss.prepare(surrogate_gains(queries), queries.offsets, *weights, n_threads=queries.n_threads)
 
 
-def surrogate_gains(queries: Queries) -> FloatArray:
+def surrogate_gains(queries: MeasuredQueries) -> FloatArray:
     """Gain of every document by the measure that counts; for measures without grades 1 if relevant, else 0.
 
     Examples
@@ -112,7 +112,7 @@ def surrogate_gains(queries: Queries) -> FloatArray:
     >>> import rankwood as rw
     >>> from rankwood.evaluation.evaluator import Evaluator
     >>> data = rw.Dataset([[0.0], [0.0], [0.0]], [-1, 1, 3], group=[3])
-    >>> bound = [Queries(Evaluator(data, measure, by_query=True)) for measure in ("nDCG@10", "P(rel=2)@5")]
+    >>> bound = [MeasuredQueries(Evaluator(data, measure, by_query=True)) for measure in ("nDCG@10", "P(rel=2)@5")]
     >>> [surrogate_gains(queries).tolist() for queries in bound]
     [[0.0, 1.0, 7.0], [0.0, 0.0, 1.0]]
     """

@@ -263,7 +263,7 @@ def sample_queries(data: Dataset, max_queries: int | None, *, seed: int = 0) -> 
 ExactScores: TypeAlias = tuple[FloatArray, FloatArray]  # scores and their rests, of `TreeOutputs.exact_scores`
 
 
-class Queries:
+class MeasuredQueries:
     """The measure that counts, bound to the queries of a data set, also as the weight of one tree moves.
 
     Parameters
@@ -286,7 +286,7 @@ class Queries:
     --------
     >>> import rankwood as rw
     >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], qid=["a", "b", "a"])
-    >>> queries = Queries(Evaluator(data, "RR", by_query=True))
+    >>> queries = MeasuredQueries(Evaluator(data, "RR", by_query=True))
     >>> queries.values(np.array([0.9, 0.1, 0.3])).tolist()  # the first two are rows 0 and 2 (a), the third is row 1 (b)
     [0.5, 1.0]
     """
@@ -462,18 +462,18 @@ class Part:
     ----------
     outputs : TreeOutputs
         Outputs of the model's trees for the documents.
-    queries : Queries
+    queries : MeasuredQueries
         The measure that counts, bound to the same documents.
     """
 
     outputs: TreeOutputs
-    queries: Queries
+    queries: MeasuredQueries
 
     @classmethod
     def of(cls, model: Ensemble | AdditiveModel, evaluator: Evaluator, *, max_memory: int | None = None) -> Part:
         """Outputs of `model` on the data of `evaluator`, which has one measure and `by_query=True`."""
         outputs = TreeOutputs.of(model, evaluator.data, max_memory=max_memory, n_threads=evaluator.n_threads)
-        return cls(outputs, Queries(evaluator))
+        return cls(outputs, MeasuredQueries(evaluator))
 
     def quality(self, weights: FloatArray) -> float:
         """Mean of the measure over queries when the trees have these weights."""

@@ -1,8 +1,8 @@
 """Strategies of CLEaVER (Lucchese et al. 2016) that choose the trees to remove, and functions of the user's own.
 
-A strategy is called with the outputs of all trees (`TreeOutputs`), the weights of the trees, the `Queries` that measure
-scores, and the number k of trees to remove; it returns the numbers of the trees that stay. Weights are never negative
-here: a tree with a negative weight has negated outputs instead.
+A strategy is called with the outputs of all trees (`TreeOutputs`), the weights of the trees, the queries that measure
+scores (`MeasuredQueries`), and the number k of trees to remove; it returns the numbers of the trees that stay. Weights
+are never negative here: a tree with a negative weight has negated outputs instead.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.pruning.outputs import Queries, TreeOutputs
+from rankwood.pruning.outputs import MeasuredQueries, TreeOutputs
 
-Strategy: TypeAlias = Callable[[TreeOutputs, FloatArray, Queries, int], Any]
+Strategy: TypeAlias = Callable[[TreeOutputs, FloatArray, MeasuredQueries, int], Any]
 # The same arguments, but it returns the k trees to remove, the first to go first.
-Order: TypeAlias = Callable[[TreeOutputs, FloatArray, Queries, int], IndexArray]
+Order: TypeAlias = Callable[[TreeOutputs, FloatArray, MeasuredQueries, int], IndexArray]
 
 
-def last(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def last(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k last trees."""
     return np.arange(outputs.n_trees)[::-1][:k]
 
 
-def low_weights(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def low_weights(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k trees of the smallest weights; of equal weights the later tree goes first."""
     return smallest(weights, k)
 
 
-def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k trees that contribute the smallest share of scores, mean over documents.
 
     Notes
@@ -43,7 +43,7 @@ def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: i
     return smallest(score_shares(outputs, weights), k)
 
 
-def signed_score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def signed_score_loss(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k trees of the smallest share in scores as the paper writes it: the mean of w_t P[d, t] / S(d).
 
     Documents whose score S(d) is 0 count 0. Shares below 0, of trees that pull against the sum, are the smallest.
@@ -54,12 +54,12 @@ def signed_score_loss(outputs: TreeOutputs, weights: FloatArray, queries: Querie
     return smallest(contributions.share_sums(np.where(np.abs(scores) > 1e-290, scores, np.inf)), k)
 
 
-def quality_loss(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def quality_loss(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k trees whose removal, each on its own, leaves the highest measure."""
     return smallest(-without_each(outputs, weights, queries, np.arange(outputs.n_trees)), k)
 
 
-def quality_loss_greedy(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def quality_loss_greedy(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k trees whose removal leaves the highest measure, one by one, measured again after each removal."""
     weights, remaining, gone = weights.copy(), np.arange(outputs.n_trees), []
     for _ in range(k):
@@ -71,7 +71,7 @@ def quality_loss_greedy(outputs: TreeOutputs, weights: FloatArray, queries: Quer
     return np.array(gone, dtype=np.int64)
 
 
-def skip(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+def skip(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The m = n - k trees that stay, evenly spaced: those at positions ceil(i n / m), i = 1, ..., m, counted from 1."""
     n, m = outputs.n_trees, outputs.n_trees - k
     return -(-np.arange(1, m + 1) * n // max(m, 1)) - 1
@@ -80,7 +80,7 @@ def skip(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) ->
 def random_order(seed: int) -> Order:
     """A strategy that removes trees at random, by a seed."""
 
-    def random(outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+    def random(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
         return np.random.default_rng(seed).permutation(outputs.n_trees)[:k]
 
     return random
@@ -98,7 +98,7 @@ def score_shares(outputs: TreeOutputs, weights: FloatArray) -> FloatArray:
     return shares
 
 
-def without_each(outputs: TreeOutputs, weights: FloatArray, queries: Queries, trees: IndexArray) -> FloatArray:
+def without_each(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, trees: IndexArray) -> FloatArray:
     """Quality of the model without each of `trees`, one at a time."""
     found, _ = queries.reweighed(outputs, weights, outputs.exact_scores(weights), trees, np.zeros((len(trees), 1)))
     return found[:, 0]
@@ -161,7 +161,7 @@ class Chooser:
         """Whether the strategy is given the weights of a line search over all trees, not the model's."""
         return not isinstance(self.strategy, str) or self.strategy in GOES_BY_WEIGHTS
 
-    def stay(self, outputs: TreeOutputs, weights: FloatArray, queries: Queries, k: int) -> IndexArray:
+    def stay(self, outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
         """The trees that stay when k are removed, in increasing order."""
         if self.strategy == "skip":
             return skip(outputs, weights, queries, k)

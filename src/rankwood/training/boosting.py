@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
-from rankwood.training.callbacks import CallbackEnv, Result, Step, apply
-from rankwood.training.checkpoint import CheckpointFile, GrowingEnsemble, identify
+from rankwood.training.callbacks import CallbackEnv, Live, Result, Step, apply, live_after
+from rankwood.training.checkpoint import CheckpointFile, identify, read_history
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
 from rankwood.training.losses import Loss, document_weights
@@ -27,6 +28,99 @@ from rankwood.training.watch import KeptLeaves, Measures, Watched
 DROPS = 0xDA27  # third number of the random streams that choose what to drop; those of trees have two
 
 UNNAMED = "<training data>"  # its name when it judges removals without being among the data sets to measure on
+
+
+DROPPED = Step._fields.index("dropped")
+
+
+@dataclass
+class GrowingEnsemble:
+    """Boosted trees while training goes on, with the step, the learning rate and the measures of every round.
+
+    A round is a tree for every problem of the task: one tree, but for task="ordinal". Trees that were removed again
+    stay here (they are small, unlike what training keeps of live ones), so that the model after any round can be had:
+    the steps say which trees were live then, and with what weights.
+    """
+
+    # LightGBM's reset_parameter sets parameters of each of these, and of the callbacks' `params`, which is enough.
+    boosters: ClassVar[tuple[Any, ...]] = ()
+
+    start: Ensemble
+    task: Task = field(default_factory=Regression)
+    trees: list[Tree] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    history: list[list[Result]] = field(default_factory=list)
+    live: Live = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = live_after(self.steps)
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.history)
+
+    @property
+    def last_step(self) -> Step | None:
+        return self.steps[-1] if self.steps else None
+
+    def append(self, trees: list[Tree], step: Step, learning_rate: float, results: list[Result]) -> None:
+        """Add a round: its trees, what happened in it, and the measures after it."""
+        self.trees += trees
+        self.steps.append(step)
+        apply(step, self.live)
+        self.learning_rates.append(learning_rate)
+        self.history.append(results)
+
+    def check_rate(self, tree: int, learning_rate: float) -> None:
+        """Refuse to go on from a checkpoint that was made with another learning rate for a tree."""
+        if learning_rate != self.learning_rates[tree]:
+            raise RankwoodError(
+                f"the checkpoint was made with learning rate {self.learning_rates[tree]} for tree {tree}, "
+                f"now it is {learning_rate}: delete it to start anew, or choose another file"
+            )
+
+    def trees_of(self, number: int) -> list[Tree]:
+        """The trees of a round."""
+        per_round = self.task.n_problems
+        return self.trees[number * per_round : (number + 1) * per_round]
+
+    def boosted(self, n_rounds: int | None = None) -> Ensemble:
+        """The trees that were live after the first `n_rounds` (default: all), without the starting ensemble."""
+        return self._ensemble(self.live if n_rounds is None else live_after(self.steps[:n_rounds]))
+
+    def whole(self, n_rounds: int | None = None) -> Ensemble:
+        """The starting ensemble and the trees that were live after the first `n_rounds` (default: all)."""
+        return self.task.extend(self.start, self.boosted(n_rounds))
+
+    def everything(self) -> Ensemble:
+        """All trees ever grown; those that were removed have weight 0."""
+        return self._ensemble({number: self.live.get(number, 0.0) for number in range(self.n_rounds)})
+
+    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
+        """What a checkpoint holds: all trees, and learning rate, measures and step of every round."""
+        notes = {"learning_rates": self.learning_rates, "history": self.history, "steps": self.steps}
+        return self.everything(), notes
+
+    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
+        """Go on from what `to_keep` gave."""
+        self.trees = [model.tree(t) for t in range(model.n_trees)]
+        self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
+        self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
+        self.live = live_after(self.steps)
+
+    def first_with(self, n_trees: int) -> int | None:
+        """The first round after which the trees of so many rounds were live; None when there was none."""
+        return next((step.iteration for step in self.steps if step.n_trees == n_trees), None)
+
+    def _ensemble(self, live: Live) -> Ensemble:
+        weights = [self.task.sign * weight for weight in live.values()]
+        return Ensemble.from_trees(
+            [tree for number in live for tree in self.trees_of(number)],
+            tree_weights=np.repeat(np.array(weights, dtype=np.float64), self.task.n_problems),
+            n_features=self.start.n_features,
+            feature_names=self.start.feature_names,
+        )
 
 
 class Rounds(Growth):

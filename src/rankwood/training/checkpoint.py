@@ -1,15 +1,14 @@
-"""The ensemble while it grows, and the file from which a training that was killed goes on."""
+"""The file from which a training that was killed goes on, and what it must agree with."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,177 +19,8 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray
 from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Tree, Trees
-from rankwood.training.callbacks import Live, Result, Step, apply, live_after
-from rankwood.training.driver import Growing
-from rankwood.training.tasks import Regression, Task
-
-
-@dataclass
-class GrowingEnsemble:
-    """Boosted trees while training goes on, with the step, the learning rate and the measures of every round.
-
-    A round is a tree for every problem of the task: one tree, but for task="ordinal". Trees that were removed again
-    stay here (they are small, unlike what training keeps of live ones), so that the model after any round can be had:
-    the steps say which trees were live then, and with what weights.
-    """
-
-    # LightGBM's reset_parameter sets parameters of each of these, and of the callbacks' `params`, which is enough.
-    boosters: ClassVar[tuple[Any, ...]] = ()
-
-    start: Ensemble
-    task: Task = field(default_factory=Regression)
-    trees: list[Tree] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    learning_rates: list[float] = field(default_factory=list)
-    history: list[list[Result]] = field(default_factory=list)
-    live: Live = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.live = live_after(self.steps)
-
-    @property
-    def n_rounds(self) -> int:
-        return len(self.history)
-
-    @property
-    def last_step(self) -> Step | None:
-        return self.steps[-1] if self.steps else None
-
-    def append(self, trees: list[Tree], step: Step, learning_rate: float, results: list[Result]) -> None:
-        """Add a round: its trees, what happened in it, and the measures after it."""
-        self.trees += trees
-        self.steps.append(step)
-        apply(step, self.live)
-        self.learning_rates.append(learning_rate)
-        self.history.append(results)
-
-    def check_rate(self, tree: int, learning_rate: float) -> None:
-        """Refuse to go on from a checkpoint that was made with another learning rate for a tree."""
-        if learning_rate != self.learning_rates[tree]:
-            raise RankwoodError(
-                f"the checkpoint was made with learning rate {self.learning_rates[tree]} for tree {tree}, "
-                f"now it is {learning_rate}: delete it to start anew, or choose another file"
-            )
-
-    def trees_of(self, number: int) -> list[Tree]:
-        """The trees of a round."""
-        per_round = self.task.n_problems
-        return self.trees[number * per_round : (number + 1) * per_round]
-
-    def boosted(self, n_rounds: int | None = None) -> Ensemble:
-        """The trees that were live after the first `n_rounds` (default: all), without the starting ensemble."""
-        return self._ensemble(self.live if n_rounds is None else live_after(self.steps[:n_rounds]))
-
-    def whole(self, n_rounds: int | None = None) -> Ensemble:
-        """The starting ensemble and the trees that were live after the first `n_rounds` (default: all)."""
-        return self.task.extend(self.start, self.boosted(n_rounds))
-
-    def everything(self) -> Ensemble:
-        """All trees ever grown; those that were removed have weight 0."""
-        return self._ensemble({number: self.live.get(number, 0.0) for number in range(self.n_rounds)})
-
-    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
-        """What a checkpoint holds: all trees, and learning rate, measures and step of every round."""
-        notes = {"learning_rates": self.learning_rates, "history": self.history, "steps": self.steps}
-        return self.everything(), notes
-
-    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
-        """Go on from what `to_keep` gave."""
-        self.trees = [model.tree(t) for t in range(model.n_trees)]
-        self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
-        self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
-        self.live = live_after(self.steps)
-
-    def first_with(self, n_trees: int) -> int | None:
-        """The first round after which the trees of so many rounds were live; None when there was none."""
-        return next((step.iteration for step in self.steps if step.n_trees == n_trees), None)
-
-    def _ensemble(self, live: Live) -> Ensemble:
-        weights = [self.task.sign * weight for weight in live.values()]
-        return Ensemble.from_trees(
-            [tree for number in live for tree in self.trees_of(number)],
-            tree_weights=np.repeat(np.array(weights, dtype=np.float64), self.task.n_problems),
-            n_features=self.start.n_features,
-            feature_names=self.start.feature_names,
-        )
-
-
-class GrowingForest:
-    """Trees of a forest while it grows, batch by batch, and the measures after every round.
-
-    A round is a tree for every problem of the task.
-    """
-
-    boosters: ClassVar[tuple[Any, ...]] = ()  # as in GrowingEnsemble: for LightGBM's callbacks
-
-    def __init__(self, start: Ensemble, task: Task) -> None:
-        self.start, self.task = start, task
-        self._batches: list[Trees] = []
-        self.history: list[list[Result]] = []  # of the rounds that count; a batch may have more
-
-    @property
-    def n_rounds(self) -> int:
-        return len(self.history)
-
-    def add(self, batch: Trees) -> None:
-        """More trees. Their rounds count one by one, when their measures are noted in `history`."""
-        self._batches.append(batch)
-
-    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
-        """What a checkpoint holds: all trees with weight 1, and the measures after every round."""
-        return self.trees(self.n_rounds, 1.0), {"history": self.history}
-
-    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
-        """Go on from what `to_keep` gave."""
-        self.add(model.trees)
-        self.history = read_history(notes["history"])
-
-    def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
-        """The forest of the first `n_rounds` (default: all): every problem is the mean of its trees.
-
-        `last` is that of `trees`.
-        """
-        n_rounds = self.n_rounds if n_rounds is None else n_rounds
-        return self.task.extend(self.start, self.trees(n_rounds, self.task.sign * mean_weight(n_rounds), last=last))
-
-    def trees(self, n_rounds: int, weight: float, *, last: bool = False) -> Ensemble:
-        """The trees of the first `n_rounds` as an ensemble, all with this weight.
-
-        `last` says that nothing more is asked of this object: trees of full depth are large, so every array is then
-        let go of as soon as it is copied.
-        """
-        n_trees = n_rounds * self.task.n_problems
-        parts, done = [], 0
-        for batch in self._batches:
-            parts.append(batch.part(0, min(batch.n_trees, n_trees - done)))
-            done += parts[-1].n_trees
-        if last:
-            self._batches.clear()
-        return Ensemble.of(
-            Trees.join_and_release(parts),
-            tree_weights=np.full(n_trees, weight),
-            n_features=self.start.n_features,
-            feature_names=self.start.feature_names,
-        )
-
-
-def mean_weight(n_trees: int) -> float:
-    """Weight of a tree in a mean of `n_trees`, cut to 24 bits.
-
-    Labels are small whole numbers and leaves of full depth hold single labels. Times 24 bits these are exact, and so is
-    their sum: documents that the trees do not tell apart have equal scores, in whichever order trees are added.
-
-    Examples
-    --------
-    >>> mean_weight(8), mean_weight(10)
-    (0.125, 0.09999999403953552)
-    """
-    share, exponent = math.frexp(1.0 / max(n_trees, 1))
-    return math.ldexp(math.floor(share * 2**24), exponent - 24)
-
-
-DROPPED = Step._fields.index("dropped")
+from rankwood.training.callbacks import Result
+from rankwood.training.driver import EnsembleSoFar
 
 Identity = dict[str, str]  # what the next tree depends on, by name; large things as digests
 
@@ -251,19 +81,19 @@ class CheckpointFile:
         self.checkpoint, self.identity = checkpoint, identity
         self.n_saved = 0
 
-    def load(self, growing: Growing) -> None:
+    def load(self, growing: EnsembleSoFar) -> None:
         """Take up what was saved, if there is anything."""
         found = self.checkpoint.read(self.identity)
         if found is not None:
             growing.take_up(*found)
             self.n_saved = growing.n_rounds
 
-    def save_if_due(self, growing: Growing) -> None:
+    def save_if_due(self, growing: EnsembleSoFar) -> None:
         """Save after every `every` rounds."""
         if growing.n_rounds % self.checkpoint.every == 0:
             self.save(growing)
 
-    def save(self, growing: Growing) -> None:
+    def save(self, growing: EnsembleSoFar) -> None:
         """Write the trees so far, unless they are written; a kill while writing leaves the checkpoint before it."""
         if growing.n_rounds > self.n_saved:
             model, notes = growing.to_keep()

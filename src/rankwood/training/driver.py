@@ -63,7 +63,7 @@ class Session:
     n_threads: int = 1
 
 
-class Growing(Protocol):
+class EnsembleSoFar(Protocol):
     """The ensemble so far, as the loop and its checkpoints see it."""
 
     history: list[list[Result]]
@@ -82,10 +82,10 @@ class Growing(Protocol):
 class Keeper(Protocol):
     """Where the loop saves the trees so far."""
 
-    def save_if_due(self, growing: Growing) -> None:
+    def save_if_due(self, growing: EnsembleSoFar) -> None:
         """Save after every so many rounds."""
 
-    def save(self, growing: Growing) -> None:
+    def save(self, growing: EnsembleSoFar) -> None:
         """Save now, unless everything is saved already."""
 
 
@@ -96,11 +96,11 @@ class Growth(Protocol):
 
         drive ── before callbacks ── Growth.allow     (what they may have changed)
           │                          Growth.advance   (gradients, a tree, scores, measures; or a forest's next tree)
-          │      checkpoint          Growing.to_keep
+          │      checkpoint          EnsembleSoFar.to_keep
           └───── after callbacks ─── Growth.is_whole  (enough trees?)
     """
 
-    growing: Growing
+    growing: EnsembleSoFar
     params: dict[str, Any]  # what callbacks may change from round to round
 
     def allow(self, env: CallbackEnv) -> None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,10 @@ from rankwood.system import resolve_threads
 from rankwood.training.callbacks import CallbackEnv, Result
 from rankwood.training.checkpoint import (
     CheckpointFile,
-    GrowingForest,
     Identity,
     identify_data,
     identify_settings,
-    mean_weight,
+    read_history,
 )
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.losses import document_weights
@@ -406,6 +405,80 @@ def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tre
     train_name = next((name for name, one in batches.sets.items() if one is grower.train.data), None)
     driven = drive(batches, session, n_iterations=n_trees, train_name=train_name, keeper=keeper)
     return Trained(batches.growing.whole(driven.n_kept, last=True), driven)
+
+
+def mean_weight(n_trees: int) -> float:
+    """Weight of a tree in a mean of `n_trees`, cut to 24 bits.
+
+    Labels are small whole numbers and leaves of full depth hold single labels. Times 24 bits these are exact, and so is
+    their sum: documents that the trees do not tell apart have equal scores, in whichever order trees are added.
+
+    Examples
+    --------
+    >>> mean_weight(8), mean_weight(10)
+    (0.125, 0.09999999403953552)
+    """
+    share, exponent = math.frexp(1.0 / max(n_trees, 1))
+    return math.ldexp(math.floor(share * 2**24), exponent - 24)
+
+
+class GrowingForest:
+    """Trees of a forest while it grows, batch by batch, and the measures after every round.
+
+    A round is a tree for every problem of the task.
+    """
+
+    boosters: ClassVar[tuple[Any, ...]] = ()  # as in GrowingEnsemble: for LightGBM's callbacks
+
+    def __init__(self, start: Ensemble, task: Task) -> None:
+        self.start, self.task = start, task
+        self._batches: list[Trees] = []
+        self.history: list[list[Result]] = []  # of the rounds that count; a batch may have more
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.history)
+
+    def add(self, batch: Trees) -> None:
+        """More trees. Their rounds count one by one, when their measures are noted in `history`."""
+        self._batches.append(batch)
+
+    def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
+        """What a checkpoint holds: all trees with weight 1, and the measures after every round."""
+        return self.trees(self.n_rounds, 1.0), {"history": self.history}
+
+    def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
+        """Go on from what `to_keep` gave."""
+        self.add(model.trees)
+        self.history = read_history(notes["history"])
+
+    def whole(self, n_rounds: int | None = None, *, last: bool = False) -> Ensemble:
+        """The forest of the first `n_rounds` (default: all): every problem is the mean of its trees.
+
+        `last` is that of `trees`.
+        """
+        n_rounds = self.n_rounds if n_rounds is None else n_rounds
+        return self.task.extend(self.start, self.trees(n_rounds, self.task.sign * mean_weight(n_rounds), last=last))
+
+    def trees(self, n_rounds: int, weight: float, *, last: bool = False) -> Ensemble:
+        """The trees of the first `n_rounds` as an ensemble, all with this weight.
+
+        `last` says that nothing more is asked of this object: trees of full depth are large, so every array is then
+        let go of as soon as it is copied.
+        """
+        n_trees = n_rounds * self.task.n_problems
+        parts, done = [], 0
+        for batch in self._batches:
+            parts.append(batch.part(0, min(batch.n_trees, n_trees - done)))
+            done += parts[-1].n_trees
+        if last:
+            self._batches.clear()
+        return Ensemble.of(
+            Trees.join_and_release(parts),
+            tree_weights=np.full(n_trees, weight),
+            n_features=self.start.n_features,
+            feature_names=self.start.feature_names,
+        )
 
 
 class Batches(Growth):
