@@ -92,7 +92,8 @@ def subsampling(
             settings = paper.paper_grid(source.name, n_queries)
             baseline = paper.nearest_to_bootstrap(settings, n_queries)
         if quick and len(settings) > 3:
-            settings = list(dict.fromkeys([settings[0], settings[len(settings) // 2], baseline]))
+            few = settings[:3] if grid else [settings[0], settings[len(settings) // 2]]
+            settings = list(dict.fromkeys([*few, baseline]))
     n_trees = trees or (50 if quick else 1000)
     study = paper.SubsamplingStudy(
         source,
