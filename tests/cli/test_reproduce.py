@@ -98,6 +98,7 @@ def test_xdart_as_json(rankwood, folder, tmp_path):
     assert outcome.status == 0
     answer = json.loads(outcome.out)
     assert [row[0] for row in answer["tables"]["table1"]["rows"]] == ["DART 1.5%", "LambdaMART", "X-DART adaptive 5"]
+    assert not any("(--normalize)" in text for text in answer["differences"])
     assert (tmp_path / "figure1.svg").stat().st_size > 1000
     wrong = rankwood("reproduce", "xdart", "--methods", "AdaRank", "--data", folder, "--out", tmp_path)
     assert wrong.status == 2
@@ -106,8 +107,9 @@ def test_xdart_as_json(rankwood, folder, tmp_path):
 
 def test_cleaver_as_json(rankwood, tmp_path):
     outcome = rankwood("reproduce", "cleaver", "--quick", "--folds", 1, "--sizes", 4, "--trees", 6, "--rates", "0.5",
-                       "--iterations", 1, "--seeds", 1, "--out", tmp_path, "--json")  # fmt: skip
+                       "--iterations", 1, "--seeds", 1, "--normalize", "--out", tmp_path, "--json")  # fmt: skip
     assert outcome.status == 0
+    assert any("(--normalize)" in text for text in json.loads(outcome.out)["differences"])
     assert set(json.loads(outcome.out)["tables"]) == {
         "table1", "table1b", "closing", "related", "sweep", "paper",
     }  # fmt: skip

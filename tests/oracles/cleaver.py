@@ -124,7 +124,8 @@ def stay(strategy, model, data, weights, k, *, seed=0, **how):
     elif strategy == "quality-loss":
         worth = {t: -value for t, value in left_by([]).items()}
     elif strategy == "signed-score-loss":
-        parts, total = np.array(weights)[:, None] * np.array(outputs), scores(model, X, weights)
+        parts = np.array(weights)[:, None] * np.array(outputs)
+        total = sum(parts, np.zeros(parts.shape[1]))  # without the base
         worth = {t: math.fsum(p / s for p, s in zip(parts[t], total, strict=True) if abs(s) > 1e-290) for t in range(n)}
     else:
         parts = np.abs(np.array(weights)[:, None] * np.array(outputs))

@@ -46,9 +46,10 @@ def score_loss(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueri
 def signed_score_loss(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, k: int) -> IndexArray:
     """The k trees of the smallest share in scores as the paper writes it: the mean of w_t P[d, t] / S(d).
 
-    Documents whose score S(d) is 0 count 0. Shares below 0, of trees that pull against the sum, are the smallest.
+    S(d) is the sum of what the trees contribute, as in the paper, whose models have no base score. Documents for which
+    it is 0 count 0. Shares below 0, of trees that pull against the sum, are the smallest.
     """
-    scores = outputs.scores(weights)
+    scores = outputs.direction(weights)
     per_leaf = np.repeat(weights, np.diff(outputs.leaf_offsets))
     contributions = outputs.with_values(outputs.values * per_leaf)
     return smallest(contributions.share_sums(np.where(np.abs(scores) > 1e-290, scores, np.inf)), k)

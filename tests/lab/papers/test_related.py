@@ -49,3 +49,14 @@ def test_a_bag_is_the_mean_of_its_models(ranking):
     assert bag.n_trees == 12
     assert_allclose(bag.score(ranking.X), np.mean(singles, axis=0), rtol=1e-12, atol=1e-12)
     assert bag == bagged(learner, ranking, 3, seed=5)
+
+
+def test_trees_of_a_bag_are_shared_out(ranking):
+    learner = rw.LambdaMART(n_trees=4, n_leaves=5)
+    bag = bagged(learner, ranking, 3, n_trees=8)
+    assert bag.n_trees == 8
+    drawn = np.sort(np.random.default_rng([0, 0]).integers(ranking.n_queries, size=ranking.n_queries))
+    first = rw.LambdaMART(n_trees=2, n_leaves=5).fit(ranking.select_queries(drawn)).ensemble_
+    assert bag.select(np.arange(2)).leaf_value.tolist() == first.leaf_value.tolist()
+    with pytest.raises(rw.RankwoodError, match="3 models need at least as many trees, got 2"):
+        bagged(learner, ranking, 3, n_trees=2)

@@ -429,9 +429,7 @@ class CleaverStudy(PaperStudy):
         covers = [np.bincount(codes, minlength=size) for codes, size in zip(outputs.codes, sizes, strict=True)]
         n_bags = min(run.n_bags, pruned.n_trees)
         gradients = gradient_parameters(run.sweep.normalize)
-        boosted = LambdaMART(
-            pruned.n_trees // n_bags, run.n_leaves, run.learning_rate, n_jobs=self.n_threads, **gradients
-        )
+        boosted = LambdaMART(n_leaves=run.n_leaves, learning_rate=run.learning_rate, n_jobs=self.n_threads, **gradients)
         forest = RandomForest(
             pruned.n_trees, thresholds="random", docs_per_tree=1.0, replace=False, n_jobs=self.n_threads
         )
@@ -441,7 +439,7 @@ class CleaverStudy(PaperStudy):
             _first(full, pruned.n_trees),
             full.reweigh(signed_weights(full, weights)).select(np.flatnonzero(weights)),
             collapse_nodes(full, np.concatenate(covers).astype(np.float64), pruned.n_leaves),
-            bagged(boosted, fold.train, n_bags),
+            bagged(boosted, fold.train, n_bags, n_trees=pruned.n_trees),
             forest.fit(fold.train).ensemble_,
         )
         return {

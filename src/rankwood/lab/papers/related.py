@@ -61,7 +61,9 @@ def lasso_weights(outputs: TreeOutputs, targets: FloatArray, n_keep: int) -> Flo
     return weights
 
 
-def bagged(learner: Any, train: Dataset, n_bags: int, *, seed: int = 0, **fit: Any) -> Ensemble:
+def bagged(
+    learner: Any, train: Dataset, n_bags: int, *, n_trees: int | None = None, seed: int = 0, **fit: Any
+) -> Ensemble:
     """The mean of boosted models, each fitted to queries drawn with replacement (Ganjisaffar et al. 2011).
 
     Parameters
@@ -72,6 +74,8 @@ def bagged(learner: Any, train: Dataset, n_bags: int, *, seed: int = 0, **fit: A
         What its queries are drawn from, as many as it has.
     n_bags : int
         Number of models.
+    n_trees : int or None, default None
+        Trees of all models together, shared out evenly; None: each has the learner's number.
     seed : int, default 0
         Of what is drawn; model number b has the seed `seed + b`.
     **fit
@@ -84,11 +88,16 @@ def bagged(learner: Any, train: Dataset, n_bags: int, *, seed: int = 0, **fit: A
     """
     from sklearn.base import clone
 
+    if n_trees is not None and n_trees < n_bags:
+        raise RankwoodError(f"{n_bags} models need at least as many trees, got {n_trees}")
     models: list[Ensemble] = []
     for number in range(n_bags):
         rng = np.random.default_rng([seed, number])
         drawn = np.sort(rng.integers(train.n_queries, size=train.n_queries))
         bag = train.select_queries(drawn)
-        model: Ensemble = clone(learner).set_params(random_state=seed + number).fit(bag, **fit).ensemble_
+        of_bag = clone(learner).set_params(random_state=seed + number)
+        if n_trees is not None:
+            of_bag.set_params(n_trees=(n_trees + number) // n_bags)
+        model: Ensemble = of_bag.fit(bag, **fit).ensemble_
         models.append(model.replace(base=model.base / n_bags, tree_weights=model.tree_weights / n_bags))
     return models[0].concat(*models[1:])
