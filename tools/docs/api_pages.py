@@ -43,6 +43,7 @@ GROUPS = (
         "The model object, and the engines that score it. See [scoring](../scoring.md).",
         (
             "rankwood.model.ensemble",
+            "rankwood.model.additive",
             "rankwood.model.trees",
             "rankwood.scoring",
             "rankwood.model.visits",

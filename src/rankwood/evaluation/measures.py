@@ -223,6 +223,13 @@ class MeasureFunction:
     def values(self, labels: FloatArray, scores: FloatArray, offsets: OffsetArray) -> FloatArray:
         """The values of all queries; documents stand query by query.
 
+        Parameters
+        ----------
+        labels, scores : array of float
+            Of every document.
+        offsets : array of int
+            Query q has the documents `offsets[q]` to `offsets[q + 1]`.
+
         Raises
         ------
         MeasureError

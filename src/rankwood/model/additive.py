@@ -69,6 +69,7 @@ class AdditiveModel:
 
     @property
     def members(self) -> AnyArray:
+        """Columns of the members whose weight is not 0."""
         return np.flatnonzero(self.weights)
 
     @property
@@ -79,6 +80,7 @@ class AdditiveModel:
 
     @property
     def n_trees(self) -> int:
+        """Number of members whose weight is not 0."""
         return int(np.count_nonzero(self.weights))
 
     def predict(self, X: Any) -> FloatArray:
