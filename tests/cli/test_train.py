@@ -422,8 +422,11 @@ def test_a_warning_is_a_line(rankwood, parts, tmp_path):
         (("--measure", "nDGC"), "unknown measure 'nDGC'"),
         (("--every", "5"), "--every says how often a checkpoint is saved: give --checkpoint, too"),
         (("--checkpoint", "model.rw"), "--checkpoint and --output name the same file"),
-        (("--checkpoint", "no/such/c.rw", "--train", "missing.txt"), "no/such/c.rw: No such file or directory"),
-        (("-o", "no/such/folder/m.rw", "--train", "missing.txt"), "no/such/folder/m.rw: No such file or directory"),
+        (("--checkpoint", "no/such/c.rw", "--train", "missing.txt"), "no/such/c.rw: there is no folder no/such"),
+        (
+            ("-o", "no/such/folder/m.rw", "--train", "missing.txt"),
+            "no/such/folder/m.rw: there is no folder no/such/folder",
+        ),
         (("-o", ".", "--train", "missing.txt"), ".: Is a directory"),
     ],
 )
