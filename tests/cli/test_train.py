@@ -264,7 +264,7 @@ def test_the_model_notes_how_it_was_made(rankwood, parts, tmp_path):
     assert metadata["parameters"]["measure"] == ["ERR"]
     assert str(files["train"].parent) not in json.dumps(metadata)
     shown = rankwood("inspect", tmp_path / "m.rw").out
-    assert re.search(r"parameters min docs per leaf.*\b5\b", shown)
+    assert re.search(r"parameters min_docs_per_leaf.*\b5\b", shown)
     assert re.search(r"data train.*train\.txt, test\.txt", shown)
 
 
@@ -396,6 +396,12 @@ def test_data_with_fewer_and_more_features(rankwood, parts, tmp_path):
     assert "feature id 9 is beyond the 6 features of --train: give --features" in outcome.err
     assert rankwood(*arguments, "--test", many, "--features", 9).status == 0
     assert rw.load_model(tmp_path / "m.rw").n_features == 9
+
+
+def test_a_learner_that_may_have_been_meant_is_named(rankwood):
+    outcome = rankwood("train", "lambdamrt", "--train", "a.txt", "-o", "m.rw")
+    assert outcome.status == 2
+    assert "(did you mean lambdamart?)" in " ".join(outcome.err.replace("│", " ").split())
 
 
 def test_a_warning_is_a_line(rankwood, parts, tmp_path):
