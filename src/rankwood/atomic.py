@@ -73,8 +73,8 @@ def atomic_write(
     target = os.path.realpath(path)  # a link keeps pointing to the file
     try:
         handle, temporary = _new_part(target)
-    except OSError as error:  # name the path of the caller, not the temporary one
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+    except OSError as error:
+        raise _error_of(path, error) from None
     lock: int | None = None
     try:
         with _open(handle, mode) as file:
@@ -112,10 +112,17 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     try:
         handle, temporary = _new_part(target)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+        raise _error_of(path, error) from None
     os.close(handle)
     with contextlib.suppress(FileNotFoundError):  # another writer has removed it just now
         os.unlink(temporary)
+
+
+def _error_of(path: str | os.PathLike[str], error: OSError) -> OSError:
+    """The error with the path of the caller, not the temporary one; it names the folder if that is what is missing."""
+    folder = os.path.dirname(path)
+    is_absent = error.errno == errno.ENOENT and folder and not os.path.exists(folder)
+    return type(error)(error.errno, f"there is no folder {folder}" if is_absent else error.strerror, os.fspath(path))
 
 
 def _open(file: int | str, mode: str) -> IO[Any]:

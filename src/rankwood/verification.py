@@ -117,7 +117,10 @@ class Verification:
             lines.append("their trees have different shapes, so scores alone were compared")
         lines += [f"  {difference}" for difference in self.routing]
         if not self.agree and not self.n_disagree.get("float32") and not self.n_routing.get("float32"):
-            lines.append("they agree on all float32 rows at thresholds: compare with dtype float32 if data is float32")
+            lines.append(
+                "they agree on all float32 rows at thresholds: if data is float32, compare with --float32 "
+                '(in Python: dtype="float32")'
+            )
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
 

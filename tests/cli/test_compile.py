@@ -121,7 +121,7 @@ def test_a_library_is_ready_to_load(rankwood, ranker, tmp_path, options):
     [
         (("-o", "model.txt"), "model.txt: end the name in .c for C source or in .so for a shared library"),
         (("-o", "model"), "model: end the name in .c"),
-        (("-o", "no/such/folder/m.c"), "no/such/folder/m.c: No such file or directory"),
+        (("-o", "no/such/folder/m.c"), "no/such/folder/m.c: there is no folder no/such/folder"),
         (("-o", "m.c", "--native"), "--native is about a library"),
         (("-o", "m.c", "--name", "a b"), "the name 'a b' cannot start a C function"),
         (("-o", 'a"b.c'), "C cannot include a file that is named 'a\"b.h': choose another name"),

@@ -38,7 +38,10 @@ def test_convert_to_our_own_format(rankwood, ranklib_file, tmp_path):
 def test_convert_says_what_is_wrong(rankwood, ranklib_file, tmp_path):
     outcome = rankwood("convert", ranklib_file, tmp_path / "out.model")
     assert outcome.status == 2
-    assert "the name does not tell the format; choose one of: rankwood, lightgbm" in outcome.err
+    assert (
+        "the name does not tell the format; choose with --to (in Python: format=) one of: rankwood, lightgbm"
+        in outcome.err
+    )
     outcome = rankwood("convert", ranklib_file, tmp_path / "out.rw", "--from", "lightgbm")
     assert outcome.status == 2
     assert "lambdamart.txt: this is no lightgbm model but looks like ranklib" in outcome.err

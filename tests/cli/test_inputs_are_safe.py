@@ -1,6 +1,8 @@
-"""No command writes over a file that it reads."""
+"""No command writes over a file that it reads, and data in two roles is warned of."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 
@@ -39,3 +41,38 @@ def test_an_input_is_not_overwritten(folder, rankwood, command, output):
     assert outcome.status == 2
     assert "is read by this command: write to another file" in outcome.err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+CHOSEN = "models are chosen by queries that they were fitted to, so the choice and its measures are too favourable"
+TESTED = "measures on test data are of queries that had a part in making the model, so they are too favourable"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["train", "mart", "--train", "train.txt", "--valid", "train.txt"],
+         f"train.txt is given as --train and --valid: {CHOSEN}"),
+        (["train", "mart", *LEARN, "--test", "./valid.txt"],
+         f"valid.txt is given as --valid and --test: {TESTED}"),
+        (["prune", "model.rw", "--train", "train.txt", "--valid", "valid.txt", "train.txt"],
+         f"train.txt is given as --train and --valid: {CHOSEN}"),
+        (["prune", "model.rw", *LEARN, "--judge", "valid.txt", "--test", "valid.txt"],
+         f"valid.txt is given as --valid, --judge and --test: {TESTED}"),
+        (["tune", "--train", "train.txt", "--valid", "link.txt", "--budget-us", "1"],
+         f"train.txt and link.txt are the same file and given as --train and --valid: {CHOSEN}"),
+        (["grow-and-prune", "mart", "--train", "train.txt", "--valid", "train.txt", "--size", "2"],
+         f"train.txt is given as --train and --valid: {CHOSEN}"),
+        (["train", "mart", *LEARN, "--test", "judge.txt"], None),
+    ],
+)  # fmt: skip
+def test_data_in_two_roles_is_warned_of(folder, rankwood, command, said, monkeypatch):
+    (folder / "link.txt").symlink_to("train.txt")
+    monkeypatch.setattr("rankwood.cli.models.load_data", _stop)
+    for name in ("train", "prune", "tune", "grow_and_prune"):
+        monkeypatch.setattr(sys.modules[f"rankwood.cli.{name}"], "load_data", _stop)
+    outcome = rankwood(*command, "-o", "out.rw")
+    assert outcome.err.splitlines() == [*([f"warning: {said}"] if said else []), "rankwood: data is read"]
+
+
+def _stop(*arguments, **options):
+    raise rw.RankwoodError("data is read")

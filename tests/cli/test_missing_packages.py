@@ -46,6 +46,31 @@ def test_the_package_is_named(rankwood, tmp_path, monkeypatch, package, command,
     assert {path.name for path in tmp_path.iterdir()} <= {"sweep.toml", "out"}  # nothing half-made
 
 
+PRUNE = ("prune", "absent.rw", "--train", "absent", "--valid", "absent", "-o")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*PRUNE, "small.onnx"),
+        (*PRUNE, "small", "--to", "onnx"),
+        ("convert", "absent.rw", "small.onnx"),
+    ],
+)
+def test_a_format_s_package_is_named_before_files_are_read(rankwood, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    outcome = rankwood(*command)
+    assert outcome.status == 2
+    assert outcome.err == "rankwood: writing ONNX models needs the package onnx: pip install 'rankwood[formats]'\n"
+
+
+def test_a_compiler_is_missed_before_files_are_read(rankwood, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert "'no-such-compiler', is not there" in rankwood(*PRUNE, "small.so").err
+
+
 def test_a_study_is_done_without_the_extra(tmp_path):
     """Tables without figures, one run after the other."""
     (tmp_path / "sweep.toml").write_text(TOML)

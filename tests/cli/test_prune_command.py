@@ -121,14 +121,14 @@ def misled(tmp_path_factory):
     """A model whose second tree is useless by the validation data, and all that counts by the test data."""
     folder = tmp_path_factory.mktemp("misled")
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
-    for name, column in (("valid", 0), ("test", 1)):
+    for name, column in (("train", 0), ("valid", 0), ("same", 0), ("test", 1)):
         rw.write_svmlight(rw.Dataset(X, (X[:, column] > 0).astype(int), group=[8] * 50), folder / f"{name}.txt")
     rw.Ensemble.from_trees([(0, 0.0, 0.0, 2.0), (1, 0.0, 0.0, 1.0)]).save(folder / "model.rw")
     return folder
 
 
 def of_misled(folder, out, test="test.txt"):
-    return ("prune", folder / "model.rw", "--train", folder / "valid.txt", "--valid", folder / "valid.txt", "--test",
+    return ("prune", folder / "model.rw", "--train", folder / "train.txt", "--valid", folder / "valid.txt", "--test",
             folder / test, "--rates", 0.5, "--iterations", 3, "-o", out)  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def test_a_loss_on_test_data_is_warned_of(rankwood, misled, tmp_path):
 
 
 def test_no_loss_no_warning(rankwood, misled, tmp_path):
-    outcome = rankwood(*of_misled(misled, tmp_path / "small.rw", "valid.txt"), "--json")
+    outcome = rankwood(*of_misled(misled, tmp_path / "small.rw", "same.txt"), "--json")
     assert (outcome.status, outcome.err) == (0, "")
     assert json.loads(outcome.out)["test_loss"] is False
 
@@ -206,12 +206,14 @@ def given_models(tmp_path_factory):
         ("rankwood", "same.rw", ()),
         ("rankwood", "same", ()),
         ("lightgbm", "same.txt", ()),
-        ("lightgbm-json", "same.json", ("--to", "lightgbm-json")),
-        ("xgboost", "same.json", ("--to", "xgboost")),
+        ("lightgbm-json", "same.json", ()),
+        ("xgboost", "same.json", ()),
         ("xgboost (binary)", "same.ubj", ()),
-        ("xgboost-dump", "same.json", ("--to", "xgboost-dump")),
-        ("ranklib", "same.txt", ("--to", "ranklib")),
+        ("xgboost-dump", "same.json", ()),
+        ("ranklib", "same.txt", ()),
         ("quickrank", "same.xml", ()),
+        ("quickrank", "same", ("--to", "quickrank")),
+        ("ranklib", "same", ()),  # the input has no suffix, either
     ],
 )
 def test_what_is_kept_is_the_file_itself(rankwood, given_models, files, tmp_path, name, out, to):
@@ -220,7 +222,7 @@ def test_what_is_kept_is_the_file_itself(rankwood, given_models, files, tmp_path
     assert outcome.status == 0, outcome.err
     assert "no smaller model was accepted" in outcome.out
     assert (tmp_path / out).read_bytes() == given_models[name].read_bytes()
-    assert f"wrote {tmp_path / out}: the input itself, byte for byte" in outcome.err
+    assert f"wrote {tmp_path / out} ({name.partition(' ')[0]}): the input itself, byte for byte" in outcome.err
     answer = json.loads(rankwood(*arguments, "--json").out)
     assert (answer["accepted"], answer["written"]) == (False, "copy")
     assert answer["bytes_after"] == answer["bytes_before"] == given_models[name].stat().st_size
@@ -241,11 +243,37 @@ def test_what_is_kept_in_another_format_is_converted(rankwood, given_models, fil
     arguments = ("prune", given_models[name], *files, *NEVER, "--iterations", 2, "-o", tmp_path / out, "--to", to)
     outcome = rankwood(*arguments)
     assert outcome.status == 0, outcome.err
-    assert f"wrote {tmp_path / out}: the input, converted to {to}" in outcome.err
+    assert f"wrote {tmp_path / out} ({to}): the input, converted" in outcome.err
     data = rw.read_svmlight(arguments[3])
     scores = [rw.load_model(path, n_features=4).score(data.X) for path in (given_models[name], tmp_path / out)]
     np.testing.assert_allclose(*scores, rtol=1e-5)
     assert json.loads(rankwood(*arguments, "--json").out)["written"] == "converted"
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "out", "found"),
+    [
+        ("ranklib", "model.txt", "small.txt", "ranklib"),
+        ("xgboost", "model.json", "small.json", "xgboost"),
+        ("lightgbm", "model.lgb", "small.lgb", "lightgbm"),
+        ("lightgbm", "model.txt", "small_model", "rankwood"),
+        ("xgboost", "model.json", "small.txt", "lightgbm"),
+    ],
+)
+def test_a_smaller_model_is_of_the_input_s_format(rankwood, given_models, files, tmp_path, source, name, out, found):
+    (tmp_path / name).write_bytes(given_models[source].read_bytes())
+    outcome = rankwood("prune", tmp_path / name, *files, "--rates", 0.5, "--accept", "non-inferior", "--margin", 1,
+                       "--iterations", 2, "-o", tmp_path / out)  # fmt: skip
+    assert outcome.status == 0, outcome.err
+    assert outcome.err.splitlines()[-1] == f"wrote {tmp_path / out} ({found})"
+    assert rw.load_model(tmp_path / out, found).n_trees == 2
+
+
+def test_a_name_that_tells_nothing_is_refused_before_data_is_read(rankwood, given_models, tmp_path):
+    data = ("--train", "absent", "--valid", "absent")
+    outcome = rankwood("prune", given_models["ranklib"], *data, "-o", tmp_path / "small.json")
+    assert outcome.status == 2
+    assert "choose with --to (in Python: format=) one of: lightgbm-json, vespa, xgboost" in outcome.err
 
 
 def test_a_file_imported_before_is_of_rankwoods_own_format(rankwood, given_models, files, tmp_path):

@@ -264,7 +264,7 @@ def test_the_model_notes_how_it_was_made(rankwood, parts, tmp_path):
     assert metadata["parameters"]["measure"] == ["ERR"]
     assert str(files["train"].parent) not in json.dumps(metadata)
     shown = rankwood("inspect", tmp_path / "m.rw").out
-    assert re.search(r"parameters min docs per leaf.*\b5\b", shown)
+    assert re.search(r"parameters min_docs_per_leaf.*\b5\b", shown)
     assert re.search(r"data train.*train\.txt, test\.txt", shown)
 
 
@@ -398,6 +398,12 @@ def test_data_with_fewer_and_more_features(rankwood, parts, tmp_path):
     assert rw.load_model(tmp_path / "m.rw").n_features == 9
 
 
+def test_a_learner_that_may_have_been_meant_is_named(rankwood):
+    outcome = rankwood("train", "lambdamrt", "--train", "a.txt", "-o", "m.rw")
+    assert outcome.status == 2
+    assert "(did you mean lambdamart?)" in " ".join(outcome.err.replace("│", " ").split())
+
+
 def test_a_warning_is_a_line(rankwood, parts, tmp_path):
     _, files = parts
     outcome = rankwood("train", "mart", "--train", files["train"], "-p", "n_trees=2", "-p", "min_docs_per_leaf=5000",
@@ -422,8 +428,11 @@ def test_a_warning_is_a_line(rankwood, parts, tmp_path):
         (("--measure", "nDGC"), "unknown measure 'nDGC'"),
         (("--every", "5"), "--every says how often a checkpoint is saved: give --checkpoint, too"),
         (("--checkpoint", "model.rw"), "--checkpoint and --output name the same file"),
-        (("--checkpoint", "no/such/c.rw", "--train", "missing.txt"), "no/such/c.rw: No such file or directory"),
-        (("-o", "no/such/folder/m.rw", "--train", "missing.txt"), "no/such/folder/m.rw: No such file or directory"),
+        (("--checkpoint", "no/such/c.rw", "--train", "missing.txt"), "no/such/c.rw: there is no folder no/such"),
+        (
+            ("-o", "no/such/folder/m.rw", "--train", "missing.txt"),
+            "no/such/folder/m.rw: there is no folder no/such/folder",
+        ),
         (("-o", ".", "--train", "missing.txt"), ".: Is a directory"),
     ],
 )

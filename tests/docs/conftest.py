@@ -51,6 +51,10 @@ def stage(objects: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
         (folder / "mydata" / fold).mkdir(parents=True)
         for name in ("train", "vali", "test"):
             shutil.copy(folder / f"{name}.txt", folder / "mydata" / fold)
+    (folder / "rankwood-demo").mkdir()
+    for name in ("train", "valid", "test"):
+        shutil.copy(folder / f"{name}.txt", folder / "rankwood-demo")
+    objects["other"].save(folder / "rankwood-demo" / "cleaver.rw")
     objects["model"].save(folder / "model.rw")
     objects["other"].save(folder / "other.rw")
     objects["forest"].ensemble_.save(folder / "forest.rw")

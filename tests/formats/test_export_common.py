@@ -47,7 +47,9 @@ def test_suffix_tells_the_format_where_it_can():
 
     found = {suffix: find_exporter(None, Path("m" + suffix)).name for suffix in (".rw", ".txt", ".ubj", ".onnx", ".py")}
     assert found == {".rw": "rankwood", ".txt": "lightgbm", ".ubj": "xgboost", ".onnx": "onnx", ".py": "python"}
-    with pytest.raises(rw.ModelError, match="does not tell the format; choose one of: lightgbm-json, vespa, xgboost"):
+    with pytest.raises(
+        rw.ModelError, match=r"does not tell the format; choose with --to .* one of: lightgbm-json, vespa, xgboost"
+    ):
         find_exporter(None, Path("m.json"))
 
 

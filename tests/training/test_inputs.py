@@ -261,7 +261,7 @@ def test_a_custom_objective_sees_queries_and_weights(data):
         ({"eval_metric": "nDGC@10"}, "unknown measure 'nDGC@10'"),
         ({"eval_metric": ["AP", "map"]}, "two measures have the name AP"),
         ({"callbacks": [3]}, "a callback is a function of one argument, got int"),
-        ({"checkpoint": rw.Checkpoint("no/such/folder/file")}, "No such file or directory"),
+        ({"checkpoint": rw.Checkpoint("no/such/folder/file")}, "there is no folder no/such/folder"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(data, change, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -56,8 +58,21 @@ def _printable_usage_errors() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message") and isinstance(getattr(error, "message", None), str):
-            error.message = printable(error.message)  # type: ignore[attr-defined]
+            error.message = printable(_with_hint(error.message))  # type: ignore[attr-defined]
         raise
+
+
+def _with_hint(message: str) -> str:
+    """Message of typer about a value that is none of its choices, with the choice that may have been meant.
+
+    Examples
+    --------
+    >>> _with_hint("'lambdamrt' is not one of 'mart', 'lambdamart'.")
+    "'lambdamrt' is not one of 'mart', 'lambdamart' (did you mean lambdamart?)."
+    """
+    found = re.search(r"'([^']*)' is not one of ('.*')", message)
+    near = difflib.get_close_matches(found[1], re.findall(r"'([^']*)'", found[2]), n=1) if found else []
+    return f"{message.removesuffix('.')} (did you mean {near[0]}?)." if near else message
 
 
 app = typer.Typer(

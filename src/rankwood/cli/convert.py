@@ -11,6 +11,7 @@ from rankwood.cli.console import tell
 from rankwood.cli.models import IfMissing, Missing, ToFormat, check_output, read_options, write_model
 from rankwood.errors import RankwoodError
 
+COMPARE_SINGLE = ("xgboost", "xgboost-dump")  # formats that are read back, whose tools round values to float32
 UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (0, "bytes"))
 
 
@@ -39,12 +40,15 @@ def convert(
     """
     from rankwood.formats.registry import find_exporter, load_model, source_of
 
-    target = find_exporter(to_format, output).name  # an unknown format is refused before files are read
+    exporter = find_exporter(to_format, output)  # an unknown format is refused before files are read
+    exporter.check()
     check_output(output, source)
     model = load_model(source, from_format, n_features=features)
-    write_model(model, output, target, missing=missing, options=read_options(option or []))
+    write_model(model, output, exporter.name, missing=missing, options=read_options(option or []))
     kind = source_of(model).get("format", "rankwood")
-    tell(f"wrote {output} ({target}) from {source} ({kind}): {model.n_trees:,} trees, {model.n_leaves:,} leaves")
+    tell(f"wrote {output} ({exporter.name}) from {source} ({kind}): {model.n_trees:,} trees, {model.n_leaves:,} leaves")
+    if exporter.name in COMPARE_SINGLE:
+        tell(f"note: {exporter.title} takes values as float32; check with: rankwood verify {source} {output} --float32")
 
 
 def compile(

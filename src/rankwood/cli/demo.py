@@ -124,7 +124,7 @@ def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int |
         "balanced": LambdaMART(**plain, balance=BALANCE),
         "xdart": XDART(**shape, n_trees=size.xdart_trees, learning_rate=XDART_LEARNING_RATE, n_jobs=threads),
     }
-    how = {"balanced": ", each pruned before it joins", "xdart": " kept of the {n_grown:,} it grew"}
+    how = {"balanced": ", each pruned before it joins", "xdart": ", {n_removed:,} of the {n_grown:,} it grew removed"}
     binned = BinnedDataset.make(train, n_threads=threads)
     models: dict[str, Ensemble] = {}
     for name, ranker in learners.items():
@@ -132,7 +132,8 @@ def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int |
         with training_progress(name) as callbacks:
             ranker.fit(binned, valid=valid, callbacks=callbacks)
         models[name] = ranker.ensemble_
-        note = how.get(name, "").format(n_grown=len(getattr(ranker, "log_", ())))
+        n_grown = ranker.best_iteration_  # early stopping cuts off what was grown later, which is not removing
+        note = how.get(name, "").format(n_grown=n_grown, n_removed=n_grown - ranker.n_trees_)
         tell(f"trained {name}: {ranker.n_trees_:,} trees{note}, {time.monotonic() - start:.1f} s")
     return models
 

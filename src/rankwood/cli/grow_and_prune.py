@@ -114,7 +114,7 @@ def _arguments(options: GrowAndPruneOptions) -> dict[str, Any]:
     from rankwood.pruning.pruner import PruningSettings
     from rankwood.pruning.strategies import Chooser
 
-    check_output(options.output, options.train, options.valid, options.test)
+    check_output(options.output, train=options.train, valid=options.valid, test=options.test)
     learner = make_learner(options.learner, options.parameter or [], OPTION_OF)
     learner.set_params(random_state=options.seed, n_jobs=options.threads)
     check_stages(learner, options.size, options.grow, options.keep)

@@ -58,7 +58,7 @@ def inspect(
         if key == "learning_curves":  # long, and meant for `rankwood report`
             continue
         inner = value.items() if isinstance(value, dict) else [("", value)]
-        rows += [[_words(f"{key} {name}".strip()), _note(entry)] for name, entry in inner]
+        rows += [[f"{_words(key)} {name}".strip(), _note(entry)] for name, entry in inner]
     print_table(name, ["property", "value"], rows, caption=growth(ensemble))
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
     # Only of features that splits use: there may be millions of others.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -202,15 +202,46 @@ IfMissing = Annotated[
 ]
 
 
-def check_output(output: Path, *inputs: Path | Sequence[Path] | None) -> None:
-    """Refuse, before any work, an output file that cannot be written or that the command reads."""
+def check_output(output: Path, *inputs: Path | Sequence[Path] | None, **roles: Sequence[Path] | None) -> None:
+    """Refuse, before any work, an output that cannot be written or is an input; warn of data with two roles.
+
+    Parameters
+    ----------
+    output : Path
+        File that the command will write.
+    *inputs : Path or sequence of Path
+        Files that it reads.
+    **roles : sequence of Path
+        Files of data that it reads, by the option that names them, such as `train` and `valid`.
+    """
     from rankwood.atomic import check_writable
 
-    for given in inputs:
+    for given in (*inputs, *roles.values()):
         for path in [given] if isinstance(given, Path) else given or ():
             if path.exists() and output.exists() and path.samefile(output):
                 raise RankwoodError(f"{output} is read by this command: write to another file")
     check_writable(output)
+    _warn_of_shared_data(roles)
+
+
+def _warn_of_shared_data(roles: Mapping[str, Sequence[Path] | None]) -> None:
+    """Print a warning for every file that is given in several roles."""
+    given: dict[tuple[int, int], dict[str, Path]] = {}  # by device and number of the file, which links share
+    for role, paths in roles.items():
+        for path in paths or ():
+            if path.is_file():
+                given.setdefault((path.stat().st_dev, path.stat().st_ino), {}).setdefault(role, path)
+    for uses in given.values():
+        if len(uses) > 1:
+            *others, last = (f"--{role}" for role in uses)
+            files = " and ".join(dict.fromkeys(map(str, uses.values())))
+            are = "is" if len(set(uses.values())) == 1 else "are the same file and"
+            given_as = f"{files} {are} given as {', '.join(others)} and {last}"
+            tell(f"warning: {given_as}: {_SHARED_TEST if 'test' in uses else _SHARED}")
+
+
+_SHARED = "models are chosen by queries that they were fitted to, so the choice and its measures are too favourable"
+_SHARED_TEST = "measures on test data are of queries that had a part in making the model, so they are too favourable"
 
 
 def write_model(
@@ -247,19 +278,27 @@ def write_model(
     return name
 
 
+def format_of_file(path: Path, model: Ensemble) -> str | None:
+    """Name of the format of the file that `model` was read from."""
+    from rankwood.formats.registry import START, recognise, source_of
+
+    with path.open("rb") as file:
+        is_own = recognise(file.read(START)) == "rankwood"  # also of a model that was imported and saved by rankwood
+    return "rankwood" if is_own else source_of(model).get("format")
+
+
 def content_to_keep(source: Path, model: Ensemble, target: str, output: Path) -> bytes | None:
     """Content of the file that `model` was read from if `output` is to have the same format; else None.
 
     A model that does not change is best copied byte for byte: written by rankwood it may be larger, and lacks what only
     its own tool uses.
     """
-    from rankwood.formats.registry import START, recognise, source_of
+    from rankwood.formats.registry import START, recognise
 
     content = source.read_bytes()
-    kind = recognise(content[:START])
-    format = "rankwood" if kind == "rankwood" else source_of(model).get("format")
-    is_other_coding = target == "xgboost" and (kind == "ubjson") != (output.suffix == ".ubj")
-    return content if format == target and not is_other_coding else None
+    is_ubjson = recognise(content[:START]) == "ubjson"
+    is_other_coding = target == "xgboost" and is_ubjson != (output.suffix == ".ubj")
+    return content if format_of_file(source, model) == target and not is_other_coding else None
 
 
 def read_options(texts: list[str]) -> dict[str, Any]:

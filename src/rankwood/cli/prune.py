@@ -19,6 +19,7 @@ from rankwood.cli.models import (
     ZeroBased,
     check_output,
     content_to_keep,
+    format_of_file,
     growth,
     load_data,
     load_models,
@@ -117,8 +118,9 @@ def prune(options: PruneOptions) -> None:
     """  # noqa: E501  typer keeps line ends
     from rankwood.pruning.cleaver import cleaver
 
-    target, arguments = _target(options), _arguments(options)  # mistakes are named before files are read
-    given = _read(options, target)
+    _check(options)  # mistakes are named before files are read
+    arguments = _arguments(options)
+    given = _read(options)
     try:
         with progress("pruning", unit="searches", quiet=options.as_json) as advance:
             result = cleaver(given.model, given.train, given.valid, test=given.test, judge=given.judge,
@@ -128,13 +130,29 @@ def prune(options: PruneOptions) -> None:
     _report(options, given, result, _write(options, given, result))
 
 
-def _target(options: PruneOptions) -> str:
-    """Name of the format to write; refuses an output that is an input or cannot be written."""
-    from rankwood.formats.registry import EXPORTERS, find_exporter
+def _check(options: PruneOptions) -> None:
+    """Refuse an output that is an input or cannot be written, also for want of a package or a compiler."""
+    from rankwood.formats.registry import exporters_of, find_exporter
 
-    check_output(options.output, options.model, options.train, options.valid, options.judge, options.test)
-    by_suffix = any(options.output.suffix in exporter.suffix for exporter in EXPORTERS.values())
-    return find_exporter(options.to_format, options.output).name if options.to_format or by_suffix else "rankwood"
+    check_output(options.output, options.model, train=options.train, valid=options.valid, judge=options.judge,
+                 test=options.test)  # fmt: skip
+    named = options.to_format is not None
+    exporters = [find_exporter(options.to_format, options.output)] if named else exporters_of(options.output)
+    if len(exporters) == 1:  # else the model tells
+        exporters[0].check()
+
+
+def _target(options: PruneOptions, model: Ensemble) -> str:
+    """Name of the format to write: the one asked for, that of the input if the output's suffix fits, or by suffix."""
+    from rankwood.formats.registry import EXPORTERS, exporters_of, find_exporter
+
+    own = EXPORTERS.get(format_of_file(options.model, model) or "")
+    if options.to_format is None:
+        if own is not None and options.output.suffix in (*own.suffix, options.model.suffix):
+            return own.name
+        if not exporters_of(options.output):
+            return "rankwood"
+    return find_exporter(options.to_format, options.output).name
 
 
 def _arguments(options: PruneOptions) -> dict[str, Any]:
@@ -199,9 +217,10 @@ class _Given:
     judge: Dataset | float | Literal["auto"] | None
 
 
-def _read(options: PruneOptions, target: str) -> _Given:
+def _read(options: PruneOptions) -> _Given:
     """Read the model and all data."""
     loaded = load_models([options.model])
+    target = _target(options, *loaded.values())
 
     def data(paths: list[Path]) -> Dataset:
         return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
@@ -242,8 +261,8 @@ def _report(options: PruneOptions, given: _Given, result: CleaverResult, written
     if written != "copy":
         print_line(_size_sentence(options, given, result, n_bytes))
     print_line(result.summary())
-    how = {"copy": ": the input itself, byte for byte", "converted": f": the input, converted to {given.target}"}
-    tell(f"wrote {options.output}{how.get(written, '')}")
+    how = {"copy": ": the input itself, byte for byte", "converted": ": the input, converted"}
+    tell(f"wrote {options.output} ({given.target}){how.get(written, '')}")
 
 
 def _loss(result: CleaverResult) -> str:

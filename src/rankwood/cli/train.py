@@ -100,7 +100,7 @@ def train(
     """
     from rankwood.training.checkpoint import Checkpoint
 
-    check_output(output, train, valid, test)
+    check_output(output, train=train, valid=valid, test=test)
     _check_files(output, checkpoint, every)
     if learner is not Learner.igbrt and (forest is not None or initial_trees is not None):
         raise RankwoodError(f"{'--initial-trees' if forest is None else '--forest'} is for igbrt, not {learner.value}")

@@ -88,7 +88,7 @@ def _check(options: TuneOptions) -> None:
     from rankwood.lab.search import STUDY_FILES, TUNING
 
     need("optuna", TUNING)
-    check_output(options.output, options.train, options.valid, options.test)
+    check_output(options.output, train=options.train, valid=options.valid, test=options.test)
     if options.study is not None:
         need("filelock", STUDY_FILES)
         check_writable(options.study)

@@ -44,8 +44,25 @@ class Dataset:
 
     Attributes
     ----------
+    X : array of float32, documents x features
+        Features of every document.
+    y : array of float
+        Labels; an error without them, which `has_labels` tells.
+    has_labels : bool
+        Whether there are labels.
+    qid : array
+        Query id of every document.
     queries : rankwood.data.queries.Queries
         Which rows belong to which query.
+    offsets, order
+        Where each query begins in the order by query, and the rows in this order; `order` is None when rows of a query
+        stand together.
+    weights, query_weights, doc_ids, feature_names
+        As given, or None.
+    n_docs, n_features, n_queries : int
+        Numbers of documents, features and queries.
+    shape : tuple of int
+        `(n_docs, n_features)`.
 
     Examples
     --------

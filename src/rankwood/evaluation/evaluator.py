@@ -187,6 +187,10 @@ def evaluate(
     Evaluation
         Means by name of the measure, and the values of every query.
 
+    See Also
+    --------
+    compare : Difference of two models on the same queries, with interval and p-values.
+
     Examples
     --------
     >>> import rankwood as rw

@@ -548,6 +548,14 @@ class _Version5(_Columns):
 # Writing a graph of one operator.
 
 
+def check_package() -> None:
+    """Raise a `MissingPackageError` if the package that writes ONNX files is not installed."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise MissingPackageError("onnx", "writing ONNX models", "formats") from None
+
+
 def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
     """Content of an ONNX file: a graph of one tree operator, from the input `X` to the output `score`.
 
@@ -556,11 +564,10 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
     version : {3, 5}, default 3
         Version of ai.onnx.ml. Most runtimes know 3; 5 does not round scores to float32.
     """
-    try:
-        import onnx
-        from onnx import TensorProto, helper
-    except ImportError:
-        raise MissingPackageError("onnx", "writing ONNX models", "formats") from None
+    check_package()
+    import onnx
+    from onnx import TensorProto, helper
+
     if version not in (3, 5):
         raise ModelError(f"version must be 3 or 5, got {version!r}")
     model = plain(model)

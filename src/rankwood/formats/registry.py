@@ -326,6 +326,8 @@ class Exporter:
         From a model, a path and options to the content of the file, or to the contents of several files by path.
     limits : str
         What is exact and what is not, in a sentence or two.
+    check : callable, optional
+        Raises an error if a package or a compiler that `function` needs is missing; to be called before long work.
     """
 
     name: str
@@ -334,6 +336,7 @@ class Exporter:
     missing: MissingRule
     function: Callable[..., str | bytes | dict[Path, bytes]]
     limits: str
+    check: Callable[[], object] = lambda: None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -367,9 +370,10 @@ _TABLE = (
     Exporter("quickrank", (".xml",), "QuickRank", "zero", ranklib_quickrank.export_quickrank,
              ranklib_quickrank.QUICKRANK_LIMITS),
     Exporter("solr", (".json",), "Solr", "zero", search_engines.export_solr, search_engines.SOLR_LIMITS),
-    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS),
+    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS, onnx.check_package),
     Exporter("c", (".c",), "C compilers", "any", source_code.export_c, source_code.C_LIMITS),
-    Exporter("so", (".so",), "C programs", "any", source_code.export_so, source_code.C_LIMITS),
+    Exporter("so", (".so",), "C programs", "any", source_code.export_so, source_code.C_LIMITS,
+             source_code.need_compiler),
     Exporter("python", (".py",), "Python", "any", source_code.export_python, source_code.PYTHON_LIMITS),
     Exporter("numpy", (".py",), "Python with numpy", "any", source_code.export_numpy, source_code.PYTHON_LIMITS),
 )  # fmt: skip
@@ -461,6 +465,11 @@ def save_as(
             raise ModelError(f"{file_path}: the model cannot be written: {error.strerror or error}") from None
 
 
+def exporters_of(path: Path) -> list[Exporter]:
+    """Exporters whose files have the suffix of the path."""
+    return [exporter for exporter in _TABLE if path.suffix in exporter.suffix]
+
+
 def find_exporter(format: str | None, path: Path) -> Exporter:
     """Exporter of a format by name or, without a name, by the suffix of the path.
 
@@ -472,8 +481,11 @@ def find_exporter(format: str | None, path: Path) -> Exporter:
     if format is None:
         format = _BY_SUFFIX.get(path.suffix)
         if format is None:
-            several = [e.name for e in _TABLE if path.suffix in e.suffix] or list(EXPORTERS)
-            raise ModelError(f"{path}: the name does not tell the format; choose one of: {', '.join(several)}")
+            several = [exporter.name for exporter in exporters_of(path)] or list(EXPORTERS)
+            raise ModelError(
+                f"{path}: the name does not tell the format; choose with --to (in Python: format=) one of: "
+                f"{', '.join(several)}"
+            )
     if format not in EXPORTERS:
         raise ModelError(f"there is no format {format!r} to write; there are: {', '.join(EXPORTERS)}")
     return EXPORTERS[format]

@@ -30,13 +30,19 @@ def export_c(model: Ensemble, path: Path, *, name: str | None = None) -> dict[Pa
     return {header: source.header().encode(), path: source.whole(path.name, header.name).encode()}
 
 
+def need_compiler() -> Compiler:
+    """The C compiler of this machine; an error says why there is none."""
+    compiler = find_compiler()
+    if not isinstance(compiler, Compiler):
+        raise RankwoodError(f"{compiler}: write C source, FILE.c, and compile it elsewhere")
+    return compiler
+
+
 def export_so(model: Ensemble, path: Path, *, name: str | None = None, native: bool = False) -> dict[Path, bytes]:
     """Shared library and header, for any CPU of this architecture or, with `native`, for the one at hand."""
     prefix = c_name(path.stem) if name is None else name
     header = header_path(path)
-    compiler = find_compiler()
-    if not isinstance(compiler, Compiler):
-        raise RankwoodError(f"{compiler}: write C source, FILE.c, and compile it elsewhere")
+    compiler = need_compiler()
     flags = (OPTIMISE, NATIVE) if native else (OPTIMISE,)
     target = f"{platform.system()} {platform.machine()}, {' '.join(flags)}"
     with tempfile.TemporaryDirectory(prefix="rankwood-") as folder:

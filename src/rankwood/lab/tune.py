@@ -174,7 +174,10 @@ def tune(
     n_threads: int | None = None,
     progress: Callable[[float, float], None] | None = None,
 ) -> TuneResult:
-    """Find the best ranker that scores a document within `budget_us` microseconds, and the front of measure and time.
+    """Find the best ranker that scores a document within `budget_us` microseconds, and the Pareto front of the search.
+
+    The front is of measure and time: no other model that was tried is at least as good in less time. Tuning needs the
+    packages of the extra `lab`: `pip install 'rankwood[lab]'`.
 
     Every trial trains a ranker with early stopping and prunes it with CLEaVER at several rates, which gives several
     models. The defaults of the learners are tried first; then Optuna's TPE sampler, with two objectives and the budget
@@ -222,9 +225,14 @@ def tune(
     Returns
     -------
     TuneResult
+        `ensemble`, the model, and `within_budget`, whether there is one within the budget; `chosen`, its point;
+        `front` and `models`, the Pareto front and its models; `points` and `trials`, all that was tried; `comparisons`
+        on test data; `budget_us`, `batch`, `measure`, `convention`, `n_trials`, `interrupted` and `timings`.
 
     Raises
     ------
+    MissingPackageError
+        When a package of the extra `lab` is missing.
     RankwoodError
         When the file of the study was made with other data or settings, or another search is using it.
 

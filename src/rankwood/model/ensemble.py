@@ -72,6 +72,16 @@ class Ensemble:
     ----------
     trees : rankwood.model.trees.Trees
         The arrays of all trees.
+    feature, threshold, left, right, missing_left, leaf_value, node_offsets, tree_weights : array
+        Trees and their weights, as given.
+    n_features, base, feature_names, metadata
+        As given; `feature_names` is a tuple or None, `metadata` a new dict at every access.
+    split_gain, node_count, leaf_cover : array or None
+        What training noted, as given.
+    n_trees, n_nodes, n_leaves : int
+        Numbers of trees, inner nodes and leaves.
+    leaf_offsets : array of int
+        Where the leaves of each tree start, and their number at the end.
 
     Raises
     ------

@@ -86,7 +86,8 @@ def cleaver(
     train : Dataset
         Data that weights are searched on.
     valid : Dataset
-        Data that chooses victims and the best iteration of a search, and that models are judged on.
+        Data that chooses the victims, which are the trees that are removed, and the best iteration of a search; models
+        are judged on it, too.
     test : Dataset or None, default None
         Data that is only measured: `result.test` compares the result with the input there, and `result.is_loss` says
         whether it is significantly worse.

@@ -33,12 +33,14 @@ VARIANTS: tuple[str, ...] = get_args(Variant)
 
 @dataclass(frozen=True)
 class PruningSettings:
-    """Settings of pruning that are seldom changed.
+    """Settings of `cleaver` that are seldom changed.
+
+    `victims` are the trees that are removed.
 
     Parameters
     ----------
     victims : {"valid", "train"}, default "valid"
-        Data by which the strategy chooses the trees to remove. "train" is the paper's choice; but where a model
+        Data by which the strategy chooses the victims. "train" is the paper's choice; but where a model
         over-fits its training data, the first trees, which generalise best, seem the least useful there and go.
     search : LineSearch, default LineSearch()
         How weights are searched.

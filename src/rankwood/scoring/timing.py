@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import itertools
 import time
 import warnings
@@ -183,8 +184,16 @@ def warn_if_busy(timings: Iterable[Timing]) -> None:
         warnings.warn(
             "the machine was busy while this was timed: calls waited for a CPU in more than a fifth of their time, so "
             "times and speed-ups are less certain than their intervals say",
-            stacklevel=2,
+            stacklevel=_level_of_caller(),
         )
+
+
+def _level_of_caller() -> int:
+    """The `stacklevel` of a warning of the function that calls this, so that it shows the line that called rankwood."""
+    frame, level = inspect.currentframe(), 0  # here; the function that warns is level 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rankwood":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class _Runner:

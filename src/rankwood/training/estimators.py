@@ -313,6 +313,14 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     n_trees_, n_estimators_ : int
         Number of trees of the model.
 
+    See Also
+    --------
+    RandomForest : The mean of trees that are grown independently of each other.
+
+    Notes
+    -----
+    On the command line: `rankwood train lambdamart`.
+
     Examples
     --------
     >>> import rankwood as rw
@@ -527,7 +535,8 @@ class RandomForest(GradesMixin):
         the mean label.
     max_features : int, float, "sqrt", "ceil-sqrt" or None, default "sqrt"
         Features drawn at each node: a count, a fraction, the square root of their number, rounded down or up, or all.
-        As long as all that were drawn are constant in the node, more are drawn.
+        The type tells count and fraction apart: 1 is one feature, 1.0 all of them. As long as all that were drawn are
+        constant in the node, more are drawn.
     redraw : bool, default False
         Whether more features are drawn as long as no split of those drawn gains: a node is a leaf only when no split
         of any feature gains (Ibrahim & Carman, section 6.1).
@@ -603,6 +612,14 @@ class RandomForest(GradesMixin):
         Share of every feature in the gains, or in the splits.
     n_trees_, n_estimators_ : int
         Number of trees of the model.
+
+    See Also
+    --------
+    LambdaMART : Boosted trees that raise NDCG directly.
+
+    Notes
+    -----
+    On the command line: `rankwood train forest`.
 
     Examples
     --------

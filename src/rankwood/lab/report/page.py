@@ -101,6 +101,8 @@ def _difference(facts: ReportFacts, model: ModelFacts, *, corrected: bool = Fals
         return f"{text}, too few queries for a test"
     inner = f"difference {signed(found.value)}, 95 % interval {signed(found.low)} to {signed(found.high)}"
     p = f"corrected p = {p_or_dash(found.p_holm)}" if corrected else f"p = {p_or_dash(found.p)}"
+    if not corrected and found.p_holm != found.p:  # the table shows the other one
+        p += " without correction"
     return f"{text} ({inner}, {p})"
 
 

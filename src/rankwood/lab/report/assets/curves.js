@@ -36,7 +36,7 @@ function curvesSection(place) {
   const { element, place: chart } = figure("curves", "Learning curves", {
     wide: true,
     untitled: true,
-    caption: `Solid: validation; dotted: training. The marker is the best iteration on validation data.${without.length ? ` Without a curve: ${without.join(", ")}.` : ""}`,
+    caption: `${sets.every(solid) ? "" : "Solid: validation; dotted: training. "}The marker is the best iteration on validation data.${without.length ? ` Without a curve: ${without.join(", ")}.` : ""}`,
     lines: () => [
       ["model and data", "iteration", local.kind],
       ...series().flatMap((one) => one.xs.map((x, k) => [one.name, x, one.ys[k] === null ? "" : one.ys[k]])),

@@ -7,7 +7,7 @@ function modelsSection(place) {
     { title: measureName(), hint: "mean over queries, 95 % interval below" },
     { title: "difference", hint: `of ${measureName()} from the baseline, 95 % interval below` },
     { title: "p", hint: "randomisation test, corrected (Holm)" },
-    { title: "µs per doc", hint: "median, 95 % interval below" },
+    { title: "µs per doc", hint: "lower quartile of the calls, 95 % interval below" },
     { title: "speed-up" },
     { title: "trees" },
     { title: "leaves" },
