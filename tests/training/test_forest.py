@@ -421,7 +421,10 @@ def test_ctrl_c_while_trees_grow(on_interrupt):
         ({"max_features": "log2"}, "max_features must be a number, 'sqrt', 'ceil-sqrt' or None, got 'log2'"),
         ({"queries_per_tree": 41}, "queries_per_tree=41 is more than the 40 queries of the data: draw fewer, or with"),
         ({"queries_per_tree": 2, "docs_per_tree": 2}, "queries_per_tree or docs_per_tree, not both"),
-        ({"missing": "mean"}, "missing must be 'native' or 'zero', got 'mean'"),
+        (
+            {"missing": "last"},
+            "missing must be 'native', 'zero', 'infinity', 'mean', 'median' or 'three-way', got 'last'",
+        ),
         ({"max_bins": 1}, "max_bins must lie between 2 and 65535, got 1"),
         ({"random_state": -1}, "random_state must not be negative"),
     ],
