@@ -332,7 +332,7 @@ REPEATED = {
             ranges = np.arange(21), np.zeros(20, np.float32), np.zeros(20, np.float32)
             data = zeros, np.zeros(20, np.uint8), *ranges, np.array([0, n]), np.zeros(n), None
             grower = _native.ForestGrower(*data, False)
-            sampling, out = _native.SampleRules(False, False, 10), (np.zeros(n), np.zeros(n, np.uint32))
+            sampling, out = _native.SampleRules(False, False, 10, 0.0), (np.zeros(n), np.zeros(n, np.uint32))
             return lambda: grower.add_out_of_bag(trees, 1, 0, sampling, X, *out, n_threads)
         """,
     "text that is read": READ.replace("CAREFUL", "False"),
