@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.console import fail, print_json, print_table, tell
-from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
+from rankwood.cli.models import AsJson, ByStrategy, Threads, ZeroBased, check_output, load_data
 from rankwood.cli.options import takes_options
 from rankwood.cli.prune import VictimsBy
 from rankwood.cli.train import Learner, load_more, make_learner
@@ -42,12 +42,7 @@ class GrowAndPruneOptions:
         list[str] | None,
         typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the learner, e.g. n_leaves=16."),
     ] = None
-    strategy: Annotated[
-        str,
-        typer.Option(
-            help="Which trees go: quality-loss, quality-loss-greedy, score-loss, low-weights, skip, last, random."
-        ),
-    ] = "quality-loss"
+    strategy: ByStrategy = "quality-loss"
     victims: Annotated[
         VictimsBy, typer.Option(help="The data that the strategy looks at: valid, or train as in the paper.")
     ] = VictimsBy.valid

@@ -63,6 +63,13 @@ DataFiles = Annotated[
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; all CPUs unless given.")]
+ByStrategy = Annotated[
+    str,
+    typer.Option(
+        help="Which trees go: quality-loss, quality-loss-greedy, score-loss, signed-score-loss, low-weights, skip, "
+        "last, random."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of SVMlight data start at 0, not at 1.")]
 

@@ -12,6 +12,7 @@ import typer
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
 from rankwood.cli.models import (
     AsJson,
+    ByStrategy,
     IfMissing,
     Missing,
     Threads,
@@ -66,12 +67,7 @@ class PruneOptions:
         float | None,
         typer.Option(help="Share of the --valid queries to judge by; 0: none. Half of them unless given."),
     ] = None
-    strategy: Annotated[
-        str,
-        typer.Option(
-            help="Which trees go: quality-loss, quality-loss-greedy, score-loss, low-weights, skip, last, random."
-        ),
-    ] = "quality-loss"
+    strategy: ByStrategy = "quality-loss"
     rates: Annotated[str | None, typer.Option(help="Shares of trees to take out; 0.1,0.2,...,0.9 unless given.")] = None
     accept: Annotated[
         AcceptRule, typer.Option(help="Take the smallest model that passes: quality, not-significant, non-inferior.")
