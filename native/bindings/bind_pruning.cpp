@@ -1,5 +1,8 @@
 #include "bindings/bindings.hpp"
+#include "bindings/trees.hpp"
+#include "joint_ridge.hpp"
 #include "line_search.hpp"
+#include "node_merging.hpp"
 
 namespace rankwood {
 namespace {
@@ -59,6 +62,91 @@ void bind_share_sums(const In<Code, 2>& codes, const In<double>& values, const I
   require(totals.shape(0) == outputs.n_docs, "totals must have one entry per document");
   require(sums.shape(0) == outputs.n_trees, "sums must have one entry per tree");
   unlocked([&] { share_sums(outputs, totals.data(), n_threads, sums.data()); });
+}
+
+// Offsets of queries that split the documents, or none.
+void check_queries(const std::optional<In<std::int64_t>>& offsets, std::size_t n_docs) {
+  if (!offsets) return;
+  require(offsets->shape(0) >= 1 && (*offsets)(0) == 0, "offsets must start with 0");
+  for (std::size_t q = 0; q + 1 < offsets->shape(0); ++q) {
+    require((*offsets)(q) <= (*offsets)(q + 1), "offsets must not decrease");
+  }
+  require(static_cast<std::size_t>((*offsets)(offsets->shape(0) - 1)) == n_docs,
+          "offsets must end with the number of documents");
+}
+
+template <class Code>
+void bind_joint_ridge(const In<Code, 2>& codes, const Out<double>& values, const In<std::int64_t>& leaf_offsets,
+                      const In<std::int64_t>& trees, const std::optional<In<std::int64_t>>& offsets,
+                      const In<double>& counts, const In<double>& target, double l2, std::size_t iterations,
+                      double tolerance, int n_threads, const Out<double>& residual) {
+  const TreeOutputs<Code> outputs = outputs_of<Code>(codes, In<double>(values), leaf_offsets);
+  check_trees_of(trees, outputs.n_trees);
+  check_queries(offsets, outputs.n_docs);
+  require(counts.shape(0) == values.shape(0), "counts must have one entry per leaf");
+  require(target.shape(0) == outputs.n_docs, "target must have one entry per document");
+  require(residual.shape(0) == outputs.n_docs, "residual must have one entry per document");
+  require(l2 >= 0.0, "l2 must not be negative");
+  unlocked([&] {
+    JointRidge<Code> ridge(outputs, trees.data(), trees.shape(0), offsets ? offsets->data() : nullptr,
+                           offsets ? offsets->shape(0) - 1 : 0, counts.data(), n_threads);
+    ridge.solve(target.data(), {l2, iterations, tolerance}, values.data(), residual.data());
+  });
+}
+
+template <class Code>
+void bind_tree_gains(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
+                     const In<std::int64_t>& trees, const In<double>& residual, const In<double>& counts, double l2,
+                     int n_threads, const Out<double>& gains) {
+  const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
+  check_trees_of(trees, outputs.n_trees);
+  require(residual.shape(0) == outputs.n_docs, "residual must have one entry per document");
+  require(counts.shape(0) == values.shape(0), "counts must have one entry per leaf");
+  require(gains.shape(0) == trees.shape(0), "gains must have one entry per tree named");
+  unlocked([&] {
+    tree_gains(outputs, trees.data(), trees.shape(0), residual.data(), counts.data(), l2, n_threads, gains.data());
+  });
+}
+
+// Trees whose links were checked when their model was made; here only what the kernels index by.
+EnsembleView checked_view(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
+                          const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                          const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                          const In<double>& tree_weights, const In<double>& counts) {
+  const EnsembleView model =
+      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  std::vector<std::int32_t> depths(model.n_trees);
+  check_trees(model, depths.data());
+  require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
+  require(counts.shape(0) == model.n_leaves, "counts must have one entry per leaf");
+  return model;
+}
+
+void bind_node_importance(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
+                          const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                          const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                          const In<double>& tree_weights, const In<double>& counts, const Out<double>& importance,
+                          const Out<std::uint8_t>& right_is_heavier) {
+  const EnsembleView model = checked_view(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                          n_features, tree_weights, counts);
+  require(importance.shape(0) == model.n_nodes && right_is_heavier.shape(0) == model.n_nodes,
+          "importance and right_is_heavier must have one entry per inner node");
+  unlocked(
+      [&] { node_importance(model, tree_weights.data(), counts.data(), importance.data(), right_is_heavier.data()); });
+}
+
+std::vector<double> bind_merge_leaves(const In<std::int32_t>& feature, const In<double>& threshold,
+                                      const In<std::int32_t>& left, const In<std::int32_t>& right,
+                                      const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
+                                      const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                                      const In<double>& tree_weights, const In<double>& counts, std::size_t n_leaves,
+                                      const Out<std::int64_t>& instead) {
+  const EnsembleView model = checked_view(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                          n_features, tree_weights, counts);
+  require(instead.shape(0) == model.n_nodes, "instead must have one entry per inner node");
+  std::vector<double> values;
+  unlocked([&] { values = merge_leaves(model, tree_weights.data(), counts.data(), n_leaves, instead.data()); });
+  return values;
 }
 
 void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<double>& labels,
@@ -139,6 +227,13 @@ void bind_codes(nb::module_& m, nb::class_<LineMeasure>& measure) {
         nb::arg("sums").noconvert(), "Sums of x over the documents in every leaf of some trees.");
   m.def("share_sums", &bind_share_sums<Code>, codes, values, leaf_offsets, nb::arg("totals").noconvert(), n_threads,
         nb::arg("sums").noconvert(), "Sums over documents of every tree's output by the document's total.");
+  m.def("joint_ridge", &bind_joint_ridge<Code>, codes, values, leaf_offsets, trees,
+        nb::arg("offsets").noconvert().none(), nb::arg("counts").noconvert(), nb::arg("target").noconvert(),
+        nb::arg("l2"), nb::arg("iterations"), nb::arg("tolerance"), n_threads, nb::arg("residual").noconvert(),
+        "Move the leaf values of some trees, jointly, to where their sums are nearest to a target.");
+  m.def("tree_gains", &bind_tree_gains<Code>, codes, values, leaf_offsets, trees, nb::arg("residual").noconvert(),
+        nb::arg("counts").noconvert(), nb::arg("l2"), n_threads, nb::arg("gains").noconvert(),
+        "Fall of the squared residual by each of some trees alone.");
   measure.def("sums", &line_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("deltas").noconvert(),
               nb::arg("weights").noconvert().none(), n_threads, nb::arg("out").noconvert(),
               "Sum over queries of the measure, for every tree and delta of its weight; or, given the weights that are "
@@ -148,6 +243,17 @@ void bind_codes(nb::module_& m, nb::class_<LineMeasure>& measure) {
 }  // namespace
 
 void bind_pruning(nb::module_& m) {
+  const auto with_trees = [&](const char* name, auto function, auto... more) {
+    m.def(name, function, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(), nb::arg("left").noconvert(),
+          nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(), nb::arg("leaf_value").noconvert(),
+          nb::arg("node_offsets").noconvert(), nb::arg("n_features"), nb::arg("tree_weights").noconvert(),
+          nb::arg("counts").noconvert(), more...);
+  };
+  with_trees("node_importance", &bind_node_importance, nb::arg("importance").noconvert(),
+             nb::arg("right_is_heavier").noconvert(),
+             "Sum of squares of the scores that every inner node accounts for.");
+  with_trees("merge_leaves", &bind_merge_leaves, nb::arg("n_leaves"), nb::arg("instead").noconvert(),
+             "Merge the cheapest sibling leaves until so many remain; values of the new leaves.");
   nb::class_<LineMeasure> measure(m, "LineMeasure", "A measure as the weight of one tree moves.");
   measure.def("__init__", &make_line_measure, nb::arg("spec"), nb::arg("labels").noconvert(),
               nb::arg("offsets").noconvert(), nb::arg("weights").noconvert().none(), nb::arg("ties"),

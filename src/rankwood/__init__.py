@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
+    from rankwood.fitting.refit import Refit as Refit
+    from rankwood.fitting.ridge import Distil as Distil
     from rankwood.formats.registry import ConversionWarning as ConversionWarning
     from rankwood.formats.registry import load_model as load_model
     from rankwood.formats.registry import save_as as save_as
@@ -67,8 +69,6 @@ if TYPE_CHECKING:
     from rankwood.pruning.accept import Acceptance as Acceptance
     from rankwood.pruning.cleaver import cleaver as cleaver
     from rankwood.pruning.grow_and_prune import grow_and_prune as grow_and_prune
-    from rankwood.pruning.leaves import Distil as Distil
-    from rankwood.pruning.leaves import Refit as Refit
     from rankwood.pruning.line_search import LineSearch as LineSearch
     from rankwood.pruning.pruner import PruningSettings as PruningSettings
     from rankwood.pruning.result import CleaverResult as CleaverResult
@@ -111,8 +111,8 @@ _HOME_OF = {
     "Acceptance": "rankwood.pruning.accept",
     "PruningSettings": "rankwood.pruning.pruner",
     "LineSearch": "rankwood.pruning.line_search",
-    "Refit": "rankwood.pruning.leaves",
-    "Distil": "rankwood.pruning.leaves",
+    "Refit": "rankwood.fitting.refit",
+    "Distil": "rankwood.fitting.ridge",
     "grow_and_prune": "rankwood.pruning.grow_and_prune",
     "tune": "rankwood.lab.tune",
     "TuneResult": "rankwood.lab.tune",

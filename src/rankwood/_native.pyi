@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
+from rankwood.dtypes import AnyArray, FloatArray, IndexArray, OffsetArray
 
 def active_isa() -> str: ...
 def available_isas() -> list[str]: ...
@@ -421,3 +421,56 @@ def share_sums(
     n_threads: int,
     sums: FloatArray,
 ) -> None: ...
+def joint_ridge(
+    codes: AnyArray,
+    values: FloatArray,
+    leaf_offsets: OffsetArray,
+    trees: OffsetArray,
+    offsets: OffsetArray | None,
+    counts: FloatArray,
+    target: FloatArray,
+    l2: float,
+    iterations: int,
+    tolerance: float,
+    n_threads: int,
+    residual: FloatArray,
+) -> None: ...
+def tree_gains(
+    codes: AnyArray,
+    values: FloatArray,
+    leaf_offsets: OffsetArray,
+    trees: OffsetArray,
+    residual: FloatArray,
+    counts: FloatArray,
+    l2: float,
+    n_threads: int,
+    gains: FloatArray,
+) -> None: ...
+def node_importance(
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
+    n_features: int,
+    tree_weights: FloatArray,
+    counts: FloatArray,
+    importance: FloatArray,
+    right_is_heavier: AnyArray,
+) -> None: ...
+def merge_leaves(
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
+    n_features: int,
+    tree_weights: FloatArray,
+    counts: FloatArray,
+    n_leaves: int,
+    instead: IndexArray,
+) -> list[float]: ...

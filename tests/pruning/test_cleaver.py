@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.pruning.outputs import TreeOutputs, needed_bytes, unsigned_weights
+from rankwood.fitting.outputs import TreeOutputs, needed_bytes, unsigned_weights
 from rankwood.pruning.pruner import Pruner
 from rankwood.pruning.strategies import STRATEGIES, Chooser
 from strategies.ensembles import ensembles

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from rankwood.pruning.leaves import Distil, distil_leaves
-from rankwood.pruning.outputs import TreeOutputs, unsigned_weights
+from rankwood.fitting.outputs import TreeOutputs, unsigned_weights
+from rankwood.fitting.ridge import Distil, distil_leaves
 
 pytestmark = pytest.mark.native
 

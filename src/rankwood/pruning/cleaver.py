@@ -41,10 +41,10 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison, Evaluator, aligned_features, compare, weighted_values
 from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_measure
 from rankwood.evaluation.significance import holm
+from rankwood.fitting.outputs import sample_queries
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
-from rankwood.pruning.outputs import sample_queries
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy

@@ -14,8 +14,8 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import AnyMeasure
+from rankwood.fitting.outputs import sample_queries
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.outputs import sample_queries
 from rankwood.pruning.pruner import Pruner, PruningSettings
 from rankwood.pruning.strategies import Chooser, Strategy
 from rankwood.training.estimators import BoostedRanker

@@ -11,18 +11,12 @@ import numpy as np
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
+from rankwood.fitting.outputs import Part, check_fits, needed_bytes, signed_weights, unsigned_weights
+from rankwood.fitting.refit import Refit, lambda_gradients, leaf_derivatives, refit_leaves
+from rankwood.fitting.ridge import Distil, distil_leaves
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.leaves import (
-    Distil,
-    Refit,
-    distil_leaves,
-    lambda_gradients,
-    leaf_derivatives,
-    refit_leaves,
-)
 from rankwood.pruning.line_search import LineSearch, Point, Searched, best_on_segment, line_search
-from rankwood.pruning.outputs import Part, check_fits, needed_bytes, signed_weights, unsigned_weights
 from rankwood.pruning.strategies import Chooser, score_shares, smallest
 from rankwood.training.tasks import NOTE
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.pruning.outputs import MeasuredQueries, TreeOutputs
+from rankwood.fitting.outputs import MeasuredQueries, TreeOutputs
 
 Strategy: TypeAlias = Callable[[TreeOutputs, FloatArray, MeasuredQueries, int], Any]
 # The same arguments, but it returns the k trees to remove, the first to go first.

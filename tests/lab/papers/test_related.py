@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rankwood as rw
+from rankwood.fitting.outputs import TreeOutputs
 from rankwood.lab.papers.related import bagged, lasso_weights
-from rankwood.pruning.outputs import TreeOutputs
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import holm, randomisation_test
+from rankwood.fitting.outputs import TreeOutputs, signed_weights, unsigned_weights
 from rankwood.lab.drawing import Figure, legend_below
 from rankwood.lab.papers.common import PaperResults, PaperStudy, gradient_parameters
 from rankwood.lab.papers.related import bagged, lasso_weights
@@ -24,7 +25,6 @@ from rankwood.pruning.accept import Acceptance, Rule
 from rankwood.pruning.cleaver import RATES, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.nodes import collapse_nodes
-from rankwood.pruning.outputs import TreeOutputs, signed_weights, unsigned_weights
 from rankwood.pruning.pruner import PruningSettings
 from rankwood.scoring.timing import BATCH
 from rankwood.training.callbacks import early_stopping

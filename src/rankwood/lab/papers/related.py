@@ -9,8 +9,8 @@ import numpy as np
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
+from rankwood.fitting.outputs import TreeOutputs
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.outputs import TreeOutputs
 
 BLOCK = 4096  # documents whose outputs are multiplied out at a time
 

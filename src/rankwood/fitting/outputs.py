@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -172,6 +173,11 @@ class TreeOutputs:
         sums: FloatArray = np.zeros(len(self.values))
         _native.leaf_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), x, self.n_threads, sums)
         return sums
+
+    @cached_property
+    def leaf_counts(self) -> FloatArray:
+        """Documents in every leaf."""
+        return self.leaf_sums(np.ones(self.n_docs), np.arange(self.n_trees))
 
     def share_sums(self, totals: FloatArray) -> FloatArray:
         """Sum over documents of output / total, for every tree; the sum is exact and rounded once."""

@@ -1,7 +1,8 @@
-"""New leaf values for the trees that stay, fitted to labels (refit) or to the full model's scores (distil)."""
+"""Leaf values fitted to labels, all trees at once, by Newton steps on LambdaMART's gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.measures import MeasureFunction
 from rankwood.evaluation.per_query import resolve
-from rankwood.pruning.outputs import MeasuredQueries, Part, TreeOutputs
+from rankwood.fitting.outputs import MeasuredQueries, Part
 from rankwood.training.losses import LambdaLoss, label_gains
 
 if TYPE_CHECKING:
@@ -70,30 +71,35 @@ def refit_leaves(
         That validation measure.
     """
     how = Refit() if settings is None else settings
-    trees = np.flatnonzero(weights > 0.0)
-    gradients = lambda_gradients(train.queries)
     best, best_valid, failures = train.outputs.values, valid.quality(weights), 0
+    for values in refit_passes(train, weights, how):
+        value = valid.with_values(values).quality(weights)
+        failures += 1
+        if value > best_valid:
+            best, best_valid, failures = values, value, 0
+        if failures >= how.patience:
+            break
+    return best, best_valid
+
+
+def refit_passes(train: Part, weights: FloatArray, how: Refit) -> Iterator[FloatArray]:
+    """Leaf values after each pass, as long as they are finite; `refit_leaves` says what a pass is."""
+    trees = np.flatnonzero(weights > 0.0)
     if len(trees) == 0:
-        return best, best_valid
+        return
+    gradients = lambda_gradients(train.queries)
     per_leaf = np.repeat(weights, np.diff(train.outputs.leaf_offsets))
-    moved = train
     for _ in range(how.passes):
-        first, second = leaf_derivatives(moved, weights, trees, gradients)
+        first, second = leaf_derivatives(train, weights, trees, gradients)
         damping = how.l2 * second[second > 0.0].mean() if (second > 0.0).any() else 1.0
         change = how.rate / len(trees) * first / (second + damping)
         with np.errstate(over="ignore", invalid="ignore"):  # of a weight near 0
             step = np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
-            values = moved.outputs.values + step
+            values = train.outputs.values + step
         if not np.isfinite(values).all():
-            break
-        moved = moved.with_values(values)
-        value = valid.with_values(moved.outputs.values).quality(weights)
-        failures += 1
-        if value > best_valid:
-            best, best_valid, failures = moved.outputs.values, value, 0
-        if failures >= how.patience:
-            break
-    return best, best_valid
+            return
+        train = train.with_values(values)
+        yield values
 
 
 def lambda_gradients(queries: MeasuredQueries) -> Gradients:
@@ -138,91 +144,3 @@ def leaf_derivatives(
     gradient, hessian = np.empty_like(scores), np.empty_like(scores)
     gradients.gradients(scores, gradient, hessian)
     return part.outputs.leaf_sums(gradient, trees), part.outputs.leaf_sums(hessian, trees)
-
-
-@dataclass(frozen=True)
-class Distil:
-    """Settings of the variant "distil": leaf values fitted to the full model's scores instead of to labels.
-
-    Labels of the training data are over-fitted by the full model; its scores are not, so what is fitted to them on
-    training documents holds on others.
-
-    Parameters
-    ----------
-    passes : int, default 30
-        Iterations of conjugate gradients over all documents at most.
-    damping : float, default 10.0
-        Strength of the pull towards the old values: as if every leaf had so many more documents whose scores are right
-        already. Leaves with few documents move little.
-    tolerance : float, default 1e-4
-        Fitting ends when the norm of the gradient has fallen to this share of the first.
-
-    Examples
-    --------
-    >>> import rankwood as rw
-    >>> rw.PruningSettings(distil=rw.Distil(damping=1.0)).distil.damping
-    1.0
-    """
-
-    passes: int = 30
-    damping: float = 10.0
-    tolerance: float = 1e-4
-
-    def __post_init__(self) -> None:
-        if self.passes < 0 or not 0.0 <= self.damping < np.inf or not 1e-12 <= self.tolerance < 1.0:
-            raise RankwoodError("distilling needs passes from 0, damping from 0, and a tolerance from 1e-12 to below 1")
-
-
-def distil_leaves(
-    outputs: TreeOutputs, weights: FloatArray, stay: IndexArray, settings: Distil | None = None
-) -> FloatArray:
-    """Leaf values with which the trees that stay, at their weights, come nearest to the scores of all trees.
-
-    Least squares over documents for all leaves jointly, damped towards the old values, by conjugate gradients. Values
-    of trees that are removed or have weight 0 do not change.
-
-    Examples
-    --------
-    >>> import rankwood as rw
-    >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, 0.5, 10.0, 30.0)])
-    >>> outputs = TreeOutputs.of(model, rw.Dataset([[0.0], [1.0]], [0, 1], group=[2]))
-    >>> distil_leaves(outputs, np.ones(2), np.array([0]), Distil(damping=0.0)).tolist()
-    [11.0, 32.0, 10.0, 30.0]
-    """
-    how = Distil() if settings is None else settings
-    trees = np.asarray(stay)[weights[stay] > 0.0]
-    here = np.zeros_like(weights)
-    here[trees] = 1.0
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of very large values overflow
-        change = _least_squares(outputs, outputs.direction(weights * (1.0 - here)), here, how)
-        per_leaf = np.repeat(weights * here, np.diff(outputs.leaf_offsets))
-        values = outputs.values + np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
-    return values if np.isfinite(values).all() else outputs.values
-
-
-def _least_squares(outputs: TreeOutputs, missing: FloatArray, here: FloatArray, how: Distil) -> FloatArray:
-    """Changes of all leaves' contributions (weight times value) that best add up to the `missing` scores."""
-    trees = np.flatnonzero(here)
-    change: FloatArray = np.zeros(len(outputs.values))
-    slope = outputs.leaf_sums(missing, trees)
-    direction, first = slope, _dot(slope, slope)
-    steepness = first
-    for _ in range(how.passes):
-        if not steepness > how.tolerance**2 * first:
-            break
-        along = outputs.with_values(direction).direction(here)
-        curvature = _dot(along, along) + how.damping * _dot(direction, direction)
-        if not 0.0 < curvature < np.inf:
-            break
-        step = steepness / curvature
-        change = change + step * direction
-        missing = missing - step * along
-        slope = outputs.leaf_sums(missing, trees) - how.damping * change
-        before, steepness = steepness, _dot(slope, slope)
-        direction = slope + steepness / before * direction
-    return change
-
-
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    """Dot product whose bits do not depend on the machine, as those of a BLAS library would."""
-    return float((a * b).sum())

@@ -1,0 +1,162 @@
+"""Students: small models that learn a teacher's scores, by trees taken from it or by trees grown anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import OFFSET, AnyArray, FloatArray, IndexArray
+from rankwood.errors import RankwoodError
+from rankwood.evaluation.evaluator import scores_of
+from rankwood.fitting.outputs import TreeOutputs
+from rankwood.fitting.ridge import centred, joint_ridge, tree_gains
+from rankwood.model.ensemble import Ensemble
+from rankwood.model.trees import Tree, offsets_of
+from rankwood.training.grow import GrowthRules, TreeBuilder, TreeRules
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a student learns from: documents, and the teacher's scores of them less the mean of their query.
+
+    Parameters
+    ----------
+    data : Dataset
+        Documents; labels are not looked at.
+    scores : array of shape (n_docs,)
+        The teacher's scores, query by query.
+    n_threads : int
+        Threads of all kernels.
+    """
+
+    data: Dataset
+    scores: FloatArray
+    n_threads: int
+
+    @classmethod
+    def of(cls, teacher: Ensemble, data: Dataset, n_threads: int) -> Lesson:
+        """The teacher's scores of some documents."""
+        scores = np.asarray(scores_of(teacher, data, n_threads=n_threads))
+        return cls(data, scores if data.order is None else scores[data.order], n_threads)
+
+    @property
+    def target(self) -> FloatArray:
+        """The teacher's scores less the mean of their query."""
+        return centred(self.scores, self.data.offsets)
+
+    def outputs(self, model: Ensemble) -> TreeOutputs:
+        """The leaf of every document in every tree of a model."""
+        return TreeOutputs.of(model, self.data, n_threads=self.n_threads)
+
+    def fit(
+        self, outputs: TreeOutputs, start: FloatArray, *, l2: float, iterations: int, trees: IndexArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Leaf values nearest to the target, and what they lack: `joint_ridge` with the queries of the lesson."""
+        return joint_ridge(
+            outputs, self.target, start, offsets=self.data.offsets, trees=trees, l2=l2, iterations=iterations
+        )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How trees of the teacher are selected: group orthogonal matching pursuit.
+
+    Parameters
+    ----------
+    l2 : float, default 10.0
+        Pull of leaf values towards 0, in documents.
+    at_once : int, default 4
+        Trees that are taken between two fits of all leaves.
+    iterations : int, default 6
+        Iterations of each fit.
+    """
+
+    l2: float = 10.0
+    at_once: int = 4
+    iterations: int = 6
+
+
+def select_trees(teacher: Ensemble, lesson: Lesson, sizes: list[int], how: Selection) -> Iterator[Ensemble]:
+    """Students of some trees of the teacher, one for each number of trees in `sizes`, the smallest first.
+
+    The trees that explain most of what is missing so far are taken, then the leaves of all taken trees are fitted
+    jointly to the teacher's scores, and so on.
+    """
+    outputs = lesson.outputs(teacher)
+    residual, values = lesson.target, np.zeros(teacher.n_leaves)
+    taken: list[int] = []
+    for size in sorted(sizes):
+        while len(taken) < size:
+            rest = np.setdiff1d(np.arange(teacher.n_trees), taken)
+            gains = tree_gains(outputs, residual, rest, l2=how.l2)
+            n_more = min(how.at_once, size - len(taken))
+            taken += rest[np.argsort(-gains, kind="stable")[:n_more]].tolist()
+            values, residual = lesson.fit(
+                outputs, values, l2=how.l2, iterations=how.iterations, trees=np.array(taken, OFFSET)
+            )
+        chosen = np.sort(np.array(taken, OFFSET))
+        yield teacher.replace(leaf_value=values, tree_weights=np.ones(teacher.n_trees)).select(chosen)
+
+
+@dataclass(frozen=True)
+class Growing:
+    """How trees are grown anew from the teacher's scores: corrective growth.
+
+    Parameters
+    ----------
+    trees_per_stage : int, default 8
+        Trees between two fits of all leaves.
+    n_leaves : int, default 64
+        Leaves of a tree, at most.
+    min_docs_per_leaf : int, default 30
+        Fewest documents of a leaf.
+    rate : float, default 0.4
+        Share of its fit that a new tree keeps until all leaves are fitted jointly.
+    l2 : float, default 30.0
+        Pull of leaf values towards 0, in documents.
+    iterations : int, default 6
+        Iterations of each fit.
+    """
+
+    trees_per_stage: int = 8
+    n_leaves: int = 64
+    min_docs_per_leaf: int = 30
+    rate: float = 0.4
+    l2: float = 30.0
+    iterations: int = 6
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.n_leaves <= 256:
+            raise RankwoodError(f"students have trees of 2 to 256 leaves, got {self.n_leaves}")
+
+
+def grow_trees(binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growing) -> Iterator[Ensemble]:
+    """Students of new trees, one after each stage.
+
+    A stage boosts some trees on what is missing so far, then fits the leaves of all trees jointly to the teacher's
+    scores.
+    """
+    rules = TreeRules(GrowthRules(n_leaves=how.n_leaves, min_docs_per_leaf=how.min_docs_per_leaf))
+    builder = TreeBuilder(binned, rules, constant_hessian=True, n_threads=lesson.n_threads)
+    offsets, ones, rng = lesson.data.offsets, np.ones(lesson.data.n_docs), np.random.default_rng(0)
+    codes: AnyArray = np.empty((n_stages * how.trees_per_stage, lesson.data.n_docs), np.uint8)
+    trees: list[Tree] = []
+    values, residual = np.zeros(0), lesson.target
+    for _ in range(n_stages):
+        for _ in range(how.trees_per_stage):
+            grown, leaf_of_row = builder.build(residual, ones, rng)
+            step = how.rate * grown.tree.leaf_value
+            residual = residual - centred(step[leaf_of_row], offsets)
+            codes[len(trees)] = leaf_of_row
+            trees.append(grown.tree)
+            values = np.concatenate([values, step])
+        starts = offsets_of([len(tree.leaf_value) for tree in trees])
+        outputs = TreeOutputs(codes[: len(trees)], values, starts, 0.0, lesson.n_threads)
+        values, residual = lesson.fit(outputs, values, l2=how.l2, iterations=how.iterations)
+        yield Ensemble.from_trees(
+            trees, n_features=lesson.data.n_features, feature_names=lesson.data.feature_names
+        ).replace(leaf_value=values)
