@@ -369,8 +369,8 @@ def _print_table(result: CleaverResult) -> None:
         columns,
         rows,
         caption=(
-            f"p: randomisation test against the input, on {JUDGES[result.judging]} (and test queries); speed-up: scoring "
-            f"with the fastest engine, one thread{_batch(result)}.",
+            f"p: randomisation test against the input, on {JUDGES[result.judging]} (and test queries); speed-up: "
+            f"scoring with the fastest engine, one thread{_batch(result)}.",
             *_margin(result),
             f"convention {result.convention.describe()}",
         ),

@@ -333,8 +333,7 @@ def bootstrap_interval(
     (0.1, 0.2)
     """
     pairs = Pairs.of(a, b)
-    if not 0.0 < confidence < 1.0:
-        raise RankwoodError(f"confidence must lie between 0 and 1, got {confidence}")
+    _check_share(confidence, "confidence")
     if method not in ("percentile", "bca"):
         raise RankwoodError(f"method must be 'percentile' or 'bca', got {method!r}")
     _check_count(n_resamples, "n_resamples")
@@ -392,17 +391,17 @@ def non_inferiority_test(
     return NonInferiorityResult(statistic, p_value, pairs.mean, pairs.n, "greater", float(margin), method)
 
 
-def lower_bound(a: Any, b: Any, *, confidence: float = 0.95) -> float:
+def lower_bound(a: Any, b: Any, *, alpha: float = 0.05) -> float:
     """One-sided lower confidence bound of the mean of b - a, by Student's t.
 
-    It is above -margin just when `non_inferiority_test` with that margin gives p below 1 - `confidence`.
+    It is above -margin just when `non_inferiority_test` with that margin gives p below `alpha`.
 
     Parameters
     ----------
     a, b : array-like of float
         One value per query, in the same order; queries with NaN in either are left out.
-    confidence : float, default 0.95
-        Between 0 and 1.
+    alpha : float, default 0.05
+        One less the confidence, between 0 and 1.
 
     Examples
     --------
@@ -412,9 +411,8 @@ def lower_bound(a: Any, b: Any, *, confidence: float = 0.95) -> float:
     from scipy.special import stdtrit
 
     pairs = Pairs.of(a, b)
-    if not 0.0 < confidence < 1.0:
-        raise RankwoodError(f"confidence must lie between 0 and 1, got {confidence}")
-    return pairs.mean - float(stdtrit(pairs.n - 1, confidence)) * _standard_error(pairs)
+    error = _standard_error(pairs)
+    return pairs.mean + float(stdtrit(pairs.n - 1, _check_share(alpha, "alpha"))) * error if error else pairs.mean
 
 
 def queries_needed(a: Any, b: Any, *, margin: float, alpha: float = 0.05, power: float = 0.8) -> int | None:
@@ -449,14 +447,11 @@ def queries_needed(a: Any, b: Any, *, margin: float, alpha: float = 0.05, power:
     """
     from scipy.special import ndtri
 
-    pairs, room = Pairs.of(a, b), _check_margin(margin)
-    for name, value in (("alpha", alpha), ("power", power)):
-        if not 0.0 < value < 1.0:
-            raise RankwoodError(f"{name} must lie between 0 and 1, got {value}")
-    room += pairs.mean
+    pairs = Pairs.of(a, b)
+    room = _check_margin(margin) + pairs.mean
+    critical, surplus = -float(ndtri(_check_share(alpha, "alpha"))), float(ndtri(_check_share(power, "power")))
     if room <= 0.0:
         return None
-    critical, surplus = -float(ndtri(alpha)), float(ndtri(power))
     deviation = _standard_error(pairs) * math.sqrt(pairs.n)
     return max(2, math.ceil((max(critical + surplus, 0.0) * deviation / room) ** 2 + critical**2 / 2))
 
@@ -565,9 +560,7 @@ def in_sequence(p_values: Any, alpha: float = 0.05) -> list[bool]:
     >>> in_sequence([0.01, 0.04, 0.2, 0.001])
     [True, True, False, False]
     """
-    if not 0.0 < alpha < 1.0:
-        raise RankwoodError(f"alpha must lie between 0 and 1, got {alpha}")
-    held = np.logical_and.accumulate(_p_values(p_values) <= alpha)
+    held = np.logical_and.accumulate(_p_values(p_values) <= _check_share(alpha, "alpha"))
     return [bool(holds) for holds in held]
 
 
@@ -671,6 +664,12 @@ def _check_seed(seed: int) -> int:
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise RankwoodError(f"seed must be a whole number between 0 and 2**64 - 1, got {seed}")
     return int(seed)
+
+
+def _check_share(share: float, name: str) -> float:
+    if not 0.0 < share < 1.0:
+        raise RankwoodError(f"{name} must lie between 0 and 1, got {share}")
+    return share
 
 
 def _check_margin(margin: float) -> float:

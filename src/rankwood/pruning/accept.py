@@ -26,9 +26,9 @@ MARGIN = 0.005
 # What the queries that judge a model had to do with it, and how that is said.
 Judging = Literal["unseen", "folds", "choosing"]
 IN_WORDS: dict[Judging, str] = {
-    "unseen": "queries that chose nothing",
-    "folds": "queries by cross-validation, none of which judged what it chose",
-    "choosing": "queries that also chose it",
+    "unseen": "that chose nothing",
+    "folds": "by cross-validation, none of which judged what it chose",
+    "choosing": "that also chose it",
 }
 
 
@@ -49,8 +49,8 @@ class Proof:
     difference : float or None
         Mean of the smaller model less that of the full one; None without queries.
     lower : float or None
-        One-sided lower confidence bound of the difference at the level `alpha`, for this model alone; None when there
-        are too few queries for a test.
+        One-sided lower confidence bound of the difference at the level `alpha`, for this model alone; None when it is
+        not finite, and when there are too few queries for a test.
     p_value : float
         p-value of the test against a loss of the margin or more (`non_inferiority_test`); 1 when there are too few
         queries.
@@ -166,14 +166,15 @@ class Proof:
             Part of a sentence.
         """
         claim = f"it loses less than {self.margin:g} of {self.measure}"
-        on = f"{self.n_queries:,} {IN_WORDS[self.queries]}"
+        on = f"{self.n_queries:,} {'query' if self.n_queries == 1 else 'queries'} {IN_WORDS[self.queries]}"
         tried = f", corrected for {self.n_models:,} models tried" if self.n_models > 1 else ""
         if self.holds:
             return f"{claim}, {100 * (1 - self.alpha):g} % sure, on {on}{tried}"
         if self.needed is not None:
             others = " others" if self.queries == "choosing" else ""
             return f"that {claim} cannot be shown with {on}{tried}; about {_rounded(self.needed)}{others} would do"
-        lost = "" if self.difference is None or self.lower is None else f": it loses {-self.difference:.4f} there"
+        loses = self.difference is not None and self.difference <= -self.margin
+        lost = f": it loses {-(self.difference or 0.0):.4f} there" if loses else ""
         return f"that {claim} cannot be shown with {on}{lost}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -191,10 +192,11 @@ def _estimates(
         mean = float(np.nanmean(differences)) if n_queries else None
         return {"n_queries": n_queries, "difference": mean, "lower": None, "needed": None}
     needed = queries_needed(full, other, margin=margin, alpha=alpha / n_models)
+    lower = lower_bound(full, other, alpha=alpha)
     return {
         "n_queries": n_queries,
         "difference": non_inferiority_test(full, other, margin=margin).mean_difference,
-        "lower": lower_bound(full, other, confidence=1.0 - alpha),
+        "lower": lower if math.isfinite(lower) else None,
         "needed": needed if needed is None or passed else max(needed, n_queries + 1),
     }
 
