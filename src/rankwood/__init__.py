@@ -48,8 +48,11 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
     from rankwood.evaluation.significance import equivalence_test as equivalence_test
     from rankwood.evaluation.significance import holm as holm
+    from rankwood.evaluation.significance import in_sequence as in_sequence
+    from rankwood.evaluation.significance import lower_bound as lower_bound
     from rankwood.evaluation.significance import non_inferiority_test as non_inferiority_test
     from rankwood.evaluation.significance import paired_t_test as paired_t_test
+    from rankwood.evaluation.significance import queries_needed as queries_needed
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
     from rankwood.fitting.refit import Refit as Refit
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from rankwood.model.visits import Usage as Usage
     from rankwood.model.visits import usage as usage
     from rankwood.pruning.accept import Acceptance as Acceptance
+    from rankwood.pruning.accept import Proof as Proof
     from rankwood.pruning.cleaver import cleaver as cleaver
     from rankwood.pruning.grow_and_prune import grow_and_prune as grow_and_prune
     from rankwood.pruning.line_search import LineSearch as LineSearch
@@ -109,6 +113,7 @@ _HOME_OF = {
     "cleaver": "rankwood.pruning.cleaver",
     "CleaverResult": "rankwood.pruning.result",
     "Acceptance": "rankwood.pruning.accept",
+    "Proof": "rankwood.pruning.accept",
     "PruningSettings": "rankwood.pruning.pruner",
     "LineSearch": "rankwood.pruning.line_search",
     "Refit": "rankwood.fitting.refit",
@@ -167,8 +172,11 @@ _HOME_OF = {
     "bootstrap_interval": "rankwood.evaluation.significance",
     "equivalence_test": "rankwood.evaluation.significance",
     "holm": "rankwood.evaluation.significance",
+    "in_sequence": "rankwood.evaluation.significance",
+    "lower_bound": "rankwood.evaluation.significance",
     "non_inferiority_test": "rankwood.evaluation.significance",
     "paired_t_test": "rankwood.evaluation.significance",
+    "queries_needed": "rankwood.evaluation.significance",
     "randomisation_test": "rankwood.evaluation.significance",
     "wilcoxon_test": "rankwood.evaluation.significance",
 }

@@ -94,7 +94,7 @@ def test_score(rankwood, folder, tmp_path):
 
 
 def test_prune(rankwood, folder, tmp_path):
-    loose = ("--accept", "non-inferior", "--margin", 0.9, "--alpha", 0.5)
+    loose = ("--judge-share", 0.5, "--margin", 0.9, "--alpha", 0.5)
     for name, more in (("small", loose), ("same", ("--accept", "non-inferior", "--margin", 1e-9, "--alpha", 1e-300))):
         out = tmp_path / f"{name}{FILE}.rw"
         outcome = rankwood("prune", model(folder, "one"), *learning(folder), "--rates", 0.5, "--iterations", 2, "-o",

@@ -34,7 +34,7 @@ def arguments(folder, out):
 
 def test_a_table_and_a_model(rankwood, folder, tmp_path):
     outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), "--rates", "0.25,0.5", "--test", folder / "test.txt",
-                       "--refit", "--accept", "non-inferior", "--margin", 0.9)  # fmt: skip
+                       "--refit", "--judge-share", 0.5, "--margin", 0.9)  # fmt: skip
     assert outcome.status == 0
     assert "50%" in outcome.out
     assert "p (inferior)" in outcome.out
@@ -87,7 +87,8 @@ def test_nothing_accepted_is_said(rankwood, folder, tmp_path):
         (("--rates", "half"), "--rates takes numbers"),
         (("--rates", "1.5"), "rates are shares"),
         (("--strategy", "quality"), "did you mean quality-loss?"),
-        (("--accept", "non-inferior"), "needs a margin"),
+        (("--accept", "quality", "--margin", "0.1"), "margin is for accept='non-inferior'"),
+        (("--judge-share", "0.5", "--judge-folds"), "--judge-share and --judge-folds both say what to judge by"),
         (("--measure", "nDGC@10"), "nDGC@10"),
     ],
 )

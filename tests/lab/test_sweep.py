@@ -45,7 +45,8 @@ def trained(study, number, fold, seed, pruned=False):
     model = kind(**setting.parameters, random_state=seed).fit(data.train).ensemble_
     if pruned:
         how = rw.PruningSettings(search=rw.LineSearch(iterations=3), seed=seed)
-        pruned = rw.cleaver(model, data.train, data.valid, rates=(0.25, 0.5), variants="line-search", settings=how)
+        pruned = rw.cleaver(model, data.train, data.valid, rates=(0.25, 0.5), accept="quality", variants="line-search",
+                            settings=how)  # fmt: skip
         model = pruned.ensemble
     return model, data
 

@@ -48,7 +48,9 @@ def test_a_loss_is_lowered(problem):
     """Squared error, for which no measure of ranking is asked."""
     _, train, valid = problem
     model = rw.MART(n_trees=15, n_leaves=5, learning_rate=0.1).fit(train).ensemble_
-    result = rw.cleaver(model, train, valid, measure=negative_squares, rates=(0.0, 0.4), settings=QUICK)
+    result = rw.cleaver(
+        model, train, valid, measure=negative_squares, rates=(0.0, 0.4), accept="quality", settings=QUICK
+    )
     assert result.accepted
     assert result.valid_after > result.valid_before  # trees that were not grown to the end gain from larger weights
     on_valid = rw.evaluate(result.ensemble, valid, rw.MeasureFunction(negative_squares, "-MSE"))

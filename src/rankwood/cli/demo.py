@@ -139,7 +139,7 @@ def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int |
 
 
 def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: int, threads: int | None) -> Ensemble:
-    """The smallest of several pruned models that is shown to be as good on validation data."""
+    """The smallest of several pruned models that is shown to lose less than the margin on validation data."""
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import cleaver
     from rankwood.pruning.pruner import PruningSettings
@@ -150,6 +150,7 @@ def _prune(size: Size, model: Ensemble, train: Dataset, valid: Dataset, seed: in
             model,
             train,
             valid,
+            judge=0.5,
             rates=RATES,
             accept=Acceptance("non-inferior", margin=size.margin),
             settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=seed),

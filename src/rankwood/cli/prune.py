@@ -1,4 +1,4 @@
-"""`rankwood prune`: make a model smaller at equal quality."""
+"""`rankwood prune`: make a model smaller, and show that it loses less than a margin."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 class AcceptRule(str, Enum):
-    """Rule that a smaller model must pass on validation data."""
+    """Rule that a smaller model must pass."""
 
+    non_inferior = "non-inferior"
     quality = "quality"
     not_significant = "not-significant"
-    non_inferior = "non-inferior"
 
 
 class VictimsBy(str, Enum):
@@ -57,7 +57,7 @@ class PruneOptions:
 
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")]
     train: Annotated[list[Path], typer.Option("--train", help="Data to search weights on. Several files are joined.")]
-    valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are judged on.")]
+    valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are chosen and judged by.")]
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None
     judge: Annotated[list[Path] | None, typer.Option("--judge", help="Data set aside to judge smaller models by.")] = (
@@ -65,14 +65,20 @@ class PruneOptions:
     )
     judge_share: Annotated[
         float | None,
-        typer.Option(help="Share of the --valid queries to judge by; 0: none. Half of them unless given."),
+        typer.Option(
+            help="Share of the --valid queries to judge by; 0: they judge what they chose, which shows nothing. Unless "
+            "given, half of 1,000 or more; fewer judge in 5 folds."
+        ),
     ] = None
+    judge_folds: Annotated[bool, typer.Option("--judge-folds", help="Judge in 5 folds however many queries.")] = False
     strategy: ByStrategy = "quality-loss"
     rates: Annotated[str | None, typer.Option(help="Shares of trees to take out; 0.1,0.2,...,0.9 unless given.")] = None
     accept: Annotated[
-        AcceptRule, typer.Option(help="Take the smallest model that passes: quality, not-significant, non-inferior.")
-    ] = AcceptRule.quality
-    margin: Annotated[float | None, typer.Option(help="non-inferior: how much of the measure may be lost.")] = None
+        AcceptRule, typer.Option(help="Take the smallest model that passes: non-inferior, quality, not-significant.")
+    ] = AcceptRule.non_inferior
+    margin: Annotated[
+        float | None, typer.Option(help="non-inferior: the loss that must be ruled out, 0.005 unless given.")
+    ] = None
     alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05
     measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10"
     convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
@@ -104,13 +110,13 @@ class PruneOptions:
 
 @takes_options
 def prune(options: PruneOptions) -> None:
-    """Prune a model and re-weigh what remains (CLEaVER), as far as quality on validation data allows.
+    """Prune a model and re-weigh what remains (CLEaVER), as far as it is shown to lose less than a margin.
 
     For instance: rankwood prune model.rw --train train.txt --valid vali.txt --test test.txt -o small.rw
 
     A LightGBM model stays one: rankwood prune model.txt --train train.txt --valid vali.txt -o small.txt
 
-    With --test the last sentence says what the smaller model gains or loses there, and a significant loss is warned of. When no smaller model is accepted the file written is the input itself, byte for byte, or converted if another format is asked for.
+    The last sentence says what was shown, on which queries, and how many would do where they are too few. With --test it also says what the smaller model gains or loses there, and a significant loss is warned of. When no smaller model is accepted the file written is the input itself, byte for byte, or converted if another format is asked for.
     """  # noqa: E501  typer keeps line ends
     from rankwood.pruning.cleaver import cleaver
 
@@ -159,8 +165,13 @@ def _arguments(options: PruneOptions) -> dict[str, Any]:
     from rankwood.pruning.pruner import PruningSettings
     from rankwood.pruning.strategies import Chooser
 
-    if options.judge and options.judge_share is not None:
-        raise RankwoodError("--judge and --judge-share both say what to judge by: give one of them")
+    given = {
+        "--judge": options.judge,
+        "--judge-share": options.judge_share,
+        "--judge-folds": options.judge_folds or None,
+    }
+    if len(both := [name for name, value in given.items() if value is not None]) > 1:
+        raise RankwoodError(f"{both[0]} and {both[1]} both say what to judge by: give one of them")
     rates = checked_rates(RATES if options.rates is None else _shares(options.rates))
     accept = Acceptance(options.accept.value, options.margin, options.alpha)
     Chooser(options.strategy, 0)  # refuses names that are not strategies
@@ -199,7 +210,7 @@ class _Given:
         The model file as it is, to be written again if no smaller model is accepted; None if it must be converted.
     n_bytes : int
         Size of the model file.
-    judge : Dataset, float, "auto" or None
+    judge : Dataset, float, "auto", "folds" or None
         Data set aside to judge by, as `cleaver` takes it.
     """
 
@@ -210,7 +221,7 @@ class _Given:
     train: Dataset
     valid: Dataset
     test: Dataset | None
-    judge: Dataset | float | Literal["auto"] | None
+    judge: Dataset | float | Literal["auto", "folds"] | None
 
 
 def _read(options: PruneOptions) -> _Given:
@@ -223,7 +234,9 @@ def _read(options: PruneOptions) -> _Given:
 
     train, valid = data(options.train), data(options.valid)
     test = data(options.test) if options.test else None
-    judge: Any = "auto" if options.judge_share is None else options.judge_share or None
+    judge: Any = "folds" if options.judge_folds else "auto"
+    if options.judge_share is not None:
+        judge = options.judge_share or None
     if options.judge:
         judge = data(options.judge)
     (model,) = loaded.values()
@@ -264,7 +277,7 @@ def _report(options: PruneOptions, given: _Given, result: CleaverResult, written
 def _loss(result: CleaverResult) -> str:
     return (
         f"the smaller model is significantly worse on test data: {result.measure} {result.verdict()}; more validation "
-        "queries, or --accept non-inferior with a --margin, ask for more before a model is accepted"
+        "queries, or a smaller --margin, ask for more before a model is accepted"
     )
 
 
@@ -320,6 +333,11 @@ def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
         "convention": result.convention.name,
         "strategy": result.strategy,
         "accept": result.rule.rule,
+        "margin": result.rule.margin,
+        "alpha": result.rule.alpha,
+        "judging": result.judging,
+        "proof": None if result.proof is None else result.proof.as_dict(),
+        "test_proof": None if result.test_proof is None else result.test_proof.as_dict(),
         "memory_bytes": result.needed_bytes,
         "table": result.table,
     }
@@ -351,11 +369,29 @@ def _print_table(result: CleaverResult) -> None:
         columns,
         rows,
         caption=(
-            "p: randomisation test against the input, on validation (and test) queries; speed-up: scoring with the "
-            f"fastest engine, one thread{_batch(result)}.",
+            f"p: randomisation test against the input, on {JUDGES[result.judging]} (and test queries); speed-up: "
+            f"scoring with the fastest engine, one thread{_batch(result)}.",
+            *_margin(result),
             f"convention {result.convention.describe()}",
         ),
     )
+
+
+JUDGES = {
+    "unseen": "the queries that judge",
+    "folds": "validation queries, each with the models that it did not choose (judged)",
+    "choosing": "validation queries",
+}
+
+
+def _margin(result: CleaverResult) -> list[str]:
+    """What the p-values of the rule "non-inferior" say."""
+    if result.rule.margin is None:
+        return []
+    return [
+        f"p (inferior): test against a loss of {result.rule.margin:g} or more, before the correction for "
+        f"{len(result.rows) - 1} models that decides."
+    ]
 
 
 def _batch(result: CleaverResult) -> str:

@@ -333,8 +333,7 @@ def bootstrap_interval(
     (0.1, 0.2)
     """
     pairs = Pairs.of(a, b)
-    if not 0.0 < confidence < 1.0:
-        raise RankwoodError(f"confidence must lie between 0 and 1, got {confidence}")
+    _check_share(confidence, "confidence")
     if method not in ("percentile", "bca"):
         raise RankwoodError(f"method must be 'percentile' or 'bca', got {method!r}")
     _check_count(n_resamples, "n_resamples")
@@ -390,6 +389,71 @@ def non_inferiority_test(
     pairs = Pairs.of(a, b)
     statistic, p_value = _shifted_test(pairs, _check_margin(margin), method, n_permutations, seed, n_threads)
     return NonInferiorityResult(statistic, p_value, pairs.mean, pairs.n, "greater", float(margin), method)
+
+
+def lower_bound(a: Any, b: Any, *, alpha: float = 0.05) -> float:
+    """One-sided lower confidence bound of the mean of b - a, by Student's t.
+
+    It is above -margin just when `non_inferiority_test` with that margin gives p below `alpha`.
+
+    Parameters
+    ----------
+    a, b : array-like of float
+        One value per query, in the same order; queries with NaN in either are left out.
+    alpha : float, default 0.05
+        One less the confidence, between 0 and 1.
+
+    Examples
+    --------
+    >>> round(lower_bound([0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 0.4, 0.6]), 4)
+    0.0821
+    """
+    from scipy.special import stdtrit
+
+    pairs = Pairs.of(a, b)
+    error = _standard_error(pairs)
+    return pairs.mean + float(stdtrit(pairs.n - 1, _check_share(alpha, "alpha"))) * error if error else pairs.mean
+
+
+def queries_needed(a: Any, b: Any, *, margin: float, alpha: float = 0.05, power: float = 0.8) -> int | None:
+    """About how many queries a test of non-inferiority needs to show that `b` loses less than a margin.
+
+    Parameters
+    ----------
+    a, b : array-like of float
+        Values of queries like those to come, one per query, in the same order; queries with NaN in either are left
+        out.
+    margin : float
+        The least loss that matters, above 0.
+    alpha : float, default 0.05
+        Level of the test.
+    power : float, default 0.8
+        Chance that the test succeeds when mean and standard deviation of the differences are those seen here.
+
+    Returns
+    -------
+    int or None
+        None when the loss seen is the margin or more: then no number would do.
+
+    Notes
+    -----
+    The number for Student's t-test by Guenther's (1981) correction of the normal approximation.
+
+    Examples
+    --------
+    >>> a = [0.5, 0.4, 0.6, 0.5]
+    >>> queries_needed(a, [0.5, 0.45, 0.55, 0.5], margin=0.01), queries_needed(a, [0.4, 0.4, 0.6, 0.4], margin=0.01)
+    (105, None)
+    """
+    from scipy.special import ndtri
+
+    pairs = Pairs.of(a, b)
+    room = _check_margin(margin) + pairs.mean
+    critical, surplus = -float(ndtri(_check_share(alpha, "alpha"))), float(ndtri(_check_share(power, "power")))
+    if room <= 0.0:
+        return None
+    deviation = _standard_error(pairs) * math.sqrt(pairs.n)
+    return max(2, math.ceil((max(critical + surplus, 0.0) * deviation / room) ** 2 + critical**2 / 2))
 
 
 def equivalence_test(
@@ -462,16 +526,53 @@ def holm(p_values: Any) -> FloatArray:
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
+    p = _p_values(p_values)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return adjusted
+
+
+def in_sequence(p_values: Any, alpha: float = 0.05) -> list[bool]:
+    """Which comparisons hold when they are made in an order fixed beforehand, until the first that fails.
+
+    Each is tested at the level alpha, without correction: the chance of one false answer or more stays below alpha,
+    because nothing counts after the first failure (fixed-sequence procedure). The order must not depend on the values.
+
+    Parameters
+    ----------
+    p_values : array-like of float
+        In the order of the comparisons, between 0 and 1.
+    alpha : float, default 0.05
+        Level of every test.
+
+    Returns
+    -------
+    list of bool
+        True up to the first p-value above alpha, False from there on.
+
+    See Also
+    --------
+    holm : For comparisons without an order.
+
+    Examples
+    --------
+    >>> in_sequence([0.01, 0.04, 0.2, 0.001])
+    [True, True, False, False]
+    """
+    held = np.logical_and.accumulate(_p_values(p_values) <= _check_share(alpha, "alpha"))
+    return [bool(holds) for holds in held]
+
+
+def _p_values(p_values: Any) -> FloatArray:
+    """The p-values as an array; what is not between 0 and 1 is refused."""
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1:
         raise DataError(f"p_values must have one dimension, got shape {p.shape}")
     bad = np.flatnonzero(~((p >= 0) & (p <= 1)))
     if len(bad):
         raise DataError(f"p-value {bad[0]} is {p[bad[0]]}: it must lie between 0 and 1")
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return adjusted
+    return p
 
 
 def _randomise(
@@ -497,15 +598,19 @@ def _t_test(pairs: Pairs, alternative: Alternative) -> tuple[float, float, float
     """Statistic, p-value and standard error."""
     from scipy.special import stdtr  # Student's distribution function
 
-    n, mean = pairs.n, pairs.mean
-    scale = pairs.largest or 1.0  # squares of tiny values would vanish
-    error = scale * math.sqrt(math.fsum(((pairs.differences - mean) / scale) ** 2) / (n - 1) / n)
+    n, mean, error = pairs.n, pairs.mean, _standard_error(pairs)
     if error == 0 and mean == 0:
         return 0.0, 1.0, error
     statistic = mean / error if error > 0 else math.copysign(math.inf, mean)
     if alternative == "two-sided":
         return statistic, float(2 * stdtr(n - 1, -abs(statistic))), error
     return statistic, float(stdtr(n - 1, statistic if alternative == "less" else -statistic)), error
+
+
+def _standard_error(pairs: Pairs) -> float:
+    """Standard error of the mean difference."""
+    scale = pairs.largest or 1.0  # squares of tiny values would vanish
+    return scale * math.sqrt(math.fsum(((pairs.differences - pairs.mean) / scale) ** 2) / (pairs.n - 1) / pairs.n)
 
 
 def _shifted_test(
@@ -559,6 +664,12 @@ def _check_seed(seed: int) -> int:
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise RankwoodError(f"seed must be a whole number between 0 and 2**64 - 1, got {seed}")
     return int(seed)
+
+
+def _check_share(share: float, name: str) -> float:
+    if not 0.0 < share < 1.0:
+        raise RankwoodError(f"{name} must lie between 0 and 1, got {share}")
+    return share
 
 
 def _check_margin(margin: float) -> float:

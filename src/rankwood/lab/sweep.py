@@ -79,8 +79,10 @@ class Pruning:
         taken, of those at `rates`.
     rates : sequence of float
         Rates to choose from.
-    strategy, accept, margin, variants
+    strategy, margin, variants
         As for `cleaver`.
+    accept : str, default "quality"
+        As for `cleaver`, but the paper's rule unless given: what a sweep reports is measured on test data.
     iterations : int, optional
         Iterations of a line search.
     """
@@ -104,7 +106,8 @@ class Pruning:
         how = {"strategy": self.strategy, "variants": list(self.variants), "iterations": self.iterations}
         if self.rate is not None:
             return {**how, "rate": self.rate}
-        return {**how, "rates": list(self.rates), "accept": self.accept, "margin": self.margin}
+        margin = Acceptance(self.accept, self.margin).margin  # type: ignore[arg-type]
+        return {**how, "rates": list(self.rates), "accept": self.accept, "margin": margin}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 
     model      train      validation
       │          │      ┌─────┴───────────────┐
-      └────┬─────┴──────┤ chooses             │ judges (half of the queries, unless told otherwise)
+      └────┬─────┴──────┤ chooses             │ judges (half of the queries; of few, each fold in turn)
            ▼            │                     │
     the leaf of every document in every tree  │                             outputs
            │                                  │
@@ -17,8 +17,8 @@
     │      ▼   in every variant               │
     └─── survivors re-weighed, or refitted ───┤                             pruner, leaves
                                               ▼
-                  accepted: as good as the full model on queries that
-                  chose nothing, and on all validation queries              accept
+                  accepted: shown to lose less than a margin, on
+                  queries that did not choose it                            accept
                                               │
                                               ▼
                   the smallest accepted model, or the full one              result
@@ -26,10 +26,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -40,17 +40,20 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison, Evaluator, aligned_features, compare, weighted_values
 from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_measure
+from rankwood.evaluation.per_query import mean
 from rankwood.evaluation.significance import holm
-from rankwood.fitting.outputs import sample_queries
+from rankwood.fitting.outputs import needed_bytes, sample_queries
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.accept import Acceptance, Rule, p_difference, p_inferior
+from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_difference
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy
 from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 
-FEWEST_TO_SPLIT = 40  # validation queries; with fewer, halves are too small to choose or to judge by
+PLENTY = 1000  # validation queries of which half are set aside to judge by; fewer judge fold by fold
+FOLDS = 5
+FEWEST_PER_FOLD = 10  # validation queries; with fewer there is nothing to judge by
 TIMED = Budget(calls=20, seconds=0.03, most_seconds=0.4)  # per model, as there are many
 OF_ANY_MODEL = ("line-search", "gradient")  # variants that change weights only
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
@@ -62,21 +65,22 @@ def cleaver(
     valid: Dataset,
     *,
     test: Dataset | None = None,
-    judge: Dataset | float | Literal["auto"] | None = "auto",
+    judge: Dataset | float | Literal["auto", "folds"] | None = "auto",
     measure: AnyMeasure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
     rates: Sequence[float] = RATES,
-    accept: Rule | Acceptance = "quality",
+    accept: Rule | Acceptance = "non-inferior",
     variants: Variant | Sequence[Variant] = ("line-search", "refit", "distil"),
     settings: PruningSettings | None = None,
     n_threads: int | None = None,
     progress: Callable[[float, float], None] | None = None,
 ) -> CleaverResult:
-    """Make a tree ranker smaller without losing quality: the smallest of several pruned models that is as good.
+    """Make a tree ranker smaller: the smallest of several pruned models that is shown to lose less than a margin.
 
     Works on any Ensemble, whoever trained it. Unless a smaller model is accepted the result is the input itself, and
-    `result.accepted` says so. With the default rule the result is never worse on validation data than the input.
+    `result.accepted` says so. `result.proof` says what was shown, on which queries, and how many would do where they
+    are too few.
 
     Parameters
     ----------
@@ -91,11 +95,18 @@ def cleaver(
     test : Dataset or None, default None
         Data that is only measured: `result.test` compares the result with the input there, and `result.is_loss` says
         whether it is significantly worse.
-    judge : Dataset, float, "auto" or None, default "auto"
-        Data set aside to judge models by, because the data that chose victims and weights is biased in their favour: a
-        share of the validation queries, or other data. A model must then be as good there *and* on all of the
-        validation data. "auto" sets half of the validation queries aside when there are at least 40. None: validation
-        data judges what it chose, as in the paper.
+    judge : Dataset, float, "auto", "folds" or None, default "auto"
+        Queries that judge models, because those that chose victims and weights are biased in their favour.
+
+        - "auto": half of the validation queries are set aside when there are 1,000 or more, else "folds".
+        - "folds": every fifth of the validation queries judges models that the other four fifths chose, made for that
+          alone; the models returned are those that all validation queries chose. With fewer than 10 queries to a fold
+          it is None.
+        - a share of the validation queries, or other data: these queries choose nothing.
+        - None: validation data judges what it chose, as in the paper. Nothing can be shown so, and the rule
+          "non-inferior" accepts nothing.
+
+        With the rules "quality" and "not-significant" a model must be as good there *and* on all validation data.
     measure : str, Measure or callable, default "nDCG@10"
         Measure that must not get worse; also a function of labels, scores and offsets of queries, see
         `MeasureFunction`.
@@ -106,9 +117,9 @@ def cleaver(
         or a function (outputs, weights, queries, k) that returns the numbers of the trees that stay.
     rates : sequence of float, default (0.1, 0.2, ..., 0.9)
         Shares of the trees to remove; each gives a row of the table for every variant.
-    accept : {"quality", "not-significant"} or Acceptance, default "quality"
-        Rule that a smaller model must pass. `Acceptance` also sets the level of the tests and, for "non-inferior", the
-        margin.
+    accept : {"non-inferior", "quality", "not-significant"} or Acceptance, default "non-inferior"
+        Rule that a smaller model must pass: it is shown to lose less than a margin of 0.005; or its measure is not
+        lower, as in the paper; or not significantly so. `Acceptance` sets other margins and levels.
     variants : str or sequence of str, default ("line-search", "refit", "distil")
         How the trees that stay are re-weighed; all are tried at every rate.
 
@@ -133,14 +144,22 @@ def cleaver(
     --------
     grow_and_prune : Trains and prunes by turns, for a model of a given size.
 
+    Notes
+    -----
+    What "folds" shows is true of the procedure: pruned so, with four fifths of these validation queries choosing, the
+    model loses less than the margin on other queries, mean over the five models of a rate and variant. The model that
+    is returned had all of them to choose by, and is itself measured on no query that had no part in it. Values of
+    queries of one fold depend on each other through the model they share, so that the level of the test is approximate.
+
     Examples
     --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=15, n_features=6).split(0.6)
     >>> model = rw.LambdaMART(n_trees=20, n_leaves=6, learning_rate=0.2).fit(train).ensemble_
-    >>> result = rw.cleaver(model, train, valid, rates=(0.3, 0.6), settings=rw.PruningSettings(measure_speed=False))
-    >>> result.ensemble.n_trees <= 20, result.valid_after >= result.valid_before
-    (True, True)
+    >>> rule, settings = rw.Acceptance(margin=0.2), rw.PruningSettings(measure_speed=False)
+    >>> result = rw.cleaver(model, train, valid, judge=0.5, rates=(0.3, 0.6), accept=rule, settings=settings)
+    >>> result.ensemble.n_trees < 20, result.proof.holds, result.proof.n_queries
+    (True, True, 12)
     """
     model = getattr(model, "ensemble_", model)
     how, rule = PruningSettings.of(settings), Acceptance.of(accept)
@@ -150,23 +169,33 @@ def cleaver(
         if not names:
             raise RankwoodError(f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}")
     bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads)
-    chooses, judges = _set_aside(_checked(valid, "valid"), judge, how.seed)
-    searched, chooses = (
-        sample_queries(data, how.max_queries, seed=how.seed) for data in (_checked(train, "train"), chooses)
-    )
+    roles = _roles(_checked(valid, "valid"), judge, how.seed)
+    sample = partial(sample_queries, max_queries=how.max_queries, seed=how.seed)
+    searched, chooses = sample(_checked(train, "train")), sample(roles.chooses)
     if not isinstance(parse_measure(measure), MeasureFunction):
         _check_tells_apart(valid)
     shares = checked_rates(rates)
-    counts = _numbers_of_victims(shares, getattr(model, "n_trees", 0))
-    chooser = Chooser(strategy, max(counts), seed=how.seed)
-    pruner = Pruner.of(model, bind(searched, by_query=True), bind(chooses, by_query=True), chooser, how)
+    plan = _Plan(shares, _numbers_of_victims(shares, getattr(model, "n_trees", 0)), names, strategy, how.seed)
+    folds = [(sample(data), fold) for data, fold in roles.folds]
+    beside = [data for data, _ in folds[:1]]  # kept at the same time; folds take turns
+    chooser, by_query = plan.chooser(), partial(bind, by_query=True)
+    pruner = Pruner.of(model, by_query(searched), by_query(chooses), chooser, how, beside=beside)
     on_valid = bind(valid)
-    on_judge, on_test = (None if data is None else bind(data) for data in (judges, test))
+    on_judge, on_test = (None if data is None else bind(data) for data in (roles.judges, test))
     for evaluator in filter(None, (on_valid, on_judge, on_test)):
         evaluator.evaluate(model)  # data that does not suit the model is refused before the long search
 
-    found = _pruned(pruner, shares, counts, names, progress)
-    rows = _judged(_table(pruner, found), on_valid, on_judge, rule)
+    tick = _Ticks(progress, plan.n_searches * (1 + len(roles.folds)))
+    rows = _table(pruner, _pruned(pruner, plan, tick))
+    values = [_measured(on_valid, row.ensemble) for row in rows]
+    rows = [replace(row, valid=found.mean) for row, found in zip(rows, values, strict=True)]
+    if on_judge is not None:
+        values = [_measured(on_judge, row.ensemble) for row in rows]
+    elif folds:
+        values = _out_of_fold(pruner, ((by_query(data), bind(fold)) for data, fold in folds), plan, tick)
+    if roles.judging != "choosing":
+        rows = [replace(row, judged=found.mean) for row, found in zip(rows, values, strict=True)]
+    rows = _judged(rows, [found.values for found in values], rule, str(pruner.valid.queries.measure), roles.judging)
     rows = rows if on_test is None else _tested(rows, on_test)
     timings = _timed(rows, valid) if how.measure_speed else ()
     rows = _with_speed_ups(rows, timings)
@@ -181,8 +210,10 @@ def cleaver(
         convention=pruner.valid.queries.evaluator.convention,
         strategy=pruner.chooser.name,
         rule=rule,
-        needed_bytes=pruner.needed_bytes,
+        judging=roles.judging,
+        needed_bytes=needed_bytes(model, sum(data.n_docs for data in (searched, chooses, *beside))),
         test=_compared(model, chosen.ensemble, on_test) if accepted and on_test is not None else None,
+        test_proof=_proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
         timings=timings,
     )
 
@@ -196,16 +227,41 @@ def _checked(data: Any, name: str) -> Dataset:
     return data
 
 
-def _set_aside(valid: Dataset, judge: Any, seed: int) -> tuple[Dataset, Dataset | None]:
-    """Validation data that chooses, and data set aside that judges; None: the validation data judges as well."""
-    if judge is None or (judge == "auto" and valid.n_queries < FEWEST_TO_SPLIT):
-        return valid, None
-    if isinstance(judge, (int, float)) and not 0.0 < judge < 1.0:
+@dataclass(frozen=True)
+class _Roles:
+    """What validation queries do.
+
+    Parameters
+    ----------
+    judging : str
+        What the queries that judge a model had to do with it.
+    chooses : Dataset
+        Data that chooses the models to return.
+    judges : Dataset or None
+        Data that chooses nothing and judges.
+    folds : list of (Dataset, Dataset)
+        Pairs of data that chooses and a fold that judges what it chose.
+    """
+
+    judging: Judging
+    chooses: Dataset
+    judges: Dataset | None = None
+    folds: list[tuple[Dataset, Dataset]] = field(default_factory=list)
+
+
+def _roles(valid: Dataset, judge: Any, seed: int) -> _Roles:
+    """Which validation queries choose models and which judge them, as `judge` has it."""
+    if isinstance(judge, str) and judge == "auto":
+        judge = 0.5 if valid.n_queries >= PLENTY else "folds"
+    if judge is None or (isinstance(judge, str) and judge == "folds" and valid.n_queries < FOLDS * FEWEST_PER_FOLD):
+        return _Roles("choosing", valid)
+    if isinstance(judge, str) and judge == "folds":
+        return _Roles("folds", valid, folds=list(valid.folds(FOLDS, seed=seed)))
+    if not isinstance(judge, (int, float)):
+        return _Roles("unseen", valid, _checked(judge, "judge"))
+    if not 0.0 < judge < 1.0:
         raise RankwoodError(f"the share of the validation queries to judge by must lie between 0 and 1, got {judge}")
-    if judge == "auto" or isinstance(judge, (int, float)):
-        chooses, judges = valid.split(1.0 - (0.5 if judge == "auto" else judge), seed=seed)
-        return chooses, judges
-    return valid, _checked(judge, "judge")
+    return _Roles("unseen", *valid.split(1.0 - judge, seed=seed))
 
 
 def _check_tells_apart(valid: Dataset) -> None:
@@ -240,21 +296,34 @@ def _numbers_of_victims(rates: Sequence[float], n_trees: int) -> list[int]:
 # The search: a pruned model for every rate and variant.
 
 
-def _pruned(
-    pruner: Pruner,
-    rates: Sequence[float],
-    counts: Sequence[int],
-    variants: tuple[str, ...],
-    progress: Callable[[float, float], None] | None,
-) -> list[tuple[float, Pruned]]:
+@dataclass(frozen=True)
+class _Plan:
+    """Models to make whatever data chooses: shares and numbers of trees that go, variants, and the strategy."""
+
+    rates: Sequence[float]
+    counts: Sequence[int]
+    variants: tuple[str, ...]
+    strategy: str | Strategy
+    seed: int
+
+    @property
+    def n_searches(self) -> int:
+        """Searches that the plan takes, that for the weights that victims are chosen by included."""
+        return 1 + len(self.counts) * len(self.variants)
+
+    def chooser(self) -> Chooser:
+        """The strategy, with nothing chosen yet."""
+        return Chooser(self.strategy, max(self.counts), seed=self.seed)
+
+
+def _pruned(pruner: Pruner, plan: _Plan, tick: _Ticks) -> list[tuple[float, Pruned]]:
     """Every pruned model with its rate."""
-    tick = _Ticks(progress, 1 + len(counts) * len(variants))
     pruner.choosing_weights(tick.of_search)
     tick.next()
     found = []
-    for rate, k in zip(rates, counts, strict=True):
-        found += [(rate, pruned) for pruned in pruner.prune(k, variants, tick.of_search)]
-        tick.next(len(variants))
+    for rate, k in zip(plan.rates, plan.counts, strict=True):
+        found += [(rate, pruned) for pruned in pruner.prune(k, plan.variants, tick.of_search)]
+        tick.next(len(plan.variants))
     return found
 
 
@@ -291,48 +360,76 @@ def _table(pruner: Pruner, found: Sequence[tuple[float, Pruned]]) -> list[Row]:
     return rows
 
 
-def _judged(rows: Sequence[Row], valid: Evaluator, judge: Evaluator | None, rule: Acceptance) -> list[Row]:
-    """The rows with the measure on all validation data, p-values against the full model, and the rule's decision."""
-    on_valid = [_measured(valid, row.ensemble) for row in rows]
-    on_judge = on_valid if judge is None else [_measured(judge, row.ensemble) for row in rows]
-    rows = [replace(row, valid=mean) for row, (mean, _) in zip(rows, on_valid, strict=True)]
-    if judge is not None:
-        rows = [replace(row, judged=mean) for row, (mean, _) in zip(rows, on_judge, strict=True)]
-    full, *smaller = rows
-    full_values, *values = [values for _, values in on_judge]
-    better = [row.valid >= full.valid and row.worth >= full.worth for row in smaller]
-    accepted = rule.decide(full_values, values, better)
-    p_values = [p_difference(full_values, others) for others in values]
+class _Measured(NamedTuple):
+    """Mean of the measure, and its values of all queries, weighted as in the mean."""
+
+    mean: float
+    values: FloatArray
+
+
+def _measured(evaluator: Evaluator, model: Any) -> _Measured:
+    """The measure of a model on the data of an evaluator."""
+    found, (name,) = evaluator.evaluate(model), evaluator.names
+    return _Measured(found.means[name], weighted_values(found.per_query[name], found.query_weights))
+
+
+def _out_of_fold(
+    pruner: Pruner, folds: Iterable[tuple[Evaluator, Evaluator]], plan: _Plan, tick: _Ticks
+) -> list[_Measured]:
+    """The measure of the full model, then of every model of the plan, on queries that did not choose it.
+
+    The models are made anew for every fold, by the queries of the others; the values of all folds together are those
+    of all validation queries.
+    """
+    parts, weights = [], []
+    for chooses, fold in folds:
+        other = pruner.chosen_by(chooses, plan.chooser())
+        models = [pruner.model, *(other.ensemble(pruned) for _, pruned in _pruned(other, plan, tick))]
+        (name,) = fold.names
+        parts.append([fold.evaluate(model).per_query[name] for model in models])
+        weights.append(fold.data.query_weights)
+    together = None if weights[0] is None else np.concatenate([of_fold for of_fold in weights if of_fold is not None])
+    values = [np.concatenate(of_model) for of_model in zip(*parts, strict=True)]
+    return [_Measured(float(mean(one, together)), weighted_values(one, together)) for one in values]
+
+
+def _judged(
+    rows: Sequence[Row], values: Sequence[FloatArray], rule: Acceptance, measure: str, judging: Judging
+) -> list[Row]:
+    """The rows with p-values against the full model, what is shown of each, and the rule's decision.
+
+    `values` are those of the queries that judge, for every row.
+    """
+    (full, *smaller), (full_values, *others) = rows, values
+    p_values = [p_difference(full_values, one) for one in others]
     corrected = [None] * len(smaller) if None in p_values else [float(p) for p in holm(p_values)]
-    return [
-        full,
-        *(
-            replace(
-                row,
-                p_valid=p_values[i],
-                p_holm=corrected[i],
-                p_inferior=None if rule.margin is None else p_inferior(full_values, values[i], rule.margin),
-                accepted=accepted[i],
-            )
-            for i, row in enumerate(smaller)
-        ),
-    ]
+    proofs: Sequence[Proof | None] = [None] * len(smaller)
+    if rule.margin is not None:
+        proofs = Proof.of_each(full_values, others, rule, measure=measure, queries=judging)
+    judged = []
+    for row, p, p_corrected, proof in zip(smaller, p_values, corrected, proofs, strict=True):
+        better = row.valid >= full.valid and row.worth >= full.worth
+        row = replace(row, p_valid=p, p_holm=p_corrected, proof=proof, accepted=rule.passes(better, p, proof))
+        judged.append(row if proof is None else replace(row, p_inferior=proof.p_value))
+    return [full, *judged]
 
 
 def _tested(rows: Sequence[Row], test: Evaluator) -> list[Row]:
     """The rows with the measure on test data, and p-values against the full model there."""
-    (full_mean, full_values), *others = [_measured(test, row.ensemble) for row in rows]
+    full, *others = [_measured(test, row.ensemble) for row in rows]
     smaller = [
-        replace(row, test=mean, p_test=p_difference(full_values, values))
-        for row, (mean, values) in zip(rows[1:], others, strict=True)
+        replace(row, test=found.mean, p_test=p_difference(full.values, found.values))
+        for row, found in zip(rows[1:], others, strict=True)
     ]
-    return [replace(rows[0], test=full_mean), *smaller]
+    return [replace(rows[0], test=full.mean), *smaller]
 
 
-def _measured(evaluator: Evaluator, model: Ensemble) -> tuple[float, FloatArray]:
-    """Mean of the measure, and its values of all queries, weighted as in the mean."""
-    found, (name,) = evaluator.evaluate(model), evaluator.names
-    return found.means[name], weighted_values(found.per_query[name], found.query_weights)
+def _proof_on(test: Evaluator, full: Any, chosen: Any, rule: Acceptance) -> Proof | None:
+    """What test data shows of the chosen model; None when the rule has no margin."""
+    if rule.margin is None:
+        return None
+    one, other = (_measured(test, model).values for model in (full, chosen))
+    return Proof.of(one, other, rule, measure=test.names[0])
 
 
 def _timed(rows: Sequence[Row], data: Dataset) -> tuple[Timing, ...]:
@@ -379,6 +476,7 @@ def _note(pruner: Pruner, rule: Acceptance, full: Row, chosen: Row) -> dict[str,
         "measure": str(queries.measure),
         "convention": queries.evaluator.convention.name,
         "accept": rule.rule,
+        "proof": None if chosen.proof is None else chosen.proof.as_dict(),
         "margin": rule.margin,
         "alpha": rule.alpha,
         "rate": chosen.rate,

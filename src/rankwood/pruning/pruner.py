@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part, check_fits, needed_bytes, signed_weights, unsigned_weights
+from rankwood.fitting.outputs import Part, check_fits, signed_weights, unsigned_weights
 from rankwood.fitting.refit import Refit, lambda_gradients, leaf_derivatives, refit_leaves
 from rankwood.fitting.ridge import Distil, distil_leaves
 from rankwood.model.additive import AdditiveModel
@@ -131,6 +132,7 @@ class Pruner:
     chooser: Chooser
     settings: PruningSettings
     _searched: FloatArray | None = None  # weights that victims are chosen by, once known
+    _distilled_values: dict[int, FloatArray] = field(default_factory=dict)  # by k: validation data has no part in them
 
     @classmethod
     def of(
@@ -140,6 +142,8 @@ class Pruner:
         valid: Evaluator,
         chooser: Chooser,
         settings: PruningSettings,
+        *,
+        beside: Sequence[Dataset] = (),
     ) -> Pruner:
         """Find the leaf of every document of both data sets in every tree of `model`.
 
@@ -147,26 +151,33 @@ class Pruner:
         ----------
         train, valid : Evaluator
             The measure that counts, bound to training and to validation data with `by_query=True`.
+        beside : sequence of Dataset
+            Other data that is to fit into the memory at the same time (`chosen_by`).
         """
         check_model(model, settings.search)
-        check_fits(model, [train.data, valid.data], settings.max_memory)
-        parts = []
-        for name, evaluator in (("training", train), ("validation", valid)):
-            try:
-                parts.append(Part.of(model, evaluator, max_memory=settings.max_memory))
-            except DataError as error:
-                raise DataError(f"{name} data: {error}") from None
+        check_fits(model, [train.data, valid.data, *beside], settings.max_memory)
+        parts = [
+            _part(model, evaluator, name, settings) for name, evaluator in (("training", train), ("validation", valid))
+        ]
         return cls(model, parts[0], parts[1], chooser, settings)
+
+    def chosen_by(self, valid: Evaluator, chooser: Chooser) -> Pruner:
+        """A pruner of the same model with the same training data, where other validation data chooses.
+
+        Parameters
+        ----------
+        valid : Evaluator
+            The measure bound to the other validation data, with `by_query=True`.
+        chooser : Chooser
+            A strategy that has not chosen yet.
+        """
+        part = _part(self.model, valid, "validation", self.settings)
+        return replace(self, valid=part, chooser=chooser, _searched=None)
 
     @property
     def original(self) -> FloatArray:
         """Weights of the full model, without signs."""
         return unsigned_weights(self.model)
-
-    @property
-    def needed_bytes(self) -> int:
-        """Bytes that pruning takes with the data at hand."""
-        return needed_bytes(self.model, self.train.outputs.n_docs + self.valid.outputs.n_docs)
 
     def choosing_weights(self, on_iteration: Callable[[int, int], None] | None = None) -> FloatArray:
         """Weights that victims are chosen by; the first call searches for them if the strategy looks at weights."""
@@ -228,7 +239,10 @@ class Pruner:
         """Remove the trees with the smallest share in scores and fit the others to the full model's scores."""
         outputs, weights = self.train.outputs, self.original
         weights[smallest(score_shares(outputs, weights), k)] = 0.0
-        new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.settings.distil)
+        new = self._distilled_values.get(k)
+        if new is None:
+            new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.settings.distil)
+            self._distilled_values[k] = new
         train, valid = (part.with_values(new).quality(weights) for part in (self.train, self.valid))
         return Pruned("distil", weights, new, train, valid)
 
@@ -245,6 +259,14 @@ class Pruner:
         if note.pop(NOTE, None) is not None:  # re-weighed trees no longer tell grades apart
             kept = kept.replace(metadata=note)
         return kept
+
+
+def _part(model: Ensemble | AdditiveModel, evaluator: Evaluator, name: str, settings: PruningSettings) -> Part:
+    """The data of an evaluator as pruning sees it; an error says which data it is about."""
+    try:
+        return Part.of(model, evaluator, max_memory=settings.max_memory)
+    except DataError as error:
+        raise DataError(f"{name} data: {error}") from None
 
 
 def gradient_weights(

@@ -8,7 +8,7 @@ from typing import Any
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.accept import Acceptance
+from rankwood.pruning.accept import Acceptance, Judging, Proof
 from rankwood.scoring.timing import Timing
 
 
@@ -31,7 +31,8 @@ class Row:
     ensemble : Ensemble
         The model.
     judged : float or None
-        Measure on the data that judges, when some is set aside for that.
+        Measure on the queries that judge, when these are not those that chose; with folds, of the models that were
+        made for each, on queries that did not choose them.
     test : float or None
         Measure on test data.
     speed_up : float or None
@@ -42,7 +43,10 @@ class Row:
     p_holm : float or None
         `p_valid` corrected for the number of models tried (Holm).
     p_inferior : float or None
-        p-value of the test against a loss of the margin or more: small is good.
+        p-value of the test against a loss of the margin or more, not corrected: small is good.
+    proof : Proof or None
+        What the queries that judge show of its loss, corrected for the number of models; None when the rule has no
+        margin.
     accepted : bool
         Whether it passes the rule.
     """
@@ -60,6 +64,7 @@ class Row:
     p_holm: float | None = None
     p_test: float | None = None
     p_inferior: float | None = None
+    proof: Proof | None = None
     accepted: bool = True
 
     @property
@@ -69,7 +74,8 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields but the model, as JSON can hold them."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ensemble"}
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ensemble"}
+        return {**plain, "proof": None if self.proof is None else self.proof.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,8 @@ class CleaverResult:
         Row of the model that was chosen, the first one when none was accepted.
     rows : tuple of Row
         The full model, then every model tried. A row has `rate`, `variant`, `n_trees`, `train`, `valid`, `ensemble`,
-        `judged`, `test`, `speed_up`, `p_valid`, `p_holm`, `p_test`, `p_inferior` and `accepted`; None stands for what
-        was not measured.
+        `judged`, `test`, `speed_up`, `p_valid`, `p_holm`, `p_test`, `p_inferior`, `proof` and `accepted`; None stands
+        for what was not measured.
     measure : str
         Name of the measure.
     convention : Convention
@@ -96,11 +102,16 @@ class CleaverResult:
         Name of the strategy.
     rule : Acceptance
         Rule that a smaller model had to pass.
+    judging : {"unseen", "folds", "choosing"}
+        What the queries that judged had to do with the models: they chose nothing; or each judged, by
+        cross-validation, models that it did not choose; or they chose them as well.
     needed_bytes : int
         Memory that the leaf numbers took.
     test : Comparison or None
         The chosen model against the input on test data. None without test data, when it has too few queries for a
         test, and when the input stays.
+    test_proof : Proof or None
+        What test data shows of the chosen model's loss. None where `test` is, and when the rule has no margin.
     timings : tuple of Timing
         Scoring time of every row, with what was measured: engine, batch, precision, threads. Empty unless speed was
         measured.
@@ -114,8 +125,10 @@ class CleaverResult:
     convention: Convention
     strategy: str
     rule: Acceptance
+    judging: Judging
     needed_bytes: int
     test: Comparison | None = None
+    test_proof: Proof | None = None
     timings: tuple[Timing, ...] = ()
 
     @property
@@ -138,6 +151,19 @@ class CleaverResult:
         """Whether the chosen model is significantly worse on test data, at the level of the rule."""
         return self.test is not None and self.test.difference < 0 and self.test.p_randomisation <= self.rule.alpha
 
+    @property
+    def promising(self) -> Row:
+        """The chosen model; when none was accepted, the smaller one that the fewest queries would do for."""
+        smaller = [row for row in self.rows[1:] if row.n_trees < self.rows[0].n_trees and row.proof is not None]
+        if self.accepted or not smaller:
+            return self.chosen
+        return min(smaller, key=_effort)
+
+    @property
+    def proof(self) -> Proof | None:
+        """What was shown of the chosen model, or of the most promising one when none was accepted (`promising`)."""
+        return self.promising.proof
+
     def curves(self) -> dict[str, dict[str, list[Any]]]:
         """Columns of the table for plots, ordered by rate.
 
@@ -154,28 +180,38 @@ class CleaverResult:
         }
 
     def summary(self) -> str:
-        """The outcome in a sentence: sizes, speed-up, validation measure, and the verdict of test data if there is any.
+        """The outcome in a sentence: sizes, speed-up, what was shown on which queries, and the verdict of test data.
 
         Returns
         -------
         str
             A sentence without a full stop.
         """
-        full, chosen = self.rows[0], self.chosen
         if not self.accepted:
-            return (
-                f"no smaller model was accepted (rule {self.rule.rule!r}): the model keeps its {full.n_trees:,} trees"
-            )
+            return self._refusal()
+        full, chosen = self.rows[0], self.chosen
         faster = "" if chosen.speed_up is None else f", {chosen.speed_up:.1f}x as fast"
-        tested = "" if chosen.test is None else f", on test data {self.verdict()}"
+        tested = "" if chosen.test is None else f"; on test data {self.verdict()}"
         lost = ", a significant loss" if self.is_loss else ""
+        shown = (
+            f"the rule {self.rule.rule!r} shows nothing of its loss" if chosen.proof is None else chosen.proof.words()
+        )
+        judges = "validation data" if chosen.judged is None else "the queries that judge"
         return (
-            f"{chosen.n_trees:,} of {full.n_trees:,} trees ({chosen.variant}){faster}, {self.measure} on validation "
-            f"data {chosen.valid:.4f} (before: {full.valid:.4f}){tested}{lost}"
+            f"{chosen.n_trees:,} of {full.n_trees:,} trees ({chosen.variant}){faster}: {shown}; {self.measure} on "
+            f"{judges} {chosen.worth:.4f} (before: {full.worth:.4f}){tested}{lost}"
         )
 
+    def _refusal(self) -> str:
+        """Why the input stays, and how many queries would do."""
+        full, best = self.rows[0], self.promising
+        said = f"no smaller model was accepted (rule {self.rule.rule!r}): the model keeps its {full.n_trees:,} trees"
+        if best.proof is None or best is full:
+            return said
+        return f"{said}; of the most promising, with {best.n_trees:,} trees ({best.variant}), {best.proof.words()}"
+
     def verdict(self) -> str:
-        """Measure of the chosen model on test data, and its difference from the input with interval and p-value.
+        """Measure of the chosen model on test data, its difference from the input, and what that shows.
 
         Returns
         -------
@@ -189,7 +225,14 @@ class CleaverResult:
             return f"{values}, too few queries for a test" if self.accepted else values
         low, high = self.test.interval
         tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.test.p_randomisation:.4f}"
-        return f"{values}: {self.test.difference:+.4f} ({tested})"
+        shown = "" if self.test_proof is None or self.is_loss else f", {self.test_proof.words()}"
+        return f"{values}: {self.test.difference:+.4f} ({tested}){shown}"
 
     def __repr__(self) -> str:
         return f"CleaverResult({self.summary()})"
+
+
+def _effort(row: Row) -> tuple[bool, int, float, int]:
+    """How far a model is from being shown to be good enough: no number of queries would do, else how many."""
+    assert row.proof is not None
+    return row.proof.needed is None, row.proof.needed or 0, row.proof.p_value, row.n_trees

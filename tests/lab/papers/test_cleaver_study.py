@@ -48,7 +48,14 @@ def test_outcomes_are_those_of_cleaver(study, results):
         small = rw.LambdaMART(6, 5, 0.2, **PLAIN).fit(data.train).ensemble_
         settings = rw.PruningSettings(victims="train", search=SEARCH)
         found = rw.cleaver(
-            small, data.train, data.valid, rates=(0.0, 0.3, 0.6), variants="line-search", settings=settings
+            small,
+            data.train,
+            data.valid,
+            judge=None,
+            accept="quality",
+            rates=(0.0, 0.3, 0.6),
+            variants="line-search",
+            settings=settings,
         )
         trees.append(found.ensemble.n_trees)
         measured = rw.evaluate(found.ensemble, data.test)

@@ -398,6 +398,7 @@ class CleaverStudy(PaperStudy):
             fold.valid,
             test=fold.test,
             judge=None,
+            accept="quality",
             measure=MEASURE,
             strategy=run.way.strategy,
             rates=run.rates,
@@ -472,8 +473,9 @@ class CleaverStudy(PaperStudy):
         """The model pruned at one rate by quality-loss, as good or not."""
         fold, search = self.fold_data(run.fold), LineSearch(iterations=run.iterations, negative=run.negative)
         _, found = cleaver(
-            model, fold.train, fold.valid, judge=None, measure=MEASURE, rates=(rate,), variants="line-search",
-            settings=PruningSettings(victims="train", search=search, measure_speed=False), n_threads=self.n_threads,
+            model, fold.train, fold.valid, judge=None, accept="quality", measure=MEASURE, rates=(rate,),
+            variants="line-search", settings=PruningSettings(victims="train", search=search, measure_speed=False),
+            n_threads=self.n_threads,
         ).rows  # fmt: skip
         pruned: Ensemble = found.ensemble
         return pruned
