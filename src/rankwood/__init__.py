@@ -80,6 +80,11 @@ if TYPE_CHECKING:
     from rankwood.scoring.engines import PreparedModel as PreparedModel
     from rankwood.scoring.engines import available_engines as available_engines
     from rankwood.scoring.engines import get_engine as get_engine
+    from rankwood.shrinking.path import Route as Route
+    from rankwood.shrinking.path import ShrinkSettings as ShrinkSettings
+    from rankwood.shrinking.result import ShrinkResult as ShrinkResult
+    from rankwood.shrinking.result import ShrinkRow as ShrinkRow
+    from rankwood.shrinking.shrink import shrink as shrink
     from rankwood.training.callbacks import early_stopping as early_stopping
     from rankwood.training.callbacks import log_evaluation as log_evaluation
     from rankwood.training.callbacks import record_evaluation as record_evaluation
@@ -117,6 +122,11 @@ _HOME_OF = {
     "PruningSettings": "rankwood.pruning.pruner",
     "LineSearch": "rankwood.pruning.line_search",
     "Refit": "rankwood.fitting.refit",
+    "Route": "rankwood.shrinking.path",
+    "ShrinkSettings": "rankwood.shrinking.path",
+    "ShrinkResult": "rankwood.shrinking.result",
+    "ShrinkRow": "rankwood.shrinking.result",
+    "shrink": "rankwood.shrinking.shrink",
     "Distil": "rankwood.fitting.ridge",
     "grow_and_prune": "rankwood.pruning.grow_and_prune",
     "tune": "rankwood.lab.tune",

@@ -27,9 +27,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,23 +38,20 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Comparison, Evaluator, aligned_features, compare, weighted_values
+from rankwood.evaluation.evaluator import Evaluator, weighted_values
 from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_measure
 from rankwood.evaluation.per_query import mean
 from rankwood.evaluation.significance import holm
 from rankwood.fitting.outputs import needed_bytes, sample_queries
 from rankwood.model.additive import AdditiveModel
-from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_difference
+from rankwood.pruning.judging import Measured, checked, compared, measured, proof_on, roles_of, timed
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy
-from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
+from rankwood.scoring.timing import Timing
 
 PLENTY = 1000  # validation queries of which half are set aside to judge by; fewer judge fold by fold
-FOLDS = 5
-FEWEST_PER_FOLD = 10  # validation queries; with fewer there is nothing to judge by
-TIMED = Budget(calls=20, seconds=0.03, most_seconds=0.4)  # per model, as there are many
 OF_ANY_MODEL = ("line-search", "gradient")  # variants that change weights only
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 
@@ -169,9 +166,9 @@ def cleaver(
         if not names:
             raise RankwoodError(f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}")
     bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads)
-    roles = _roles(_checked(valid, "valid"), judge, how.seed)
+    roles = roles_of(checked(valid, "valid"), judge, plenty=PLENTY, seed=how.seed)
     sample = partial(sample_queries, max_queries=how.max_queries, seed=how.seed)
-    searched, chooses = sample(_checked(train, "train")), sample(roles.chooses)
+    searched, chooses = sample(checked(train, "train")), sample(roles.chooses)
     if not isinstance(parse_measure(measure), MeasureFunction):
         _check_tells_apart(valid)
     shares = checked_rates(rates)
@@ -187,17 +184,17 @@ def cleaver(
 
     tick = _Ticks(progress, plan.n_searches * (1 + len(roles.folds)))
     rows = _table(pruner, _pruned(pruner, plan, tick))
-    values = [_measured(on_valid, row.ensemble) for row in rows]
+    values = [measured(on_valid, row.ensemble) for row in rows]
     rows = [replace(row, valid=found.mean) for row, found in zip(rows, values, strict=True)]
     if on_judge is not None:
-        values = [_measured(on_judge, row.ensemble) for row in rows]
+        values = [measured(on_judge, row.ensemble) for row in rows]
     elif folds:
         values = _out_of_fold(pruner, ((by_query(data), bind(fold)) for data, fold in folds), plan, tick)
     if roles.judging != "choosing":
         rows = [replace(row, judged=found.mean) for row, found in zip(rows, values, strict=True)]
     rows = _judged(rows, [found.values for found in values], rule, str(pruner.valid.queries.measure), roles.judging)
     rows = rows if on_test is None else _tested(rows, on_test)
-    timings = _timed(rows, valid) if how.measure_speed else ()
+    timings = timed([row.ensemble for row in rows], valid) if how.measure_speed else ()
     rows = _with_speed_ups(rows, timings)
     chosen = _smallest_accepted(rows)
     accepted = chosen is not rows[0]
@@ -212,56 +209,13 @@ def cleaver(
         rule=rule,
         judging=roles.judging,
         needed_bytes=needed_bytes(model, sum(data.n_docs for data in (searched, chooses, *beside))),
-        test=_compared(model, chosen.ensemble, on_test) if accepted and on_test is not None else None,
-        test_proof=_proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
+        test=compared(model, chosen.ensemble, on_test) if accepted and on_test is not None else None,
+        test_proof=proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
         timings=timings,
     )
 
 
 # Inputs: which data chooses and which judges, and how many trees go.
-
-
-def _checked(data: Any, name: str) -> Dataset:
-    if not isinstance(data, Dataset):
-        raise DataError(f"{name} must be a Dataset, with labels and queries, got {type(data).__name__}")
-    return data
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """What validation queries do.
-
-    Parameters
-    ----------
-    judging : str
-        What the queries that judge a model had to do with it.
-    chooses : Dataset
-        Data that chooses the models to return.
-    judges : Dataset or None
-        Data that chooses nothing and judges.
-    folds : list of (Dataset, Dataset)
-        Pairs of data that chooses and a fold that judges what it chose.
-    """
-
-    judging: Judging
-    chooses: Dataset
-    judges: Dataset | None = None
-    folds: list[tuple[Dataset, Dataset]] = field(default_factory=list)
-
-
-def _roles(valid: Dataset, judge: Any, seed: int) -> _Roles:
-    """Which validation queries choose models and which judge them, as `judge` has it."""
-    if isinstance(judge, str) and judge == "auto":
-        judge = 0.5 if valid.n_queries >= PLENTY else "folds"
-    if judge is None or (isinstance(judge, str) and judge == "folds" and valid.n_queries < FOLDS * FEWEST_PER_FOLD):
-        return _Roles("choosing", valid)
-    if isinstance(judge, str) and judge == "folds":
-        return _Roles("folds", valid, folds=list(valid.folds(FOLDS, seed=seed)))
-    if not isinstance(judge, (int, float)):
-        return _Roles("unseen", valid, _checked(judge, "judge"))
-    if not 0.0 < judge < 1.0:
-        raise RankwoodError(f"the share of the validation queries to judge by must lie between 0 and 1, got {judge}")
-    return _Roles("unseen", *valid.split(1.0 - judge, seed=seed))
 
 
 def _check_tells_apart(valid: Dataset) -> None:
@@ -360,22 +314,9 @@ def _table(pruner: Pruner, found: Sequence[tuple[float, Pruned]]) -> list[Row]:
     return rows
 
 
-class _Measured(NamedTuple):
-    """Mean of the measure, and its values of all queries, weighted as in the mean."""
-
-    mean: float
-    values: FloatArray
-
-
-def _measured(evaluator: Evaluator, model: Any) -> _Measured:
-    """The measure of a model on the data of an evaluator."""
-    found, (name,) = evaluator.evaluate(model), evaluator.names
-    return _Measured(found.means[name], weighted_values(found.per_query[name], found.query_weights))
-
-
 def _out_of_fold(
     pruner: Pruner, folds: Iterable[tuple[Evaluator, Evaluator]], plan: _Plan, tick: _Ticks
-) -> list[_Measured]:
+) -> list[Measured]:
     """The measure of the full model, then of every model of the plan, on queries that did not choose it.
 
     The models are made anew for every fold, by the queries of the others; the values of all folds together are those
@@ -390,7 +331,7 @@ def _out_of_fold(
         weights.append(fold.data.query_weights)
     together = None if weights[0] is None else np.concatenate([of_fold for of_fold in weights if of_fold is not None])
     values = [np.concatenate(of_model) for of_model in zip(*parts, strict=True)]
-    return [_Measured(float(mean(one, together)), weighted_values(one, together)) for one in values]
+    return [Measured(float(mean(one, together)), weighted_values(one, together)) for one in values]
 
 
 def _judged(
@@ -416,28 +357,12 @@ def _judged(
 
 def _tested(rows: Sequence[Row], test: Evaluator) -> list[Row]:
     """The rows with the measure on test data, and p-values against the full model there."""
-    full, *others = [_measured(test, row.ensemble) for row in rows]
+    full, *others = [measured(test, row.ensemble) for row in rows]
     smaller = [
         replace(row, test=found.mean, p_test=p_difference(full.values, found.values))
         for row, found in zip(rows[1:], others, strict=True)
     ]
     return [replace(rows[0], test=full.mean), *smaller]
-
-
-def _proof_on(test: Evaluator, full: Any, chosen: Any, rule: Acceptance) -> Proof | None:
-    """What test data shows of the chosen model; None when the rule has no margin."""
-    if rule.margin is None:
-        return None
-    one, other = (_measured(test, model).values for model in (full, chosen))
-    return Proof.of(one, other, rule, measure=test.names[0])
-
-
-def _timed(rows: Sequence[Row], data: Dataset) -> tuple[Timing, ...]:
-    """Scoring time of every row's model."""
-    X = aligned_features(rows[0].ensemble, data)
-    timings = time_models([(row.ensemble, X) for row in rows], budget=TIMED)
-    warn_if_busy(timings)
-    return tuple(timings)
 
 
 def _with_speed_ups(rows: Sequence[Row], timings: Sequence[Timing]) -> list[Row]:
@@ -456,15 +381,6 @@ def _smallest_accepted(rows: Sequence[Row]) -> Row:
     full = rows[0]
     gains = [row for row in rows[1:] if row.accepted and (row.n_trees < full.n_trees or row.worth > full.worth)]
     return min(gains, key=lambda row: (row.n_trees, -row.worth), default=full)
-
-
-def _compared(full: Ensemble, chosen: Ensemble, test: Evaluator) -> Comparison | None:
-    """The chosen model against the full one on test data; None when it has too few queries for a test."""
-    (measure,) = test.measures
-    try:
-        return compare(full, chosen, test.data, measure, convention=test.convention, n_threads=test.n_threads)
-    except DataError:
-        return None
 
 
 def _note(pruner: Pruner, rule: Acceptance, full: Row, chosen: Row) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,24 +13,27 @@ from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import OFFSET, AnyArray, FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.evaluation.evaluator import scores_of
+from rankwood.evaluation.evaluator import aligned_features, scores_of
 from rankwood.fitting.outputs import TreeOutputs
 from rankwood.fitting.ridge import centred, joint_ridge, tree_gains
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree, offsets_of
+from rankwood.pruning.nodes import collapse_nodes, drop_features, feature_importance, merge_thresholds
 from rankwood.training.grow import GrowthRules, TreeBuilder, TreeRules
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a student learns from: documents, and the teacher's scores of them less the mean of their query.
+    """What a student learns from: documents, and the teacher's scores of them.
+
+    Only differences inside a query count: scores are taken less the mean of their query.
 
     Parameters
     ----------
     data : Dataset
-        Documents; labels are not looked at.
+        Documents, query by query, with the teacher's features; labels are not looked at.
     scores : array of shape (n_docs,)
-        The teacher's scores, query by query.
+        The teacher's scores.
     n_threads : int
         Threads of all kernels.
     """
@@ -39,11 +44,10 @@ class Lesson:
 
     @classmethod
     def of(cls, teacher: Ensemble, data: Dataset, n_threads: int) -> Lesson:
-        """The teacher's scores of some documents."""
-        scores = np.asarray(scores_of(teacher, data, n_threads=n_threads))
-        return cls(data, scores if data.order is None else scores[data.order], n_threads)
+        """The teacher's scores of documents that stand query by query."""
+        return cls(data, np.asarray(scores_of(teacher, data, n_threads=n_threads)), n_threads)
 
-    @property
+    @cached_property
     def target(self) -> FloatArray:
         """The teacher's scores less the mean of their query."""
         return centred(self.scores, self.data.offsets)
@@ -59,6 +63,22 @@ class Lesson:
         return joint_ridge(
             outputs, self.target, start, offsets=self.data.offsets, trees=trees, l2=l2, iterations=iterations
         )
+
+    def levelled(self, student: Ensemble) -> Ensemble:
+        """The student with a base that gives its scores the mean of the teacher's, and with covers of its leaves."""
+        plain = student.replace(base=0.0, split_gain=None, node_count=None, leaf_cover=None)
+        outputs = self.outputs(plain)
+        mean = float(outputs.scores(plain.tree_weights).mean())
+        return plain.replace(base=float(self.scores.mean()) - mean, leaf_cover=outputs.leaf_counts)
+
+
+def documents(parts: Sequence[Dataset], model: Ensemble) -> Dataset:
+    """All documents of some data sets, query by query, with the features of a model and without labels."""
+    rows = [aligned_features(model, part) for part in parts]
+    rows = [X if part.order is None else X[part.order] for X, part in zip(rows, parts, strict=True)]
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    X = rows[0] if len(rows) == 1 else np.concatenate(rows)
+    return Dataset(X, group=sizes, feature_names=model.feature_names)
 
 
 @dataclass(frozen=True)
@@ -160,3 +180,55 @@ def grow_trees(binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growin
         yield Ensemble.from_trees(
             trees, n_features=lesson.data.n_features, feature_names=lesson.data.feature_names
         ).replace(leaf_value=values)
+
+
+@dataclass(frozen=True)
+class Thinning:
+    """How a student is made smaller: weak features and weak nodes go in rounds, with a fit of all leaves after each.
+
+    Parameters
+    ----------
+    leaves_per_round : float, default 0.13
+        Share of the leaves that are merged in a round.
+    features_per_round : float, default 0.12
+        Share of the features that are dropped in a round.
+    l2 : float, default 30.0
+        Pull of leaf values towards 0, in documents.
+    iterations : int, default 6
+        Iterations of each fit.
+    last_iterations : int, default 20
+        Iterations of the last one.
+    """
+
+    leaves_per_round: float = 0.13
+    features_per_round: float = 0.12
+    l2: float = 30.0
+    iterations: int = 6
+    last_iterations: int = 20
+
+
+def thin(student: Ensemble, lesson: Lesson, n_leaves: int, n_features: int, how: Thinning) -> Ensemble:
+    """The student with at most so many leaves and features in use, those that its scores depend on least taken first.
+
+    Features go before leaves. Thresholds that no document of the lesson tells apart become one.
+    """
+    while True:
+        used = np.unique(student.feature)
+        if len(used) <= n_features and student.n_leaves <= n_leaves:
+            return merge_thresholds(student, lesson.data.X)
+        covers = lesson.outputs(student).leaf_counts
+        if len(used) > n_features:
+            n_less = min(len(used) - n_features, math.ceil(how.features_per_round * len(used)))
+            weakest = np.argsort(feature_importance(student, covers)[used], kind="stable")[:n_less]
+            student = drop_features(student, covers, used[weakest].astype(OFFSET))
+        else:
+            n_kept = max(n_leaves, int((1.0 - how.leaves_per_round) * student.n_leaves))
+            student = collapse_nodes(student, covers, n_kept)
+        is_last = student.n_leaves <= n_leaves and len(np.unique(student.feature)) <= n_features
+        values, _ = lesson.fit(
+            lesson.outputs(student),
+            student.leaf_value,
+            l2=how.l2,
+            iterations=how.last_iterations if is_last else how.iterations,
+        )
+        student = student.replace(leaf_value=values)

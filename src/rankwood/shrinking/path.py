@@ -1,0 +1,304 @@
+"""The path: students of several kinds made smaller size by size, and the best of each size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.dataset import Dataset
+from rankwood.dtypes import FloatArray
+from rankwood.errors import RankwoodError
+from rankwood.evaluation.evaluator import Evaluator
+from rankwood.fitting.outputs import Part
+from rankwood.fitting.refit import Refit
+from rankwood.model.ensemble import Ensemble
+from rankwood.shrinking.choice import Candidate, Choosers, best_of, refitted
+from rankwood.shrinking.notebook import Facts, Notebook, as_array, as_list
+from rankwood.shrinking.students import (
+    Growing,
+    Lesson,
+    Selection,
+    Thinning,
+    documents,
+    grow_trees,
+    select_trees,
+    thin,
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way from the teacher to small students.
+
+    Parameters
+    ----------
+    kind : {"grown", "selected"}
+        Whether trees are grown anew from the teacher's scores, or taken from the teacher.
+    teacher : {"input", "refitted"}
+        Whether the model itself teaches, or the model with its leaves fitted to labels once more.
+    trees : float
+        For "selected": share of the teacher's trees that are taken before nodes go.
+    features : float
+        Share of the features in use that stay.
+    """
+
+    kind: Literal["grown", "selected"]
+    teacher: Literal["input", "refitted"]
+    trees: float = 1.0
+    features: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The route in a few words."""
+        of = f"{self.trees:.0%} of the trees" if self.kind == "selected" else "grown"
+        fewer = f", {self.features:.0%} of the features" if self.features < 1.0 else ""
+        return f"{of}, {self.teacher} teacher{fewer}"
+
+    @property
+    def base(self) -> str:
+        """Name of the student that the route begins with, which routes may share."""
+        return f"{self.kind} {self.teacher} {self.trees:g}"
+
+
+ROUTES = (
+    Route("selected", "refitted", trees=0.6),
+    Route("selected", "refitted", trees=0.35, features=0.6),
+    Route("grown", "input"),
+    Route("grown", "input", features=0.6),
+    Route("grown", "refitted"),
+    Route("grown", "refitted", features=0.6),
+    Route("grown", "refitted", features=0.37),
+)
+FACTORS = (2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0)
+
+
+@dataclass(frozen=True)
+class ShrinkSettings:
+    """Settings of `shrink` that are seldom changed.
+
+    Parameters
+    ----------
+    routes : sequence of Route, default: seven of them
+        Ways from the teacher to small students, all tried at every size.
+    factors : sequence of float, default (2, 3, 5, 7, 10, 15, 20)
+        Sizes of the path: leaves of the input divided by each.
+    folds : int, default 5
+        Folds of the validation queries, where these judge by folds.
+    max_stages : int, default 16
+        Stages of corrective growth at most.
+    selection, growing, thinning, refit
+        How trees are selected, grown, thinned out and fitted to labels.
+    max_queries : int or None, default None
+        Learn from at most so many training queries, drawn at random. None: all of them.
+    seed : int, default 0
+        Seed of all that is drawn at random: folds, `max_queries`, validation queries that are set aside to judge by.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> rw.ShrinkSettings(factors=(2, 4)).factors
+    (2, 4)
+    """
+
+    routes: Sequence[Route] = ROUTES
+    factors: Sequence[float] = FACTORS
+    folds: int = 5
+    max_stages: int = 16
+    selection: Selection = field(default_factory=Selection)
+    growing: Growing = field(default_factory=Growing)
+    thinning: Thinning = field(default_factory=Thinning)
+    refit: Refit = field(default_factory=lambda: Refit(passes=100, rate=3.0, patience=10))
+    max_queries: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.routes:
+            raise RankwoodError("shrinking needs at least one route")
+        if not self.factors or min(self.factors) <= 1.0:
+            raise RankwoodError(f"factors say how many times smaller a model gets, above 1, got {list(self.factors)}")
+        if self.folds < 2 or self.max_stages < 1:
+            raise RankwoodError("shrinking needs at least 2 folds and 1 stage")
+
+
+@dataclass(frozen=True)
+class Size:
+    """The best model of one size.
+
+    Parameters
+    ----------
+    n_leaves : int
+        Leaves that were asked for.
+    route : str
+        How it came about.
+    candidate : Candidate
+        The model, chosen by all validation queries.
+    unseen : array of shape (n_queries,)
+        Value of every validation query for the model that the other folds chose.
+    """
+
+    n_leaves: int
+    route: str
+    candidate: Candidate
+    unseen: FloatArray
+
+
+class Path:
+    """The search for the best model of every size, the largest size first.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The input.
+    train, valid : Evaluator
+        One measure bound to training and validation data, with `by_query=True`.
+    unlabelled : sequence of Dataset
+        More documents, of which only the input's scores are learnt.
+    choosers : Choosers
+        Groups of validation queries that choose.
+    how : ShrinkSettings
+        Routes, sizes and steps.
+    notebook : Notebook
+        Where finished steps are kept.
+    """
+
+    def __init__(
+        self,
+        model: Ensemble,
+        train: Evaluator,
+        valid: Evaluator,
+        unlabelled: Sequence[Dataset],
+        choosers: Choosers,
+        how: ShrinkSettings,
+        notebook: Notebook,
+    ) -> None:
+        self.model, self.train, self.valid, self.choosers = model, train, valid, choosers
+        self.how, self.notebook = how, notebook
+        self.data = documents([train.data, *unlabelled], model)
+        self._lessons: dict[str, Lesson] = {}
+        self._students: dict[str, Ensemble] = {}
+        self._binned: BinnedDataset | None = None
+        self._offered: set[str] = set()
+
+    def teacher(self) -> Candidate:
+        """The input with its leaves fitted to labels once more, which teaches some of the students."""
+        return self._noted("refitted input", lambda: self._refitted(one_weight(self.model)))
+
+    def walk(self, sizes: Sequence[int], on_step: Callable[[float], None]) -> Iterator[Size]:
+        """The best model of each size, the largest first; sizes that no route comes down to are left out.
+
+        `on_step` is called after every step with the work that it was, in the unit of `work`.
+        """
+        before = self.model.n_leaves
+        for n_leaves in sizes:
+            found = []
+            for route in self.how.routes:
+                candidate = self._at(route, n_leaves)
+                if candidate is not None:
+                    found.append((route, candidate))
+                on_step(self._work_of_step(route, before, n_leaves))
+            before = n_leaves
+            if found:
+                number, unseen = best_of([candidate for _, candidate in found], self.choosers)
+                yield Size(n_leaves, found[number][0].name, found[number][1], unseen)
+
+    def work(self, sizes: Sequence[int]) -> float:
+        """Work of the whole search, about in passes of all documents through a tree."""
+        steps = zip((self.model.n_leaves, *sizes), sizes, strict=False)
+        return self.work_of_teacher() + sum(
+            self._work_of_step(route, before, size) for before, size in steps for route in self.how.routes
+        )
+
+    def work_of_teacher(self) -> float:
+        """Work of `teacher`."""
+        return 120.0 * self.model.n_trees
+
+    def _work_of_step(self, route: Route, before: int, n_leaves: int) -> float:
+        """Work of a route from one size to the next; the first one makes the student that it begins with."""
+        growing, n_stages = self._growing()
+        n_new = n_stages * growing.trees_per_stage
+        n_trees = n_new if route.kind == "grown" else route.trees * self.model.n_trees
+        if route.kind == "grown":
+            before, base = min(before, n_new * growing.n_leaves), 150.0 * n_new + 6.0 * n_stages * n_new
+        else:
+            before, base = round(route.trees * before), n_trees / 4.0 * (self.model.n_trees + 6.0 * n_trees)
+        is_first = n_leaves == max(2, round(self.model.n_leaves / min(self.how.factors)))
+        rounds = max(0.0, np.log(before / n_leaves)) / self.how.thinning.leaves_per_round
+        return float((base if is_first else 0.0) + n_trees * (120.0 + 20.0 * rounds))
+
+    def _at(self, route: Route, n_leaves: int) -> Candidate | None:
+        """The student of a route at a size, refitted; None when the route begins smaller and was there before."""
+        student = self._students.get(route.name)
+        if student is None:
+            student = self._students[route.name] = self._base(route)
+        if student.n_leaves <= n_leaves and route.name in self._offered:
+            return None
+        used = len(np.unique(self._base(route).feature))
+        n_features = max(1, round(route.features * used))
+        name = f"{route.name}, {n_leaves} leaves"
+
+        def thinned() -> tuple[Ensemble, Facts]:
+            assert student is not None
+            lesson = self._lesson(route.teacher)
+            return lesson.levelled(thin(student, lesson, n_leaves, n_features, self.how.thinning)), {}
+
+        smaller, _ = self.notebook.step(f"{name}, before labels", thinned)
+        self._students[route.name] = smaller
+        self._offered.add(route.name)
+        return self._noted(name, lambda: self._refitted(smaller))
+
+    def _base(self, route: Route) -> Ensemble:
+        """The student that a route begins with."""
+
+        def made() -> tuple[Ensemble, Facts]:
+            lesson = self._lesson(route.teacher)
+            if route.kind == "selected":
+                n_trees = max(1, round(route.trees * self.model.n_trees))
+                teacher = one_weight(self._teacher(route.teacher))
+                return next(select_trees(teacher, lesson, [n_trees], self.how.selection)), {}
+            if self._binned is None:
+                self._binned = BinnedDataset.make(self.data, n_threads=lesson.n_threads)
+            growing, n_stages = self._growing()
+            *_, student = grow_trees(self._binned, lesson, n_stages, growing)
+            return student, {}
+
+        return self.notebook.step(route.base, made)[0]
+
+    def _growing(self) -> tuple[Growing, int]:
+        """How trees are grown anew, no larger than the input's, and in how many stages: to half of its leaves."""
+        how = self.how.growing
+        n_leaves = min(how.n_leaves, max(8, 2 ** round(np.log2(self.model.n_leaves / self.model.n_trees))))
+        n_stages = round(0.5 * self.model.n_leaves / (how.trees_per_stage * n_leaves))
+        return replace(how, n_leaves=n_leaves), min(max(n_stages, 2), self.how.max_stages)
+
+    def _teacher(self, which: str) -> Ensemble:
+        return self.model if which == "input" else self.teacher().ensemble
+
+    def _lesson(self, which: str) -> Lesson:
+        if which not in self._lessons:
+            self._lessons[which] = Lesson.of(self._teacher(which), self.data, self.train.n_threads)
+        return self._lessons[which]
+
+    def _refitted(self, student: Ensemble) -> Candidate:
+        train, valid = Part.of(student, self.train), Part.of(student, self.valid)
+        return refitted(student, train, valid, self.choosers, self.how.refit)
+
+    def _noted(self, name: str, find: Callable[[], Candidate]) -> Candidate:
+        """A candidate of the notebook, found if it is not there yet."""
+
+        def made() -> tuple[Ensemble, Facts]:
+            found = find()
+            facts = {key: as_list(getattr(found, key)) for key in ("means", "values", "unseen")}
+            return found.ensemble, facts
+
+        ensemble, facts = self.notebook.step(name, made)
+        return Candidate(ensemble, *(as_array(facts[key]) for key in ("means", "values", "unseen")))
+
+
+def one_weight(model: Ensemble) -> Ensemble:
+    """The same scores from trees of weight 1: weights move into the leaf values."""
+    per_leaf = np.repeat(model.tree_weights, np.diff(model.leaf_offsets))
+    return model.replace(leaf_value=model.leaf_value * per_leaf, tree_weights=np.ones(model.n_trees))
