@@ -27,9 +27,6 @@
 
 namespace rankwood {
 
-// Trees whose leaves are looked up together: their chains of additions do not wait for each other.
-constexpr std::size_t kTreesTogether = 4;
-
 // Numbers as integers of one unit, a power of two so small that the sum of all of them just fits into 63 bits: sums are
 // exact, in any order.
 class FixedPoint {
@@ -65,25 +62,15 @@ void exact_leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees
                      int n_threads, std::int64_t* sums) {
   parallel_for((n + kTreesTogether - 1) / kTreesTogether, n_threads, [&](std::size_t task) {
     const std::size_t begin = task * kTreesTogether, end = std::min(begin + kTreesTogether, n);
-    const Code* codes[kTreesTogether];
     std::int64_t* of_leaf[kTreesTogether];
     for (std::size_t i = begin; i < end; ++i) {
       const auto tree = static_cast<std::size_t>(trees[i]);
-      codes[i - begin] = outputs.of_tree(tree);
       of_leaf[i - begin] = sums + outputs.first_leaf(tree);
       std::fill(of_leaf[i - begin], of_leaf[i - begin] + outputs.n_leaves(tree), std::int64_t{0});
     }
     const std::int64_t* units = x.units();
-    if (end - begin == kTreesTogether) {
-      for (std::size_t d = 0; d < outputs.n_docs; ++d) {
-        const std::int64_t unit = units[d];
-        for (std::size_t k = 0; k < kTreesTogether; ++k) of_leaf[k][codes[k][d]] += unit;
-      }
-    } else {
-      for (std::size_t k = 0; k < end - begin; ++k) {
-        for (std::size_t d = 0; d < outputs.n_docs; ++d) of_leaf[k][codes[k][d]] += units[d];
-      }
-    }
+    scatter_codes(outputs, trees + begin, end - begin,
+                  [&](std::size_t k, Code code, std::size_t d) { of_leaf[k][code] += units[d]; });
   });
 }
 

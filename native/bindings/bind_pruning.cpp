@@ -56,6 +56,20 @@ void bind_leaf_sums(const In<Code, 2>& codes, const In<double>& values, const In
 }
 
 template <class Code>
+void bind_leaf_pair_sums(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
+                         const In<std::int64_t>& trees, const In<double>& x, const In<double>& y, int n_threads,
+                         const Out<double>& x_sums, const Out<double>& y_sums) {
+  const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
+  check_trees_of(trees, outputs.n_trees);
+  require(x.shape(0) == outputs.n_docs && y.shape(0) == outputs.n_docs, "x and y must have one entry per document");
+  require(x_sums.shape(0) == values.shape(0) && y_sums.shape(0) == values.shape(0),
+          "sums must have one entry per leaf");
+  unlocked([&] {
+    leaf_pair_sums(outputs, trees.data(), trees.shape(0), x.data(), y.data(), n_threads, x_sums.data(), y_sums.data());
+  });
+}
+
+template <class Code>
 void bind_share_sums(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
                      const In<double>& totals, int n_threads, const Out<double>& sums) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
@@ -225,6 +239,9 @@ void bind_codes(nb::module_& m, nb::class_<LineMeasure>& measure) {
         "Scores: base + weighted outputs of the trees; and, if wanted, what the additions left over.");
   m.def("leaf_sums", &bind_leaf_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("x").noconvert(), n_threads,
         nb::arg("sums").noconvert(), "Sums of x over the documents in every leaf of some trees.");
+  m.def("leaf_pair_sums", &bind_leaf_pair_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("x").noconvert(),
+        nb::arg("y").noconvert(), n_threads, nb::arg("x_sums").noconvert(), nb::arg("y_sums").noconvert(),
+        "Sums of x and of y over the documents in every leaf of some trees.");
   m.def("share_sums", &bind_share_sums<Code>, codes, values, leaf_offsets, nb::arg("totals").noconvert(), n_threads,
         nb::arg("sums").noconvert(), "Sums over documents of every tree's output by the document's total.");
   m.def("joint_ridge", &bind_joint_ridge<Code>, codes, values, leaf_offsets, trees,

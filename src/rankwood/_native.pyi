@@ -413,6 +413,17 @@ def leaf_sums(
     n_threads: int,
     sums: FloatArray,
 ) -> None: ...
+def leaf_pair_sums(
+    codes: AnyArray,
+    values: FloatArray,
+    leaf_offsets: OffsetArray,
+    trees: OffsetArray,
+    x: FloatArray,
+    y: FloatArray,
+    n_threads: int,
+    x_sums: FloatArray,
+    y_sums: FloatArray,
+) -> None: ...
 def share_sums(
     codes: AnyArray,
     values: FloatArray,

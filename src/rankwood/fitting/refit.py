@@ -143,4 +143,4 @@ def leaf_derivatives(
     scores = part.outputs.scores(weights)
     gradient, hessian = np.empty_like(scores), np.empty_like(scores)
     gradients.gradients(scores, gradient, hessian)
-    return part.outputs.leaf_sums(gradient, trees), part.outputs.leaf_sums(hessian, trees)
+    return part.outputs.leaf_pair_sums(gradient, hessian, trees)

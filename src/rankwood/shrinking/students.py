@@ -212,23 +212,20 @@ def thin(student: Ensemble, lesson: Lesson, n_leaves: int, n_features: int, how:
 
     Features go before leaves. Thresholds that no document of the lesson tells apart become one.
     """
+    outputs = lesson.outputs(student)
     while True:
         used = np.unique(student.feature)
         if len(used) <= n_features and student.n_leaves <= n_leaves:
             return merge_thresholds(student, lesson.data.X)
-        covers = lesson.outputs(student).leaf_counts
         if len(used) > n_features:
             n_less = min(len(used) - n_features, math.ceil(how.features_per_round * len(used)))
-            weakest = np.argsort(feature_importance(student, covers)[used], kind="stable")[:n_less]
-            student = drop_features(student, covers, used[weakest].astype(OFFSET))
+            weakest = np.argsort(feature_importance(student, outputs.leaf_counts)[used], kind="stable")[:n_less]
+            student = drop_features(student, outputs.leaf_counts, used[weakest].astype(OFFSET))
         else:
             n_kept = max(n_leaves, int((1.0 - how.leaves_per_round) * student.n_leaves))
-            student = collapse_nodes(student, covers, n_kept)
+            student = collapse_nodes(student, outputs.leaf_counts, n_kept)
+        outputs = lesson.outputs(student)
         is_last = student.n_leaves <= n_leaves and len(np.unique(student.feature)) <= n_features
-        values, _ = lesson.fit(
-            lesson.outputs(student),
-            student.leaf_value,
-            l2=how.l2,
-            iterations=how.last_iterations if is_last else how.iterations,
-        )
+        iterations = how.last_iterations if is_last else how.iterations
+        values, _ = lesson.fit(outputs, student.leaf_value, l2=how.l2, iterations=iterations)
         student = student.replace(leaf_value=values)
