@@ -243,18 +243,17 @@ def test_a_worse_model_is_rarely_accepted():
 
 
 def test_pruning_that_loses_is_rarely_accepted():
-    """Half the trees of a model in which all count: what chose them says otherwise more often than folds do."""
-    n_features = 8
-    model = rw.Ensemble.from_trees([(t, 0.0, 0.0, 1.0) for t in range(n_features)])
-    how = {"rates": (0.5,), "variants": "line-search", "settings": QUICK}
+    """Of a model in which all trees count: queries that chose a smaller one let it pass, others do not."""
+    model = rw.Ensemble.from_trees([(feature, 0.0, 0.0, 1.0) for feature in range(8)])
     accepted = {"folds": 0, "quality": 0}
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(160 * 8, n_features)).astype(np.float32)
+        X = rng.normal(size=(160 * 8, 8)).astype(np.float32)
         y = np.digitize((X > 0).sum(axis=1) + rng.normal(0, 2.0, len(X)), [2.5, 4.0, 5.5])
         data = rw.Dataset(X, y, group=[8] * 160)
         train, valid = data.select_queries(range(80)), data.select_queries(range(80, 160))
+        how = {"rates": (0.1, 0.25, 0.5), "settings": QUICK}
         accepted["folds"] += rw.cleaver(model, train, valid, **how).accepted
         accepted["quality"] += rw.cleaver(model, train, valid, judge=None, accept="quality", **how).accepted
     assert accepted["folds"] <= 1
-    assert accepted["folds"] <= accepted["quality"]
+    assert accepted["quality"] >= 6
