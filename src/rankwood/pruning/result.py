@@ -111,7 +111,8 @@ class CleaverResult:
         The chosen model against the input on test data. None without test data, when it has too few queries for a
         test, and when the input stays.
     test_proof : Proof or None
-        What test data shows of the chosen model's loss. None where `test` is, and when the rule has no margin.
+        What test data shows of the chosen model's loss. None without test data, when the input stays, and when the rule
+        has no margin.
     timings : tuple of Timing
         Scoring time of every row, with what was measured: engine, batch, precision, threads. Empty unless speed was
         measured.
