@@ -63,6 +63,25 @@ def test_json(rankwood, folder, tmp_path):
     assert answer["valid_after"] == after >= answer["valid_before"]
 
 
+def test_what_was_shown_is_said(rankwood, folder, tmp_path):
+    given = (*arguments(folder, tmp_path / "small.rw"), "--rates", "0.25,0.5", "--test", folder / "test.txt")
+    answer = json.loads(rankwood(*given, "--judge-share", 0.5, "--margin", 0.9, "--json").out)
+    proof = answer["proof"]
+    assert (proof["holds"], proof["margin"], proof["n_queries"], proof["n_models"]) == (True, 0.9, 10, 6)
+    assert proof["p_adjusted"] <= 0.05
+    assert answer["test_proof"]["n_queries"] == 20
+    (chosen,) = [row for row in answer["table"] if row["proof"] == proof]
+    assert chosen["rate"] == answer["rate"]
+    said = rankwood(*given, "--judge-share", 0.5, "--margin", 0.9).out
+    assert "it loses less than 0.9 of nDCG@10, 95 % sure, on 10 queries that chose nothing, corrected for 6" in said
+    few = rankwood(*given, "--json")  # 20 validation queries are too few for folds, so nothing is shown
+    answer = json.loads(few.out)
+    assert (answer["accepted"], answer["judging"], answer["accept"], answer["margin"]) == (
+        False, "choosing", "non-inferior", 0.005)  # fmt: skip
+    said = rankwood(*given).out
+    assert "that it loses less than 0.005 of nDCG@10 cannot be shown with 20 queries that also chose it" in said
+
+
 def test_other_data_judges(rankwood, folder, tmp_path):
     files = folder / "test.txt", folder / "valid.txt"
     outcome = rankwood(
@@ -171,6 +190,13 @@ def test_the_loss_on_mq2008_is_said(rankwood, real_data, tmp_path):
     outcome = rankwood("prune", tmp_path / "model.rw", *learn, "--valid", files[3], "--test", files[4], "-o",
                        tmp_path / "small.rw")  # fmt: skip
     assert outcome.status == 0
+    assert "90 of 100 trees" in outcome.out
+    assert "it loses less than 0.005 of nDCG@10, 95 % sure, on 157 queries by cross-validation" in outcome.out
+    assert "on test data 0.4765 (before: 0.4799): -0.0034" in outcome.out
+    assert "warning" not in outcome.err
+    outcome = rankwood("prune", tmp_path / "model.rw", *learn, "--valid", files[3], "--test", files[4], "-o",
+                       tmp_path / "small.rw", "--accept", "quality", "--judge-share", 0.5)  # fmt: skip
+    assert "10 of 100 trees" in outcome.out
     assert "on test data 0.4622 (before: 0.4799): -0.0177" in outcome.out
     assert "p = 0.0205), a significant loss" in outcome.out
     assert "warning: the smaller model is significantly worse on test data" in outcome.err

@@ -73,6 +73,18 @@ def test_a_forest_of_grades(rankwood, parts, tmp_path):
     assert rw.load_model(tmp_path / "m.rw") == rw.RandomForest(4, task="ordinal").fit(sets["train"]).ensemble_
 
 
+def test_queries_that_judge_removals_are_said(rankwood, tmp_path):
+    data = rw.make_ranking(n_queries=120, docs_per_query=6, n_features=4, seed=1)
+    for name, queries in (("train", range(20)), ("valid", range(20, 120))):
+        rw.write_svmlight(data.select_queries(queries), tmp_path / f"{name}.txt")
+    given = ("train", "xdart", "--train", tmp_path / "train.txt", "--valid", tmp_path / "valid.txt", *SMALL, "-o",
+             tmp_path / "m.rw")  # fmt: skip
+    assert "on valid (without the 50 queries that judged removals) in" in rankwood(*given).err
+    assert json.loads(rankwood(*given, "--json").out)["judge_queries"] == 50
+    plain = rankwood(*given, "-p", "judge=valid", "--json")
+    assert json.loads(plain.out)["judge_queries"] == 0
+
+
 def test_dart_and_x_dart(rankwood, parts, tmp_path):
     sets, files = parts
     given = ("--train", files["train"], "--valid", files["valid"], *SMALL, "-p", "n_trees=20", "--seed", 5)

@@ -35,7 +35,8 @@ def arguments(folder, out, budget=1.0):
 def test_a_front_and_a_model(rankwood, folder, tmp_path):
     outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--test", folder / "test.txt")
     assert outcome.status == 0
-    for text in ("us/doc", "chosen", "(budget 1)", "of 2 trials", "against the default LambdaMART", "convention"):
+    for text in ("us/doc", "chosen", "(budget 1)", "of 2 trials", "against the default LambdaMART", "convention",
+                 "on 20 test queries", "it loses less than 0.005 of nDCG@10"):  # fmt: skip
         assert text in outcome.out
     assert "wrote" in outcome.err
     model = rw.load_model(tmp_path / "m.rw")
@@ -51,6 +52,15 @@ def test_json(rankwood, folder, tmp_path):
     assert answer["chosen"]["us_per_doc"] <= answer["budget_us"] == 1.0
     assert answer["model"] == str(tmp_path / "m.rw")
     assert {"front", "trials", "comparisons"} <= answer.keys()
+    assert answer["proofs"].keys() == answer["comparisons"].keys()
+    assert (answer["reported_on"], answer["reported"]) == ("test", answer["chosen"]["test"])
+
+
+def test_queries_may_be_set_aside(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "m.rw"), "--judge-share", 0.5, "--margin", 0.02)
+    assert outcome.status == 0, outcome.err
+    assert "on 10 validation queries that chose nothing" in outcome.out
+    assert "0.02 of nDCG@10" in outcome.out
 
 
 def test_no_model_within_the_budget(rankwood, folder, tmp_path):

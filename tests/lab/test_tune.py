@@ -84,6 +84,36 @@ def test_comparisons_are_on_test_data(result, parts):
     assert found.other_mean == result.chosen.test == rw.evaluate(result.ensemble, parts[2])["nDCG@10"]
 
 
+def test_what_is_said_of_the_winner_is_of_queries_that_chose_nothing(result, parts):
+    train, valid, _ = parts
+    assert result.reported_on == "test"
+    assert result.reported == result.chosen.test
+    assert f"nDCG@10 {result.reported:.4f} on 60 test queries" in result.summary()
+    default = rw.evaluate(result.models["trial-000"], parts[2]) if "trial-000" in result.models else None
+    if default is not None:
+        chosen = rw.evaluate(result.ensemble, parts[2])
+        values = [found.per_query["nDCG@10"] for found in (default, chosen)]
+        assert result.proofs["default"] == rw.Proof.of(*values, rw.Acceptance())
+    assert result.proofs.keys() == result.comparisons.keys()
+
+    aside = search(parts, judge=0.4, n_trials=2, margin=0.01)
+    chooses, reports = valid.split(0.6, seed=0)
+    assert aside.reported_on == "aside"
+    assert aside.chosen.test is None
+    assert aside.n_reporting == reports.n_queries == 24
+    assert aside.chosen.valid == pytest.approx(rw.evaluate(aside.ensemble, chooses)["nDCG@10"], abs=1e-12)
+    assert aside.reported == pytest.approx(rw.evaluate(aside.ensemble, reports)["nDCG@10"], abs=1e-12)
+    assert {proof.margin for proof in aside.proofs.values()} == {0.01}
+    assert f"{aside.reported:.4f} on 24 validation queries that chose nothing" in aside.summary()
+    assert aside.points == search((train, chooses, None), n_trials=2).points  # these queries have no part in the search
+
+    alone = search(parts, n_trials=1)
+    assert (alone.reported, alone.reported_on, alone.proofs) == (None, None, {})
+    assert "on the validation queries that chose it, so expect less elsewhere" in alone.summary()
+    many = rw.make_ranking(n_queries=1000, docs_per_query=3, n_features=12, seed=1)
+    assert search((train, many, None), n_trials=1, rates=()).n_reporting == 500
+
+
 def test_trials_and_curves_and_json(result):
     json.dumps(result.as_dict(), allow_nan=False)
     assert [row["chosen"] for row in result.trials].count(True) == 1
@@ -213,6 +243,9 @@ def test_optuna_is_silent_and_left_as_it_was(parts, capfd):
         ({"rates": (0.0, 0.5)}, "a pruning rate of 0 is the whole model"),
         ({"rates": (1.0,)}, "rates are shares of the trees"),
         ({"test": 3}, "test must be a Dataset"),
+        ({"judge": 1.5}, "judge is a share of the validation queries between 0 and 1"),
+        ({"judge": 0.01}, r"judge=0\.01 sets 1 of 60 validation queries aside"),
+        ({"margin": 0.0}, "margin must be a positive number"),
         ({"measure": "nope"}, "nope"),
     ],
 )

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.data.bins import BinnedDataset
-from rankwood.training.boosting import Extent, GrowingEnsemble, Rounds, boost
+from rankwood.training.boosting import FEWEST_TO_SPLIT, Extent, GrowingEnsemble, Judge, Rounds, boost
 from rankwood.training.callbacks import Step, live_after
 from rankwood.training.driver import Session
 from rankwood.training.grow import GrowthRules, TreeRules
@@ -229,6 +229,62 @@ def test_what_judges_removals(parts, recwarn):
     assert xdart().fit(train, eval_set=[train, valid]).ensemble_ == xdart().fit(train, valid=valid).ensemble_
 
 
+@pytest.fixture(scope="module")
+def enough() -> tuple[rw.Dataset, rw.Dataset]:
+    """Training data, and validation data of which half is set aside."""
+    data = rw.make_ranking(n_queries=160, docs_per_query=10, n_features=8, seed=5)
+    return data.select_queries(range(40)), data.select_queries(range(40, 160))
+
+
+def test_what_judges_is_not_what_is_reported(enough):
+    train, valid = enough
+    ranker = xdart(n_trees=20).fit(train, valid=valid)
+    aside = ranker.judge_queries_
+    judges, reports = (valid.select_queries(part) for part in (aside, np.setdiff1d(np.arange(120), aside)))
+    assert (judges.n_queries, reports.n_queries) == (60, 60)
+    assert list(ranker.evals_result_) == list(ranker.best_score_) == ["valid"]
+    reported, judged = (rw.evaluate(ranker.ensemble_, data)["nDCG@10"] for data in (reports, judges))
+    assert ranker.evals_result_["valid"]["nDCG@10"][-1] == pytest.approx(reported, rel=1e-12)
+    assert ranker.log_[-1].value == pytest.approx(judged, rel=1e-12)
+    assert any(step.removed for step in ranker.log_)
+    # As if the two had been given apart, the one that judges first.
+    apart = xdart(n_trees=20, judge="valid").fit(train, eval_set=[judges, reports], eval_names=["judge", "valid"])
+    assert apart.ensemble_.fingerprint() == ranker.ensemble_.fingerprint()
+    assert apart.log_ == ranker.log_
+    assert apart.evals_result_["valid"] == ranker.evals_result_["valid"]
+    assert apart.judge_queries_ is None
+
+
+def test_early_stopping_goes_by_what_is_reported(enough):
+    train, valid = enough
+    ranker = xdart(n_trees=100, early_stopping_rounds=15).fit(train, valid=valid)
+    curve = ranker.evals_result_["valid"]["nDCG@10"]
+    assert ranker.best_iteration_ == int(np.argmax(curve)) + 1 == len(curve) - 15
+    reports = valid.select_queries(np.setdiff1d(np.arange(120), ranker.judge_queries_))
+    assert rw.evaluate(ranker.ensemble_, reports)["nDCG@10"] == pytest.approx(max(curve), rel=1e-12)
+
+
+def test_which_queries_judge(enough):
+    train, valid = enough
+    shares = {share: xdart(n_trees=4, judge_share=share).fit(train, valid=valid).judge_queries_ for share in (0.2, 0.5)}
+    assert [len(queries) for queries in shares.values()] == [24, 60]
+    other_seed = xdart(n_trees=4, random_state=7).fit(train, valid=valid)
+    assert_array_equal(other_seed.judge_queries_, shares[0.5])
+    few = valid.select_queries(range(FEWEST_TO_SPLIT - 1))
+    one, paper = (xdart(n_trees=8, judge=judge).fit(train, valid=few) for judge in ("auto", "valid"))
+    assert one.judge_queries_ is None
+    assert one.ensemble_.fingerprint() == paper.ensemble_.fingerprint()
+    binned = BinnedDataset.make(train)
+    in_bins = xdart(n_trees=8).fit(binned, eval_set=[binned, BinnedDataset.encode(valid, binned.edges)])
+    plain = xdart(n_trees=8).fit(train, valid=valid)
+    assert in_bins.ensemble_.fingerprint() == plain.ensemble_.fingerprint()
+    assert list(in_bins.evals_result_) == ["train", "valid_1"]
+    assert in_bins.evals_result_["valid_1"] == plain.evals_result_["valid"]
+    still = xdart(n_trees=8, strategy="ratio", rate=0.0).fit(train, valid=valid)  # which drops nothing
+    judges = valid.select_queries(still.judge_queries_)
+    assert still.log_[-1].value == pytest.approx(rw.evaluate(still.ensemble_, judges)["nDCG@10"], rel=1e-12)
+
+
 def test_a_measure_that_is_better_when_lower(parts):
     def error(labels, scores, offsets):
         return "error", float(np.mean((labels - scores) ** 2)), False
@@ -260,7 +316,7 @@ def test_removed_trees_free_their_memory(parts):
     growing = GrowingEnsemble(rw.Ensemble.from_trees([], n_features=train.data.n_features))
     rules = TreeRules(GrowthRules(n_leaves=5, min_docs_per_leaf=5))
     session = Session(Measures(["nDCG@10"], "rankwood"))
-    rounds = Rounds(train, LambdaLoss(), rules, rule, growing, sets, 40, session, judge="valid")
+    rounds = Rounds(train, LambdaLoss(), rules, rule, growing, sets, 40, session, judge=Judge("valid", sets["valid"]))
     for number in range(40):
         trees, step, results = rounds.next_round(number, 0.5)
         growing.append(trees, step, 0.5, results)
@@ -296,7 +352,8 @@ WRONG = [
     ("k", 1.5, "k must be a whole number, got 1.5"),
     ("upper_bound", 0, "upper_bound must be a number of trees, or a share of them below 1, got 0"),
     ("reference", "first", "reference must be 'best' or 'previous', got 'first'"),
-    ("judge", "test", "judge must be 'valid' or 'train', got 'test'"),
+    ("judge", "test", "judge must be 'auto', 'valid' or 'train', got 'test'"),
+    ("judge_share", 1.0, "judge_share must lie between 0 and 1"),
     ("max_iterations", 0, "max_iterations must be at least 1, got 0"),
 ]
 

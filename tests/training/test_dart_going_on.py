@@ -55,6 +55,23 @@ def test_a_training_that_was_cut_becomes_the_very_model(name, stopping, parts, t
     assert_same(again, plain, tmp_path)
 
 
+def test_queries_that_judge_stay_the_same_when_training_goes_on(tmp_path):
+    data = rw.make_ranking(n_queries=160, docs_per_query=10, n_features=8, seed=5)
+    train, valid = data.select_queries(range(40)), data.select_queries(range(40, 160))
+    checkpoint = rw.Checkpoint(tmp_path / "training.rw", every=3)
+    with pytest.raises(RuntimeError, match="power cut"):
+        LEARNERS["adaptive"]().fit(train, valid=valid, checkpoint=checkpoint, callbacks=[power_cut(8)])
+    resumed = LEARNERS["adaptive"]().fit(train, valid=valid, checkpoint=checkpoint)
+    plain = LEARNERS["adaptive"]().fit(train, valid=valid)
+    assert_same(resumed, plain, tmp_path)
+    assert resumed.judge_queries_.tolist() == plain.judge_queries_.tolist()
+    kept = valid.select_queries([q for q in range(120) if q not in plain.judge_queries_])
+    with pytest.raises(rw.RankwoodError, match="was made with other data set '<queries set aside>'"):
+        LEARNERS["adaptive"]().fit(train, valid=kept, checkpoint=checkpoint)
+    with pytest.raises(rw.RankwoodError, match=r"was made with other .*update rule: delete it"):
+        LEARNERS["adaptive"](judge_share=0.4).fit(train, valid=valid, checkpoint=checkpoint)
+
+
 def test_a_checkpoint_is_a_model_that_scores_as_the_training_stood(parts, tmp_path):
     train, valid = parts
     ranker = LEARNERS["adaptive"](max_iterations=20).fit(train, valid=valid, checkpoint=tmp_path / "training.rw")

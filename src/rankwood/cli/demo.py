@@ -122,7 +122,9 @@ def _train(size: Size, train: Dataset, valid: Dataset, seed: int, threads: int |
     learners = {
         "lambdamart": LambdaMART(**plain),
         "balanced": LambdaMART(**plain, balance=BALANCE),
-        "xdart": XDART(**shape, n_trees=size.xdart_trees, learning_rate=XDART_LEARNING_RATE, n_jobs=threads),
+        "xdart": XDART(
+            **shape, n_trees=size.xdart_trees, learning_rate=XDART_LEARNING_RATE, judge="valid", n_jobs=threads
+        ),
     }
     how = {"balanced": ", each pruned before it joins", "xdart": ", {n_removed:,} of the {n_grown:,} it grew removed"}
     binned = BinnedDataset.make(train, n_threads=threads)

@@ -369,7 +369,7 @@ def _print_table(result: CleaverResult) -> None:
         columns,
         rows,
         caption=(
-            f"p: randomisation test against the input, on {JUDGES[result.judging]} (and test queries); speed-up: "
+            f"p: randomisation test against the input, on {JUDGES[result.judging]} and on test queries; speed-up: "
             f"scoring with the fastest engine, one thread{_batch(result)}.",
             *_margin(result),
             f"convention {result.convention.describe()}",
@@ -379,7 +379,7 @@ def _print_table(result: CleaverResult) -> None:
 
 JUDGES = {
     "unseen": "the queries that judge",
-    "folds": "validation queries, each with the models that it did not choose (judged)",
+    "folds": "validation queries, each with models that it did not choose,",
     "choosing": "validation queries",
 }
 

@@ -261,15 +261,22 @@ def _summary(ranker: Any) -> str:
         measure, value = next(iter(ranker.oob_evaluation_.items()))
         values.append(f"{measure} {value:.4f} out of the bag")
     reached = f" with {', '.join(values)}" if values else ""
+    if n_judges := _dropout(ranker).get("judge_queries"):
+        reached += f" (without the {n_judges:,} queries that judged removals)"
     return f"{'interrupted: kept' if ranker.interrupted_ else 'trained'} {trees}{reached}"
 
 
 def _dropout(ranker: Any) -> dict[str, Any]:
-    """Iterations of a training that drops trees, and trees that it removed for good."""
+    """Iterations of a training that drops trees, trees that it removed, and validation queries that judged alone."""
     log = getattr(ranker, "log_", None)
     if log is None:
         return {}
-    return {"iterations": len(log), "trees_removed": sum(len(step.dropped) for step in log if step.removed)}
+    judges = getattr(ranker, "judge_queries_", None)
+    return {
+        "iterations": len(log),
+        "trees_removed": sum(len(step.dropped) for step in log if step.removed),
+        "judge_queries": 0 if judges is None else len(judges),
+    }
 
 
 def _out_of_bag(ranker: Any) -> dict[str, Any]:

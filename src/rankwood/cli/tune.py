@@ -32,6 +32,16 @@ class TuneOptions:
     ]
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the chosen model on.")] = None
+    judge_share: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the --valid queries to measure it on without --test; 0: none. Unless given, half of 1,000 "
+            "or more."
+        ),
+    ] = None
+    margin: Annotated[
+        float, typer.Option(help="Loss against the default and the best of all that is to be ruled out.")
+    ] = 0.005
     trials: Annotated[int, typer.Option(min=1, help="Trainings in all, those of a resumed study included.")] = 30
     timeout: Annotated[float | None, typer.Option(help="Seconds after which no training begins.")] = None
     measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10"
@@ -53,7 +63,7 @@ def tune(options: TuneOptions) -> None:
 
     For instance: rankwood tune --train train.txt --valid vali.txt --test test.txt --budget-us 1 -o model.rw
 
-    Trains LambdaMART and X-DART with trees of all shapes, prunes each at several rates, and times all: the Pareto front of measure and time is printed, and the best model within the budget is written. It is chosen on validation data. Times are measured on this machine, so run it alone there.
+    Trains LambdaMART and X-DART with trees of all shapes, prunes each at several rates, and times all: the Pareto front of measure and time is printed, and the best model within the budget is written. It is chosen on validation data, and what is said of its quality comes from queries that chose nothing: those of --test, or some set aside. Times are measured on this machine, so run it alone there.
 
     Ctrl-C ends the search and keeps the best model so far; the exit status is 130. Exit status 1: no model is within the budget, and none is written.
     """  # noqa: E501  typer keeps line ends
@@ -67,7 +77,9 @@ def tune(options: TuneOptions) -> None:
     try:
         with progress("tuning", unit="trials", quiet=options.as_json) as advance:
             result = search(
-                train, valid, budget_us=options.budget_us, test=test, n_trials=options.trials, timeout=options.timeout,
+                train, valid, budget_us=options.budget_us, test=test,
+                judge="auto" if options.judge_share is None else options.judge_share or None, margin=options.margin,
+                n_trials=options.trials, timeout=options.timeout,
                 measure=options.measure, convention=options.convention, space=space, batch=options.batch,
                 study=options.study, on_interrupt="keep", seed=options.seed, n_threads=options.threads,
                 progress=advance,
@@ -159,15 +171,21 @@ def describe(point: Point) -> str:
 
 
 def _comparisons(result: TuneResult) -> list[str]:
-    """Sentences that compare the chosen model on test data with the default, and with the best at any cost."""
+    """Sentences that compare the chosen model with the default, and with the best at any cost."""
+    from rankwood.lab.tune import REPORTERS
+
     names = {"default": "the default LambdaMART", "best": "the best of all, whatever it costs"}
-    return [_sentence(result.measure, one, names[role]) for role, one in result.comparisons.items()]
+    return [
+        f"on {one.n_queries:,} {REPORTERS[result.reported_on or 'test']}: {_sentence(result.measure, one)} against "
+        f"{names[role]}; {result.proofs[role].words()}"
+        for role, one in result.comparisons.items()
+    ]
 
 
-def _sentence(measure: str, found: Comparison, other: str) -> str:
-    """Return one comparison as a sentence."""
+def _sentence(measure: str, found: Comparison) -> str:
+    """Return one comparison as part of a sentence."""
     low, high = found.interval
     return (
-        f"on {found.n_queries:,} test queries: {measure} {found.other_mean:.4f}, {found.difference:+.4f} "
-        f"({low:+.4f} .. {high:+.4f}, p = {found.p_randomisation:.2g}) against {other}"
+        f"{measure} {found.other_mean:.4f}, {found.difference:+.4f} "
+        f"({low:+.4f} .. {high:+.4f}, p = {found.p_randomisation:.2g})"
     )

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,20 @@ from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Comparison, Evaluation, aligned_features, compare_values, evaluate
+from rankwood.evaluation.evaluator import (
+    Comparison,
+    Evaluation,
+    aligned_features,
+    compare_values,
+    evaluate,
+    weighted_values,
+)
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.lab.search import Point, SearchSpace, Trials, front_of, only_search_in, quiet_optuna
 from rankwood.lab.study import counted
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.cleaver import checked_rates, cleaver
+from rankwood.pruning.accept import MARGIN, Acceptance, Proof
+from rankwood.pruning.cleaver import PLENTY, checked_rates, cleaver
 from rankwood.pruning.pruner import PruningSettings
 from rankwood.scoring.timing import Timing, time_models, warn_if_busy
 from rankwood.system import cpu_name
@@ -30,6 +38,9 @@ from rankwood.system import cpu_name
 RATES = (0.3, 0.5, 0.7, 0.85)
 BATCH = 1000
 PRUNING_QUERIES = 1000  # at most, for pruning; pruned models are measured on all queries
+FEWEST_TO_PRUNE_BY_HALF = 40  # validation queries; pruning is less favoured where half of them do not choose weights
+
+REPORTERS = {"test": "test queries", "aside": "validation queries that chose nothing"}
 
 Latency = Callable[[Ensemble, Any], float]  # (model, rows) -> microseconds per document
 OnShare = Callable[[float], None]  # share of a trial that is done
@@ -54,8 +65,16 @@ class TuneResult:
     points : tuple of Point
         Every model that was tried.
     comparisons : mapping of str to Comparison
-        The chosen model on test data, query by query, against the "default" LambdaMART (the first trial) and against
-        the "best" of all whatever its time, where these are other models. Empty without test data.
+        The chosen model on the queries that report, query by query, against the "default" LambdaMART (the first trial)
+        and against the "best" of all whatever its time, where these are other models. Empty when no queries report.
+    proofs : mapping of str to Proof
+        Whether the chosen model is shown there to lose less than the margin against either, which is not corrected:
+        one model was looked at.
+    reported : float or None
+        Measure of the chosen model on the queries that report, which chose nothing.
+    reported_on : {"test", "aside"} or None
+        What these are: test data; validation queries that were set aside; or none, because there are too few, so that
+        only the validation queries that chose the model say how good it is, too kindly.
     budget_us : float
         Microseconds per document that a model may take.
     batch : int
@@ -70,6 +89,8 @@ class TuneResult:
         Whether Ctrl-C ended the search.
     timings : tuple of Timing
         Every timing of a model, with its engine, precision and threads. Empty with a `latency` function.
+    n_reporting : int
+        Number of queries that report.
     """
 
     ensemble: Ensemble
@@ -86,6 +107,10 @@ class TuneResult:
     n_trials: int
     interrupted: bool
     timings: tuple[Timing, ...] = ()
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    reported: float | None = None
+    reported_on: Literal["test", "aside"] | None = None
+    n_reporting: int = 0
 
     @property
     def trials(self) -> list[dict[str, Any]]:
@@ -130,7 +155,11 @@ class TuneResult:
             "interrupted": self.interrupted,
             "chosen": self.chosen.as_dict(),
             "front": [point.as_dict() for point in self.front],
+            "reported": self.reported,
+            "reported_on": self.reported_on,
+            "n_reporting": self.n_reporting,
             "comparisons": {name: one.as_dict() for name, one in self.comparisons.items()},
+            "proofs": {name: one.as_dict() for name, one in self.proofs.items()},
             "trials": self.trials,
         }
 
@@ -141,14 +170,18 @@ class TuneResult:
         if not self.within_budget:
             return (
                 f"no model scores a document within {self.budget_us:g} us: the fastest of {len(self.points):,} takes "
-                f"{chosen.us_per_doc:.3g} us ({trees}, {self.measure} {chosen.valid:.4f} on "
-                "validation data)"
+                f"{chosen.us_per_doc:.3g} us ({trees}, {self.measure} {self.quality()})"
             )
         return (
-            f"{trees}, {chosen.us_per_doc:.3g} us per document (budget {self.budget_us:g}), "
-            f"{self.measure} {chosen.valid:.4f} on validation data: the best of {len(self.points):,} models of "
-            f"{counted(self.n_trials, 'trial')}"
+            f"{trees}, {chosen.us_per_doc:.3g} us per document (budget {self.budget_us:g}), the best on validation "
+            f"data of {len(self.points):,} models of {counted(self.n_trials, 'trial')}: {self.measure} {self.quality()}"
         )
+
+    def quality(self) -> str:
+        """Return the measure of the chosen model and what it was measured on: queries that chose nothing, if any."""
+        if self.reported is None or self.reported_on is None:
+            return f"{self.chosen.valid:.4f} on the validation queries that chose it, so expect less elsewhere"
+        return f"{self.reported:.4f} on {self.n_reporting:,} {REPORTERS[self.reported_on]}"
 
     def __repr__(self) -> str:
         return f"TuneResult({self.summary()})"
@@ -160,6 +193,8 @@ def tune(
     *,
     budget_us: float,
     test: Dataset | None = None,
+    judge: float | Literal["auto"] | None = "auto",
+    margin: float = MARGIN,
     n_trials: int = 30,
     timeout: float | None = None,
     measure: str | Measure = "nDCG@10",
@@ -181,7 +216,8 @@ def tune(
 
     Every trial trains a ranker with early stopping and prunes it with CLEaVER at several rates, which gives several
     models. The defaults of the learners are tried first; then Optuna's TPE sampler, with two objectives and the budget
-    as a constraint, looks where it is promising. The winner is chosen on validation data and timed once more.
+    as a constraint, looks where it is promising. The winner is chosen on validation data and timed once more. What is
+    said of its quality is of queries that chose nothing: test data, or validation queries that were set aside.
 
     Parameters
     ----------
@@ -193,6 +229,11 @@ def tune(
         Microseconds that scoring a document may take, on one thread.
     test : Dataset, optional
         Data to measure the winner on, against the default and the best of all. It decides nothing.
+    judge : float, "auto" or None, default "auto"
+        Share of the validation queries that is set aside for that when there is no test data; "auto" is half when
+        there are 1,000 or more, else none. None sets none aside.
+    margin : float, default 0.005
+        Loss of the measure, against the default and the best of all, that is ruled out or not (`proofs`).
     n_trials : int, default 30
         Trials in all, those of a resumed study included.
     timeout : float, optional
@@ -226,8 +267,9 @@ def tune(
     -------
     TuneResult
         `ensemble`, the model, and `within_budget`, whether there is one within the budget; `chosen`, its point;
-        `front` and `models`, the Pareto front and its models; `points` and `trials`, all that was tried; `comparisons`
-        on test data; `budget_us`, `batch`, `measure`, `convention`, `n_trials`, `interrupted` and `timings`.
+        `front` and `models`, the Pareto front and its models; `points` and `trials`, all that was tried; `reported`,
+        `comparisons` and `proofs` on queries that chose nothing; `budget_us`, `batch`, `measure`, `convention`,
+        `n_trials`, `interrupted` and `timings`.
 
     Raises
     ------
@@ -250,6 +292,7 @@ def tune(
     chosen_rates = tuple(checked_rates(rates)) if len(rates) else ()
     if 0.0 in chosen_rates:
         raise RankwoodError("a pruning rate of 0 is the whole model, which is always there: leave it out")
+    rule, (valid, reporters) = Acceptance(margin=margin), _reporters(valid, test, judge, seed)
     wanted, how = parse_measure(measure), Convention.get(convention)
     path = None if study is None else Path(study)
     measured = MeasuredLatency(batch)
@@ -267,7 +310,7 @@ def tune(
         )
         trials = Trials(path, _identity(setup, batch, latency), budget_us, seed)
         interrupted = _search(setup, trials, n_trials, timeout, on_interrupt, progress)
-        result = _result(setup, trials, test, budget_us, batch, interrupted)
+        result = _result(setup, trials, reporters, rule, budget_us, batch, interrupted)
     warn_if_busy(measured.timings)
     return replace(result, timings=tuple(measured.timings))
 
@@ -287,6 +330,29 @@ def _check(
         raise RankwoodError(f"timeout is a number of seconds above 0, got {timeout}")
     if batch < 1:
         raise RankwoodError(f"a batch is at least 1 document, got {batch}")
+
+
+class Reporters(NamedTuple):
+    """Data that chooses nothing, on which the winner is measured, and what it is."""
+
+    data: Dataset
+    kind: Literal["test", "aside"]
+
+
+def _reporters(valid: Dataset, test: Dataset | None, judge: Any, seed: int) -> tuple[Dataset, Reporters | None]:
+    """Return the validation data that chooses, and the data that reports: test data, or queries set aside, or none."""
+    if isinstance(judge, str) and judge == "auto":
+        judge = 0.5 if valid.n_queries >= PLENTY else None
+    if judge is not None and not (isinstance(judge, (int, float)) and 0.0 < judge < 1.0):
+        raise RankwoodError(
+            f"judge is a share of the validation queries between 0 and 1, 'auto' or None, got {judge!r}"
+        )
+    if test is not None or judge is None:
+        return valid, None if test is None else Reporters(test, "test")
+    chooses, aside = valid.split(1.0 - judge, seed=seed)
+    if aside.n_queries < 2:
+        raise RankwoodError(f"judge={judge} sets 1 of {valid.n_queries} validation queries aside: that is too few")
+    return chooses, Reporters(aside, "aside")
 
 
 # One trial: train, prune at several rates, measure and time. One training gives several points.
@@ -379,6 +445,8 @@ class TrialSetup:
             self.valid,
             measure=self.measure,
             convention=self.convention,
+            judge=0.5 if self.valid.n_queries >= FEWEST_TO_PRUNE_BY_HALF else None,
+            accept="quality",  # every model of the table is looked at, and the search judges
             rates=self.rates,
             settings=PruningSettings(max_queries=PRUNING_QUERIES, measure_speed=False, seed=self.seed),
             n_threads=self.n_threads,
@@ -454,9 +522,15 @@ def _search(
 
 
 def _result(
-    setup: TrialSetup, trials: Trials, test: Dataset | None, budget_us: float, batch: int, interrupted: bool
+    setup: TrialSetup,
+    trials: Trials,
+    reporters: Reporters | None,
+    rule: Acceptance,
+    budget_us: float,
+    batch: int,
+    interrupted: bool,
 ) -> TuneResult:
-    """Choose a model, and measure it and the front on test data."""
+    """Choose a model, and measure it and the front on data that chose nothing."""
     points, chosen, within = _choose(setup, trials, budget_us)
     front = front_of(points)
     kept = {point.name for point in front} | {chosen.name}
@@ -464,10 +538,20 @@ def _result(
     models.setdefault(chosen.name, trials.model(chosen))
     front = [point for point in front if point.name in models]
     comparisons: dict[str, Comparison] = {}
-    if test is not None:
-        values = _test_values(setup, trials, test, models)
-        comparisons = _compare(setup, values, trials.points[0], chosen, front)
+    proofs: dict[str, Proof] = {}
+    tested: dict[str, float] = {}
+    if reporters is not None:
+        values = _values_on(setup, trials, reporters.data, models)
+        others = _others(trials.points[0], chosen, front)
+        comparisons = {
+            role: compare_values(values[other], values[chosen.name], str(setup.measure), seed=setup.seed)
+            for role, other in others.items()
+        }
+        proofs = {
+            role: _proof(values[other], values[chosen.name], rule, str(setup.measure)) for role, other in others.items()
+        }
         tested = {name: found[str(setup.measure)] for name, found in values.items()}
+    if reporters is not None and reporters.kind == "test":
         front = [point.with_(test=tested[point.name]) for point in front]
         chosen = chosen.with_(test=tested[chosen.name])
         known = {point.name: point for point in front}
@@ -487,33 +571,37 @@ def _result(
         convention=setup.convention,
         n_trials=trials.n_done,
         interrupted=interrupted,
+        proofs=proofs,
+        reported=tested.get(chosen.name),
+        reported_on=None if reporters is None else reporters.kind,
+        n_reporting=0 if reporters is None else reporters.data.n_queries,
     )
 
 
-def _test_values(
-    setup: TrialSetup, trials: Trials, test: Dataset, models: Mapping[str, Ensemble]
+def _values_on(
+    setup: TrialSetup, trials: Trials, data: Dataset, models: Mapping[str, Ensemble]
 ) -> dict[str, Evaluation]:
-    """Return the measures of the models and of the default on test data, by name."""
+    """Return the measures of the models and of the default on a data set, by name."""
     default = trials.points[0]
     measured = {**models, default.name: trials.model(default)}
     return {
-        name: evaluate(model, test, setup.measure, convention=setup.convention, n_threads=setup.n_threads)
+        name: evaluate(model, data, setup.measure, convention=setup.convention, n_threads=setup.n_threads)
         for name, model in measured.items()
     }
 
 
-def _compare(
-    setup: TrialSetup, values: Mapping[str, Evaluation], default: Point, chosen: Point, front: Sequence[Point]
-) -> dict[str, Comparison]:
-    """Compare the chosen model with the default and with the best of all, where these are other models."""
-    others = {"default": default, "best": max(front, key=lambda point: point.valid)}
-    if others["best"].name == default.name:
+def _others(default: Point, chosen: Point, front: Sequence[Point]) -> dict[str, str]:
+    """Return the names of the default and of the best of all, where these are other models than the chosen one."""
+    others = {"default": default.name, "best": max(front, key=lambda point: point.valid).name}
+    if others["best"] == default.name:
         del others["best"]
-    return {
-        role: compare_values(values[other.name], values[chosen.name], str(setup.measure), seed=setup.seed)
-        for role, other in others.items()
-        if other.name != chosen.name
-    }
+    return {role: name for role, name in others.items() if name != chosen.name}
+
+
+def _proof(other: Evaluation, chosen: Evaluation, rule: Acceptance, measure: str) -> Proof:
+    """Return what the queries show of the loss of the chosen model against another."""
+    one, two = (weighted_values(found.per_query[measure], found.query_weights) for found in (other, chosen))
+    return Proof.of(one, two, rule, measure=measure)
 
 
 def _choose(setup: TrialSetup, trials: Trials, budget_us: float) -> tuple[list[Point], Point, bool]:

@@ -146,7 +146,7 @@ def _grown(
     no_end: dict[str, Any] = {"n_trees": n_trees, "early_stopping_rounds": None, "on_interrupt": "raise"}
     if "record_sizes" in parameters:
         no_end["record_sizes"] = None
-    judged_on = valid if parameters.get("judge") == "valid" else None  # X-DART looks at it
+    judged_on = valid if parameters.get("judge") in ("auto", "valid") else None  # X-DART looks at it
     grower = type(learner)(**{**parameters, **no_end})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "no tree has a split")

@@ -111,7 +111,8 @@ class CleaverResult:
         The chosen model against the input on test data. None without test data, when it has too few queries for a
         test, and when the input stays.
     test_proof : Proof or None
-        What test data shows of the chosen model's loss. None where `test` is, and when the rule has no margin.
+        What test data shows of the chosen model's loss. None without test data, when the input stays, and when the rule
+        has no margin.
     timings : tuple of Timing
         Scoring time of every row, with what was measured: engine, batch, precision, threads. Empty unless speed was
         measured.
@@ -225,7 +226,7 @@ class CleaverResult:
             return f"{values}, too few queries for a test" if self.accepted else values
         low, high = self.test.interval
         tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.test.p_randomisation:.4f}"
-        shown = "" if self.test_proof is None or self.is_loss else f", {self.test_proof.words()}"
+        shown = "" if self.test_proof is None or self.is_loss else f"; {self.test_proof.words()}"
         return f"{values}: {self.test.difference:+.4f} ({tested}){shown}"
 
     def __repr__(self) -> str:

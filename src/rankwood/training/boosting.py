@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FloatArray
+from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
@@ -27,7 +27,10 @@ from rankwood.training.watch import KeptLeaves, Measures, Watched
 
 DROPS = 0xDA27  # third number of the random streams that choose what to drop; those of trees have two
 
-UNNAMED = "<training data>"  # its name when it judges removals without being among the data sets to measure on
+# Names of what judges removals without being among the data sets to measure on.
+UNNAMED = "<training data>"
+ASIDE = "<queries set aside>"
+FEWEST_TO_SPLIT = 100  # validation queries; of fewer none are set aside
 
 
 DROPPED = Step._fields.index("dropped")
@@ -140,8 +143,8 @@ class Rounds(Growth):
         Trees at which training ends.
     session : Session
         Measures, seed and threads.
-    judge : str, optional
-        Name of the data that the removal of trees is judged on: one of `sets`, or UNNAMED for the training data.
+    judge : Judge, optional
+        Data that the removal of trees is judged on.
     """
 
     def __init__(
@@ -155,7 +158,7 @@ class Rounds(Growth):
         n_trees: int,
         session: Session,
         *,
-        judge: str | None,
+        judge: Judge | None,
     ) -> None:
         data, weights, task = train.data, weights_of(train), growing.task
         if update.drops and task.n_problems > 1:
@@ -175,11 +178,18 @@ class Rounds(Growth):
             name: alone if alone and binned is train else Watched.start(binned, whole, n_threads=n_threads)
             for name, binned in sets.items()
         }
-        self.judge_name = judge
-        self.judge = None if judge is None else self.watched.get(judge, self.problems[0].scored)
+        self.judge_name, self.judge = None, None
+        if judge is not None:
+            self.judge_name, self.judge = judge.name, self.watched.get(judge.name)
+        if judge is not None and self.judge is None:
+            on_train = judge.binned is train
+            self.judge = (
+                self.problems[0].scored if on_train else Watched.start(judge.binned, whole, n_threads=n_threads)
+            )
+        self.others = list(dict.fromkeys(one for one in (*self.watched.values(), self.judge) if one is not None))
         self.kept: dict[Watched, KeptLeaves] = {}
         if update.drops:
-            self._keep_leaves([self.problems[0].scored, *self.watched.values()])
+            self._keep_leaves([self.problems[0].scored, *self.others])
         self._grown: list[_Grown] = []
 
     def allow(self, env: CallbackEnv) -> None:
@@ -232,7 +242,7 @@ class Rounds(Growth):
         if not self.update.drops:
             for new in self._grown:
                 new.problem.scored.add(new.grown, step.weight, new.leaf_of_row)
-                for one in self.watched.values():
+                for one in self.others:
                     if one is not new.problem.scored:
                         one.add(new.grown, self.growing.task.sign * step.weight, new.leaves_of(one))
             return
@@ -317,6 +327,7 @@ class Boosted(Trained):
 
     steps: Sequence[Step] = ()  # of every iteration
     models_at: Mapping[int, Ensemble] = field(default_factory=dict)  # by number of boosted trees
+    judge_queries: IndexArray | None = None  # of the first validation set, that judged removals and nothing else
 
 
 @dataclass(frozen=True)
@@ -385,14 +396,15 @@ def boost(
     """
     growing = GrowingEnsemble(_starting_ensemble(start, train, loss, task), task)
     sets = {name: _in_bins_of(train, data, name, session.n_threads) for name, data in session.valid.items()}
+    judge, sets = _judge(update, sets, train, session.measures)
     keeper = None
     if session.checkpoint is not None:
         settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
-        identity = identify(train, sets, growing.start, {**settings, "measures": session.measures})
+        aside = {} if judge is None or judge.queries is None else {judge.name: judge.binned}
+        identity = identify(train, {**sets, **aside}, growing.start, {**settings, "measures": session.measures})
         keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
     check_size(max((step.n_trees for step in growing.steps), default=0), extent.n_trees)
-    judge = _judge_name(update, sets, train, session.measures)
     rounds = Rounds(train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge)
     driven = drive(
         rounds,
@@ -411,27 +423,55 @@ def boost(
         )
     recorded = {size: growing.first_with(size) for size in extent.record_sizes}
     models = {size: growing.whole(at + 1) for size, at in recorded.items() if at is not None and at < driven.n_done}
-    return Boosted(growing.whole(driven.n_kept), driven, steps, models)
+    return Boosted(growing.whole(driven.n_kept), driven, steps, models, None if judge is None else judge.queries)
 
 
-def _judge_name(
-    update: Update, sets: Mapping[str, BinnedDataset], train: BinnedDataset, measures: Measures
-) -> str | None:
-    """Name of the data that judges removals; without removals, of the data whose measure the steps note."""
+class Judge(NamedTuple):
+    """The data by which the removal of trees is judged; without removals, whose measure the steps note.
+
+    Parameters
+    ----------
+    name : str
+        One of the data sets to measure on, UNNAMED for the training data, or ASIDE.
+    binned : BinnedDataset
+        The data.
+    queries : array of int or None
+        Queries of the first validation set that were set aside; None when none were.
+    """
+
+    name: str
+    binned: BinnedDataset
+    queries: IndexArray | None = None
+
+
+def _judge(
+    update: Update, sets: dict[str, BinnedDataset], train: BinnedDataset, measures: Measures
+) -> tuple[Judge | None, dict[str, BinnedDataset]]:
+    """What judges removals, and the data sets to measure on, without the queries that were set aside for it."""
     validation = next((name for name, binned in sets.items() if binned is not train), None)
     training = next((name for name, binned in sets.items() if binned is train), None)
     if update.judged_on is None:
-        return validation or training
+        name = validation or training
+        return None if name is None else Judge(name, sets[name]), sets
     if not measures.measures:
         raise RankwoodError("whether to remove trees is judged by the first measure: give at least one")
-    if update.judged_on == "valid" and validation is None:
+    if update.judged_on != "train" and validation is None:
         warnings.warn(
             "there is no validation data, so training data judges which trees to remove: give valid, or eval_set; "
             "or judge='train', if that is what you want",
             stacklevel=4,
         )
-    on_training = update.judged_on == "train" or validation is None
-    return (training or UNNAMED) if on_training else validation
+    if update.judged_on == "train" or validation is None:
+        return Judge(training or UNNAMED, train), sets
+    valid, share = sets[validation], update.judged_on
+    n_queries = valid.data.n_queries
+    if isinstance(share, str) or n_queries < FEWEST_TO_SPLIT:
+        return Judge(validation, valid), sets
+    # Drawn alike whatever the seed of the training, so that learning curves of several seeds are of the same queries.
+    drawn = np.random.default_rng(0).permutation(n_queries)
+    aside, rest = (np.sort(part) for part in np.split(drawn, [min(max(round(share * n_queries), 1), n_queries - 1)]))
+    judge = Judge(ASIDE, valid.select_queries(aside), aside)
+    return judge, {**sets, validation: valid.select_queries(rest)}
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:

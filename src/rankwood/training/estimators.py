@@ -470,8 +470,9 @@ class DART(LambdaRanker):
 class XDART(DART):
     """X-DART: DART that removes the dropped trees for good when the model is better without (Lucchese et al. 2017).
 
-    Training ends when there are `n_trees` trees, which takes more iterations than trees. The data that judges removals
-    has been learnt from: measure the model on other data. The other parameters and the attributes are DART's.
+    Training ends when there are `n_trees` trees, which takes more iterations than trees. What judges removals has been
+    learnt from, so it is not what is reported: with 100 or more validation queries half of them judge, and measures and
+    early stopping are those of the others. The other parameters and attributes are DART's.
 
     Parameters
     ----------
@@ -485,11 +486,23 @@ class XDART(DART):
     reference : {"best", "previous"}, default "best"
         What the model must surpass without the dropped trees: the best of all iterations, as in the paper, or the
         previous one.
-    judge : {"valid", "train"}, default "valid"
-        The data on which, by the first measure: the first data set given for validation (the training data when there
-        is none, with a warning), or the training data.
+    judge : {"auto", "valid", "train"}, default "auto"
+        The data on which, by the first measure.
+
+        - "auto": a share of the queries of the first data set given for validation, when it has at least 100; its
+          measures, `evals_result_` and early stopping are then those of its other queries.
+        - "valid": all of that data set, as in the paper. Its measures are then better than those on other data.
+        - "train": the training data, which is also taken, with a warning, when there is no validation data.
+    judge_share : float, default 0.5
+        Share of the validation queries that "auto" sets aside to judge by: the same ones whatever `random_state` is.
     max_iterations : int or None, default None
         End after so many iterations even if there are fewer than `n_trees` trees; 10 * n_trees unless given.
+
+    Attributes
+    ----------
+    judge_queries_ : array of int or None
+        Queries of the first validation data set that judged removals and that no measure is of; None when none were
+        set aside. The values in `log_` are those of the queries that judged.
 
     Examples
     --------
@@ -505,7 +518,8 @@ class XDART(DART):
     k: int = 2
     upper_bound: float = 5
     reference: Literal["best", "previous"] = "best"
-    judge: Literal["valid", "train"] = "valid"
+    judge: Literal["auto", "valid", "train"] = "auto"
+    judge_share: float = 0.5
     max_iterations: int | None = None
 
     def _update(self) -> Update:
@@ -516,6 +530,10 @@ class XDART(DART):
         if most < 1:
             raise RankwoodError(f"max_iterations must be at least 1, got {most}")
         return replace(super()._extent(), max_iterations=most)
+
+    def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
+        super()._note(result, start, seed)
+        self.judge_queries_ = result.judge_queries
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 from numpy.random import Generator
 
@@ -36,6 +36,9 @@ class Settled(NamedTuple):
 MeasureAt = Callable[[float], Result]
 
 
+JudgedOn: TypeAlias = float | Literal["valid", "train"]  # a share of the validation queries is set aside for it
+
+
 class Update(Protocol):
     """What the boosting loop asks of an update rule."""
 
@@ -48,8 +51,8 @@ class Update(Protocol):
         """Whether trees are ever taken out of the scores, for which the leaf of every document must be kept."""
 
     @property
-    def judged_on(self) -> Literal["valid", "train"] | None:
-        """The data that removal is judged on; None when nothing is ever removed."""
+    def judged_on(self) -> JudgedOn | None:
+        """The data that removal is judged on, a share of the validation queries, say; None without removals."""
 
     def draw(self, live: Sequence[int], last: Step | None, rng: Generator) -> Drop:
         """The trees to drop before the next one is grown.
@@ -168,7 +171,7 @@ class Dart:
         return self.rate > 0.0
 
     @property
-    def judged_on(self) -> Literal["valid", "train"] | None:
+    def judged_on(self) -> JudgedOn | None:
         return None
 
     def wanted(self, n_live: int, last: Step | None) -> float:
@@ -213,15 +216,19 @@ class XDart(Dart):
         Of the adaptive k: a number of trees, or below 1 a share of the live ones; k may always be 1.
     reference : {"best", "previous"}
         What the model without the dropped trees must surpass: the best of all iterations, or the previous one.
-    judge : {"valid", "train"}
-        The data on which.
+    judge : {"auto", "valid", "train"}
+        The data on which: validation queries that are set aside and reported on no more, if there are enough; all of
+        them, as in the paper; or the training data.
+    judge_share : float
+        Share of the validation queries that "auto" sets aside.
     """
 
     strategy: Literal["ratio", "fixed", "adaptive"] = "adaptive"
     k: int = 2
     upper_bound: float = 5
     reference: Literal["best", "previous"] = "best"
-    judge: Literal["valid", "train"] = "valid"
+    judge: Literal["auto", "valid", "train"] = "auto"
+    judge_share: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -231,14 +238,16 @@ class XDart(Dart):
             raise RankwoodError(
                 f"upper_bound must be a number of trees, or a share of them below 1, got {self.upper_bound}"
             )
+        if not 0.0 < self.judge_share < 1.0:
+            raise RankwoodError(f"judge_share must lie between 0 and 1, a share of queries, got {self.judge_share}")
 
     @property
     def drops(self) -> bool:
         return self.strategy != "ratio" or self.rate > 0.0
 
     @property
-    def judged_on(self) -> Literal["valid", "train"] | None:
-        return self.judge
+    def judged_on(self) -> JudgedOn | None:
+        return self.judge_share if self.judge == "auto" else self.judge
 
     def wanted(self, n_live: int, last: Step | None) -> float:
         if self.strategy == "fixed":

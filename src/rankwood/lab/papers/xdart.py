@@ -188,6 +188,8 @@ class XdartStudy(PaperStudy):
         more: dict[str, Any] = {"record_sizes": list(run.sizes), "rounding": run.rounding}
         if run.method.learner == "LambdaMART":
             more = {"early_stopping_rounds": run.patience}
+        if run.method.learner == "XDART":
+            more["judge"] = "valid"  # all validation queries, as in the paper
         return LEARNERS[run.method.learner](
             n_trees=run.n_trees, n_leaves=run.n_leaves, **gradient_parameters(run.normalize), **run.method.parameters,
             **more, random_state=run.seed, n_jobs=self.n_threads,
