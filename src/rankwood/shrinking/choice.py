@@ -104,9 +104,12 @@ def refitted(student: Ensemble, train: Part, valid: Part, choosers: Choosers, ho
     )
 
 
-def best_of(candidates: Sequence[Candidate], choosers: Choosers) -> tuple[int, FloatArray]:
-    """Number of the candidate that all queries take, and every query's value for what the other folds take."""
-    taken = np.argmax([candidate.means for candidate in candidates], axis=0)
+def best_of(candidates: Sequence[Candidate], means: Sequence[FloatArray], choosers: Choosers) -> tuple[int, FloatArray]:
+    """Number of the candidate that all queries take, and every query's value for what the other folds take.
+
+    Each chooser takes the candidate of the highest of its `means`.
+    """
+    taken = np.argmax(means, axis=0)
     return int(taken[0]), choosers.out_of_fold([candidates[number].unseen for number in taken])
 
 

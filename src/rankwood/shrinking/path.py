@@ -86,7 +86,7 @@ class ShrinkSettings:
         Ways from the teacher to small students, all tried at every size.
     factors : sequence of float, default (2, 3, 5, 7, 10, 15, 20)
         Sizes of the path: leaves of the input divided by each.
-    folds : int, default 5
+    folds : int, default 10
         Folds of the validation queries, where these judge by folds.
     max_stages : int, default 16
         Stages of corrective growth at most.
@@ -106,7 +106,7 @@ class ShrinkSettings:
 
     routes: Sequence[Route] = ROUTES
     factors: Sequence[float] = FACTORS
-    folds: int = 5
+    folds: int = 10
     max_stages: int = 16
     selection: Selection = field(default_factory=Selection)
     growing: Growing = field(default_factory=Growing)
@@ -144,6 +144,9 @@ class Size:
     route: str
     candidate: Candidate
     unseen: FloatArray
+
+
+Candidates = tuple[int, dict[str, Candidate]]  # leaves asked for, and the candidate of each route, by its name
 
 
 class Path:
@@ -187,23 +190,52 @@ class Path:
         """The input with its leaves fitted to labels once more, which teaches some of the students."""
         return self._noted("refitted input", lambda: self._refitted(one_weight(self.model)))
 
-    def walk(self, sizes: Sequence[int], on_step: Callable[[float], None]) -> Iterator[Size]:
-        """The best model of each size, the largest first; sizes that no route comes down to are left out.
+    def walk(self, sizes: Sequence[int], on_step: Callable[[float], None]) -> Iterator[Candidates]:
+        """Candidates of each size, the largest size first.
 
         `on_step` is called after every step with the work that it was, in the unit of `work`.
         """
         before = self.model.n_leaves
         for n_leaves in sizes:
-            found = []
+            found = {}
             for route in self.how.routes:
                 candidate = self._at(route, n_leaves)
                 if candidate is not None:
-                    found.append((route, candidate))
+                    found[route.name] = candidate
                 on_step(self._work_of_step(route, before, n_leaves))
             before = n_leaves
-            if found:
-                number, unseen = best_of([candidate for _, candidate in found], self.choosers)
-                yield Size(n_leaves, found[number][0].name, found[number][1], unseen)
+            yield n_leaves, found
+
+    def best(self, walked: Sequence[Candidates]) -> list[Size]:
+        """The best model of every size; sizes that no route came down to are left out.
+
+        A route is taken by its mean at a size and, with half the weight each, at the sizes beside it: the means of one
+        size differ too little to tell routes apart.
+        """
+        sizes = []
+        for number, (n_leaves, found) in enumerate(walked):
+            if not found:
+                continue
+            routes = list(found)
+            near = [(0.5 if place else 1.0, there) for place, there in self._around(walked, number)]
+            means = [
+                np.average(
+                    [there[name].means for _, there in near if name in there],
+                    weights=[weight for weight, there in near if name in there],
+                    axis=0,
+                )
+                for name in routes
+            ]
+            taken, unseen = best_of([found[name] for name in routes], means, self.choosers)
+            sizes.append(Size(n_leaves, routes[taken], found[routes[taken]], unseen))
+        return sizes
+
+    @staticmethod
+    def _around(walked: Sequence[Candidates], number: int) -> Iterator[tuple[int, dict[str, Candidate]]]:
+        """Candidates of a size and of those beside it, each with how far it is away."""
+        for place in (-1, 0, 1):
+            if 0 <= number + place < len(walked):
+                yield place, walked[number + place][1]
 
     def work(self, sizes: Sequence[int]) -> float:
         """Work of the whole search, about in passes of all documents through a tree."""

@@ -45,7 +45,7 @@ from rankwood.pruning.accept import Acceptance, Judging, Proof
 from rankwood.pruning.judging import checked, compared, measured, proof_on, roles_of, timed
 from rankwood.shrinking.choice import Candidate, Choosers
 from rankwood.shrinking.notebook import Notebook
-from rankwood.shrinking.path import Path, ShrinkSettings, Size
+from rankwood.shrinking.path import Candidates, Path, ShrinkSettings, Size
 from rankwood.shrinking.result import Cost, ShrinkResult, ShrinkRow
 from rankwood.training.checkpoint import identify_settings
 from rankwood.training.driver import OnInterrupt, deferred_interrupt
@@ -301,7 +301,7 @@ def _walked(
 ) -> tuple[Candidate, list[Size], bool]:
     """The refitted input, the best model of every size, and whether Ctrl-C ended the search."""
     done, total = 0.0, path.work(sizes)
-    found: list[Size] = []
+    walked: list[Candidates] = []
     with deferred_interrupt() as pressed:
 
         def tick(work: float) -> None:
@@ -315,11 +315,11 @@ def _walked(
         refitted = path.teacher()
         try:
             tick(path.work_of_teacher())
-            for size in path.walk(sizes, tick):
-                found.append(size)
+            for candidates in path.walk(sizes, tick):
+                walked.append(candidates)
         except KeyboardInterrupt:
-            return refitted, found, True
-    return refitted, found, False
+            return refitted, path.best(walked), True
+    return refitted, path.best(walked), False
 
 
 # The table: each step fills in columns.
