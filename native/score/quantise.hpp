@@ -71,7 +71,7 @@ class Quantiser {
 
   std::size_t n_columns() const { return single_tables_.size(); }
   std::size_t n_bytes() const {
-    return singles_.size() * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
+    return (singles_.size() + steps_.size()) * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
            n_columns() * (sizeof single_tables_[0] + sizeof double_tables_[0]);
   }
   // A document goes right at inner node `node` just when its code in column(node) is above code(node).
@@ -93,6 +93,7 @@ class Quantiser {
     task.n_columns = n_columns();
     task.row_stride = rows.row_stride;
     task.feature_stride = rows.feature_stride;
+    task.n_features = rows.n_features;
     task.code_column_stride = column_stride;
     task.code_row_stride = row_stride;
     // A few rows at a time stay in the first-level cache while column after column is read; the next are on their way.
@@ -105,7 +106,8 @@ class Quantiser {
   }
 
  private:
-  static constexpr std::size_t kTileRows = 32;
+  static constexpr std::size_t kTileRows = 64;
+  static constexpr int kMaxSteps = SearchTable<float>::kMaxSteps;
 
   const std::vector<SearchTable<float>>& tables(float) const { return single_tables_; }
   const std::vector<SearchTable<double>>& tables(double) const { return double_tables_; }
@@ -191,6 +193,7 @@ class Quantiser {
     wide.n_levels = single.n_levels;
     single_tables_.push_back(single);
     double_tables_.push_back(wide);
+    add_steps(thresholds);
     for (std::size_t i = levels.size(); i-- > 0;) {
       for (const double t : levels[i]) {
         doubles_.push_back(t);
@@ -200,20 +203,50 @@ class Quantiser {
     }
   }
 
-  // Once the numbers stay where they are.
-  template <class T>
-  void set_levels(const std::vector<T>& numbers, std::vector<SearchTable<T>>& tables) const {
-    std::size_t at = 0, size = 0;
-    for (SearchTable<T>& table : tables) {
-      for (std::int32_t level = 0; level < table.n_levels; ++level) {
-        table.level[level] = numbers.data() + at;
-        at += level_sizes_[size++];
+  // What a search by halves asks for, in the order of kernels.hpp.
+  void add_steps(const std::vector<double>& thresholds) {
+    int n_steps = 0;
+    while (thresholds.size() >> n_steps != 0) ++n_steps;
+    const auto is_rounded = [](double t) { return static_cast<double>(round_down(t)) != t; };
+    const bool rounded = std::any_of(thresholds.begin(), thresholds.end(), is_rounded);
+    const auto describe = [&](auto& table) {
+      table.n_thresholds = static_cast<std::int32_t>(thresholds.size());
+      table.n_steps = n_steps;
+      table.rounded = rounded;
+    };
+    describe(single_tables_.back());
+    describe(double_tables_.back());
+    if (n_steps > kMaxSteps) return;
+    const std::size_t first = steps_.size();
+    steps_.resize(first + step_offset(n_steps), std::numeric_limits<float>::infinity());
+    for (int step = 0; step < n_steps; ++step) {
+      for (std::size_t path = 0; path < std::size_t{1} << step; ++path) {
+        std::size_t range = 0;  // the path read backwards
+        for (int bit = 0; bit < step; ++bit) range = 2 * range + (path >> bit & 1);
+        const std::size_t middle = ((2 * range + 1) << (n_steps - step - 1)) - 1;
+        if (middle < thresholds.size()) steps_[first + step_offset(step) + path] = round_down(thresholds[middle]);
       }
     }
   }
 
+  // Once the numbers stay where they are.
+  template <class T>
+  void set_levels(const std::vector<T>& numbers, std::vector<SearchTable<T>>& tables) const {
+    std::size_t at = 0, size = 0, step = 0;
+    for (SearchTable<T>& table : tables) {
+      for (std::int32_t level = 0; level < table.n_levels; ++level) {
+        table.level[level] = numbers.data() + at;
+        table.singles = singles_.data() + at;  // of the lowest level in the end
+        at += level_sizes_[size++];
+      }
+      if (table.n_steps > kMaxSteps) continue;
+      table.steps = steps_.data() + step;
+      step += step_offset(table.n_steps);
+    }
+  }
+
   std::vector<std::int32_t> node_column_, node_code_;
-  std::vector<float> singles_;
+  std::vector<float> singles_, steps_;
   std::vector<double> doubles_;
   std::vector<std::size_t> level_sizes_;
   std::vector<SearchTable<float>> single_tables_;

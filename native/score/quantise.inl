@@ -9,6 +9,7 @@
 #endif
 
 #include "score/kernels.hpp"
+#include "score/search.inl"
 #include "score/unroll.hpp"
 
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
@@ -95,22 +96,131 @@ inline void quantise_column(const QuantiseTask<T>& task, const SearchTable<T>& g
 }
 
 template <int Offset, class T, class Code>
-void quantise(const QuantiseTask<T>& task, Code* codes) {
+void quantise_by_value(const QuantiseTask<T>& task, const SearchTable<T>& column, Code* out) {
+  const bool nan_code = column.nan_code != 0;
+  if (column.n_levels == 1 && !nan_code) {
+    quantise_column<Offset, 1, false>(task, column, out);
+  } else if (column.n_levels == 1) {
+    quantise_column<Offset, 1, true>(task, column, out);
+  } else if (column.n_levels == 2 && !nan_code) {
+    quantise_column<Offset, 2, false>(task, column, out);
+  } else if (column.n_levels == 2) {
+    quantise_column<Offset, 2, true>(task, column, out);
+  } else {
+    quantise_column<Offset, 0, true>(task, column, out);
+  }
+}
+
+#if defined(__SSE2__)
+constexpr std::size_t kManyRows = kValues / 2;  // from which on they are searched together
+constexpr std::size_t kFeatures = 4;            // that are brought together at a time
+
+// Values of up to kWidth rows, feature by feature, as float32 numbers.
+struct Gathered {
+  alignas(64) float values[kFeatures * kWidth] = {};
+};
+
+// Features [feature, feature + kFeatures) of rows whose features lie side by side.
+template <class T>
+inline void gather_four(const QuantiseTask<T>& task, std::ptrdiff_t feature, Gathered& to) {
+  const T* from = task.rows + feature;
+  std::size_t row = 0;
+  for (; row + kValues <= task.n_rows; row += kValues) {
+    transpose_four(from + static_cast<std::ptrdiff_t>(row) * task.row_stride, task.row_stride, to.values + row);
+  }
+  for (; row < task.n_rows; ++row) {
+    const T* x = from + static_cast<std::ptrdiff_t>(row) * task.row_stride;
+    for (std::size_t f = 0; f < kFeatures; ++f) to.values[f * kWidth + row] = round_up(x[f]);
+  }
+}
+
+template <class T>
+inline void gather_one(const QuantiseTask<T>& task, std::ptrdiff_t feature, Gathered& to) {
+  const T* from = task.rows + feature * task.feature_stride;
+  std::size_t row = 0;
+  if (task.row_stride == 1) {
+    for (; row + 4 <= task.n_rows; row += 4) _mm_storeu_ps(to.values + row, load_four(from + row));
+  }
+  for (; row < task.n_rows; ++row) {
+    to.values[row] = round_up(from[static_cast<std::ptrdiff_t>(row) * task.row_stride]);
+  }
+}
+
+template <int Offset, class T, class Code>
+inline void write_codes(const QuantiseTask<T>& task, Bytes codes, Code* out) {
+  if constexpr (sizeof(Code) == 1) {
+    const Bytes shifted = codes ^ repeat(static_cast<std::int8_t>(Offset));  // 0 or -128
+    if (task.code_row_stride == 1 && task.n_rows == kWidth) return store(out, shifted);
+  }
+  alignas(64) std::uint8_t each[kWidth];
+  store(each, codes);
+  for (std::size_t row = 0; row < task.n_rows; ++row) {
+    out[row * task.code_row_stride] = static_cast<Code>(each[row] + Offset);
+  }
+}
+
+// A column of up to kWidth rows whose values have been brought together at x.
+template <int Offset, class T, class Code>
+inline void quantise_at_once(const QuantiseTask<T>& task, const SearchTable<T>& column, const float* x, Code* out) {
+  std::uint64_t doubtful = 0;
+  if (sizeof(T) == sizeof(float) || !column.rounded) {
+    return write_codes<Offset>(task, codes_at_once<false>(column, x, task.n_rows, doubtful), out);
+  }
+  write_codes<Offset>(task, codes_at_once<true>(column, x, task.n_rows, doubtful), out);
+  const T* from = task.rows + column.feature * task.feature_stride;
+  for (; doubtful != 0; doubtful &= doubtful - 1) {
+    const auto row = static_cast<std::size_t>(__builtin_ctzll(doubtful));
+    if (row >= task.n_rows) return;
+    const T value = from[static_cast<std::ptrdiff_t>(row) * task.row_stride];
+    out[row * task.code_row_stride] = static_cast<Code>(code_of<0, true>(column, value) + Offset);
+  }
+}
+
+// Up to kWidth rows. Columns stand in the order of their features.
+template <int Offset, class T, class Code>
+void quantise_block(const QuantiseTask<T>& task, Code* codes) {
+  Gathered gathered;
+  const bool by_four = task.feature_stride == 1 && task.n_features >= kFeatures;
+  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(task.n_features - kFeatures);
+  std::ptrdiff_t first = -static_cast<std::ptrdiff_t>(kFeatures);  // of the features at hand
   for (std::size_t c = 0; c < task.n_columns; ++c) {
     const SearchTable<T>& column = task.columns[c];
     Code* out = codes + c * task.code_column_stride;
-    const bool nan_code = column.nan_code != 0;
-    if (column.n_levels == 1 && !nan_code) {
-      quantise_column<Offset, 1, false>(task, column, out);
-    } else if (column.n_levels == 1) {
-      quantise_column<Offset, 1, true>(task, column, out);
-    } else if (column.n_levels == 2 && !nan_code) {
-      quantise_column<Offset, 2, false>(task, column, out);
-    } else if (column.n_levels == 2) {
-      quantise_column<Offset, 2, true>(task, column, out);
-    } else {
-      quantise_column<Offset, 0, true>(task, column, out);
+    if (!is_searched_at_once(column)) {
+      quantise_by_value<Offset>(task, column, out);
+      continue;
     }
+    const float* x = gathered.values;
+    if (by_four) {
+      if (column.feature >= first + static_cast<std::ptrdiff_t>(kFeatures)) {
+        first = column.feature < last ? column.feature : last;
+        gather_four(task, first, gathered);
+      }
+      x += (column.feature - first) * static_cast<std::ptrdiff_t>(kWidth);
+    } else if (column.feature != first) {
+      first = column.feature;
+      gather_one(task, first, gathered);
+    }
+    quantise_at_once<Offset>(task, column, x, out);
+  }
+}
+#endif
+
+template <int Offset, class T, class Code>
+void quantise(const QuantiseTask<T>& task, Code* codes) {
+#if defined(__SSE2__)
+  if (task.n_rows >= kManyRows) {
+    QuantiseTask<T> block = task;
+    for (std::size_t row = 0; row < task.n_rows; row += kWidth) {
+      block.rows = task.rows + static_cast<std::ptrdiff_t>(row) * task.row_stride;
+      block.n_rows = task.n_rows - row < kWidth ? task.n_rows - row : kWidth;
+      quantise_block<Offset>(block, codes + row * task.code_row_stride);
+    }
+    return;
+  }
+#endif
+  for (std::size_t c = 0; c < task.n_columns; ++c) {
+    quantise_by_value<Offset>(task, task.columns[c], codes + c * task.code_column_stride);
   }
 }
 
