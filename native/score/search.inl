@@ -15,22 +15,28 @@
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
 
-// Up to so many thresholds are compared one by one; up to so many steps are taken. What has more is searched value by
-// value (quantise.inl). Where these are was measured (benchmarks/codes.py).
+// Up to kMaxEach thresholds are compared one by one. A search of s steps pays from kFewestRows[s] rows on; what has
+// more steps or fewer rows is searched value by value (quantise.inl). benchmarks/codes.py tells where these are.
 #if defined(__AVX512BW__)
-constexpr int kMaxEach = 4, kMaxSteps = 8;
+constexpr int kMaxEach = 6;
+constexpr std::size_t kFewestRows[] = {6, 6, 6, 8, 9, 8, 9, 10, 12};
 #elif defined(__AVX2__)
-constexpr int kMaxEach = 4, kMaxSteps = 8;
+constexpr int kMaxEach = 8;
+constexpr std::size_t kFewestRows[] = {5, 5, 5, 5, 5, 5, 8, 12, 28};
 #elif defined(__SSE2__)
-constexpr int kMaxEach = 15, kMaxSteps = 0;
-#else
-constexpr int kMaxEach = 0, kMaxSteps = 0;
+constexpr int kMaxEach = 10;
+constexpr std::size_t kFewestRows[] = {4, 4, 4, 4, 4};
 #endif
 
-template <class T>
-inline bool is_searched_at_once(const SearchTable<T>& column) {
-  return column.n_thresholds <= kMaxEach || column.n_steps <= kMaxSteps;
+#if defined(__SSE2__)
+constexpr std::size_t kManySteps = sizeof kFewestRows / sizeof kFewestRows[0];
+static_assert(kManySteps <= StepTable::kMaxSteps + 1);
+
+inline bool is_searched_at_once(const StepTable& column, std::size_t n_rows) {
+  const auto steps = static_cast<std::size_t>(column.n_steps);
+  return steps < kManySteps && n_rows >= kFewestRows[steps] && (kHasLookup || column.n_thresholds <= kMaxEach);
 }
+#endif
 
 #if defined(__SSE2__)
 // V vectors of values on their way. Where thresholds were rounded down and values up, the largest threshold below a
@@ -131,8 +137,9 @@ inline Bytes search_by_steps(const float* steps, std::int32_t nan_code, Search<V
 
 #if defined(__SSE2__)
 // The codes of V vectors of values; bit i of `doubtful`: code i may be wrong.
-template <int V, bool Nearest, class T>
-inline Bytes codes_at_once(const SearchTable<T>& column, const float* x, std::uint64_t& doubtful) {
+template <int V, bool Nearest>
+__attribute__((noinline)) Bytes codes_at_once(const StepTable& column, std::int32_t nan_code, const float* x,
+                                              std::uint64_t& doubtful) {
   Search<V, Nearest> search(x);
   const auto done = [&](Bytes codes) {
     if (Nearest) doubtful = search.doubtful();
@@ -143,17 +150,17 @@ inline Bytes codes_at_once(const SearchTable<T>& column, const float* x, std::ui
     const float* steps = column.steps;
     switch (column.n_steps) {
       case 3:
-        return done(search_by_steps<3>(steps, column.nan_code, search));
+        return done(search_by_steps<3>(steps, nan_code, search));
       case 4:
-        return done(search_by_steps<4>(steps, column.nan_code, search));
+        return done(search_by_steps<4>(steps, nan_code, search));
       case 5:
-        return done(search_by_steps<5>(steps, column.nan_code, search));
+        return done(search_by_steps<5>(steps, nan_code, search));
       case 6:
-        return done(search_by_steps<6>(steps, column.nan_code, search));
+        return done(search_by_steps<6>(steps, nan_code, search));
       case 7:
-        return done(search_by_steps<7>(steps, column.nan_code, search));
+        return done(search_by_steps<7>(steps, nan_code, search));
       default:
-        return done(search_by_steps<8>(steps, column.nan_code, search));
+        return done(search_by_steps<8>(steps, nan_code, search));
     }
   }
 #endif
@@ -161,15 +168,16 @@ inline Bytes codes_at_once(const SearchTable<T>& column, const float* x, std::ui
     const Values threshold = repeat_value(column.singles[i]);
     RANKWOOD_UNROLL for (int v = 0; v < V; ++v) search.compare(v, threshold, 1);
   }
-  if (column.nan_code != 0) search.replace_missing(column.nan_code);
+  if (nan_code != 0) search.replace_missing(nan_code);
   return done(narrow(search.path));
 }
 
-template <bool Nearest, class T>
-Bytes codes_at_once(const SearchTable<T>& column, const float* x, std::size_t n, std::uint64_t& doubtful) {
-  if (n <= kValues) return codes_at_once<1, Nearest>(column, x, doubtful);
-  if (n <= 2 * kValues) return codes_at_once<2, Nearest>(column, x, doubtful);
-  return codes_at_once<4, Nearest>(column, x, doubtful);
+template <bool Nearest>
+Bytes codes_at_once(const StepTable& column, std::int32_t nan_code, const float* x, std::size_t n,
+                    std::uint64_t& doubtful) {
+  if (n <= kValues) return codes_at_once<1, Nearest>(column, nan_code, x, doubtful);
+  if (n <= 2 * kValues) return codes_at_once<2, Nearest>(column, nan_code, x, doubtful);
+  return codes_at_once<4, Nearest>(column, nan_code, x, doubtful);
 }
 #endif
 

@@ -1,5 +1,5 @@
 // Vectors of feature values, one float32 per document, as wide as the registers of the instruction set that is being
-// compiled. x86 alone has them; elsewhere kVectors is false.
+// compiled. x86 alone has them.
 #pragma once
 
 #include <cstddef>
@@ -133,7 +133,6 @@ inline Bytes narrow(const Paths* p) {
 #endif
 
 #if defined(__SSE2__)
-constexpr bool kVectors = true;
 constexpr std::size_t kValues = sizeof(Values) / sizeof(float);
 static_assert(4 * kValues == kWidth);
 
@@ -163,24 +162,35 @@ inline __m128 load_four(const double* from) {
 }
 #endif
 
-// Four values of each of the rows 0, 4, 8 and 12, or as many of them as there is room for.
+// Four values, from `at` on, of each of the rows 0, 4, 8 and 12, or as many of them as there is room for.
 #if defined(__AVX512BW__)
 template <class T>
-inline Values load_fours(const T* row, std::ptrdiff_t stride) {
-  Values v = _mm512_castps128_ps512(load_four(row));
-  v = _mm512_insertf32x4(v, load_four(row + 4 * stride), 1);
-  v = _mm512_insertf32x4(v, load_four(row + 8 * stride), 2);
-  return _mm512_insertf32x4(v, load_four(row + 12 * stride), 3);
+inline Values load_fours(const T* const* row, std::ptrdiff_t at) {
+  Values v = _mm512_castps128_ps512(load_four(row[0] + at));
+  v = _mm512_insertf32x4(v, load_four(row[4] + at), 1);
+  v = _mm512_insertf32x4(v, load_four(row[8] + at), 2);
+  return _mm512_insertf32x4(v, load_four(row[12] + at), 3);
 }
-#if !defined(RANKWOOD_EMULATE_AVX512)
-inline Values load_fours(const double* row, std::ptrdiff_t stride) {
-  const auto two = [&](std::ptrdiff_t a, std::ptrdiff_t b) {
-    const __m512d first = _mm512_castpd256_pd512(_mm256_loadu_pd(row + a * stride));
-    const __m512d both = _mm512_insertf64x4(first, _mm256_loadu_pd(row + b * stride), 1);
-    return _mm512_cvt_roundpd_ps(both, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+#if defined(RANKWOOD_EMULATE_AVX512)
+inline Values load_values(const double* from) {
+  const double* fours[] = {from,    nullptr,  nullptr, nullptr, from + 4, nullptr,  nullptr,
+                           nullptr, from + 8, nullptr, nullptr, nullptr,  from + 12};
+  return load_fours(fours, 0);
+}
+#else
+inline Values round_up(__m512d low, __m512d high) {
+  constexpr int up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvt_roundpd_ps(low, up)), _mm512_cvt_roundpd_ps(high, up), 1);
+}
+inline Values load_fours(const double* const* row, std::ptrdiff_t at) {
+  const auto two = [&](int a, int b) {
+    const __m512d first = _mm512_castpd256_pd512(_mm256_loadu_pd(row[a] + at));
+    return _mm512_insertf64x4(first, _mm256_loadu_pd(row[b] + at), 1);
   };
-  return _mm512_insertf32x8(_mm512_castps256_ps512(two(0, 4)), two(8, 12), 1);
+  return round_up(two(0, 4), two(8, 12));
 }
+inline Values load_values(const double* from) { return round_up(_mm512_loadu_pd(from), _mm512_loadu_pd(from + 8)); }
+
 #endif
 inline Values low32(Values a, Values b) { return _mm512_unpacklo_ps(a, b); }
 inline Values high32(Values a, Values b) { return _mm512_unpackhi_ps(a, b); }
@@ -192,8 +202,11 @@ inline Values high64(Values a, Values b) {
 }
 #elif defined(__AVX2__)
 template <class T>
-inline Values load_fours(const T* row, std::ptrdiff_t stride) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_four(row)), load_four(row + 4 * stride), 1);
+inline Values load_fours(const T* const* row, std::ptrdiff_t at) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_four(row[0] + at)), load_four(row[4] + at), 1);
+}
+inline Values load_values(const double* from) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_four(from)), load_four(from + 4), 1);
 }
 inline Values low32(Values a, Values b) { return _mm256_unpacklo_ps(a, b); }
 inline Values high32(Values a, Values b) { return _mm256_unpackhi_ps(a, b); }
@@ -205,9 +218,10 @@ inline Values high64(Values a, Values b) {
 }
 #else
 template <class T>
-inline Values load_fours(const T* row, std::ptrdiff_t) {
-  return load_four(row);
+inline Values load_fours(const T* const* row, std::ptrdiff_t at) {
+  return load_four(row[0] + at);
 }
+inline Values load_values(const double* from) { return load_four(from); }
 inline Values low32(Values a, Values b) { return _mm_unpacklo_ps(a, b); }
 inline Values high32(Values a, Values b) { return _mm_unpackhi_ps(a, b); }
 inline Values low64(Values a, Values b) { return _mm_movelh_ps(a, b); }
@@ -217,17 +231,31 @@ inline Values high64(Values a, Values b) { return _mm_movehl_ps(b, a); }
 // Four features of kValues rows, feature by feature: out[feature * kWidth + row]. Rows are taken so that only places
 // within 16 bytes change.
 template <class T>
-inline void transpose_four(const T* rows, std::ptrdiff_t stride, float* out) {
-  const Values a = load_fours(rows, stride), b = load_fours(rows + stride, stride);
-  const Values c = load_fours(rows + 2 * stride, stride), d = load_fours(rows + 3 * stride, stride);
+inline void transpose_four(const T* const* row, std::ptrdiff_t feature, float* out) {
+  const Values a = load_fours(row, feature), b = load_fours(row + 1, feature);
+  const Values c = load_fours(row + 2, feature), d = load_fours(row + 3, feature);
   const Values ab = low32(a, b), cd = low32(c, d), ab2 = high32(a, b), cd2 = high32(c, d);
   store_values(out, low64(ab, cd));
   store_values(out + kWidth, high64(ab, cd));
   store_values(out + 2 * kWidth, low64(ab2, cd2));
   store_values(out + 3 * kWidth, high64(ab2, cd2));
 }
+
+// The bytes of four vectors, four by four. Row r is at (r / 4 mod 4) * kWidth / 4 + r / 16 * 4 + r mod 4.
+inline void interleave(const Bytes* from, std::uint32_t* out) {
+#if defined(__AVX2__)
+  const auto word = [&](int i) { return reinterpret_cast<Word>(from[i]); };
+  const Word low = low8(word(0), word(1)), high = high8(word(0), word(1));
+  const Word low2 = low8(word(2), word(3)), high2 = high8(word(2), word(3));
+  store(out, reinterpret_cast<Bytes>(low16(low, low2)));
+  store(out + kValues, reinterpret_cast<Bytes>(high16(low, low2)));
+  store(out + 2 * kValues, reinterpret_cast<Bytes>(low16(high, high2)));
+  store(out + 3 * kValues, reinterpret_cast<Bytes>(high16(high, high2)));
 #else
-constexpr bool kVectors = false;
+  (void)from;
+  (void)out;
+#endif
+}
 #endif
 
 }  // namespace
