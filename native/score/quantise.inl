@@ -1,7 +1,10 @@
 // Codes of feature values: how many thresholds of a column lie below a value.
 //
-// Included by isa/table.inl, once per instruction set. A search compares the value with 16 thresholds at once and
-// counts; the count says which 16 of the next level to look at. No loop and no branch depends on the value.
+// Included by isa/table.inl, once per instruction set. Where there are enough rows, their values are brought together
+// feature by feature and searched at once (search.inl). A few rows, and columns with too many thresholds for that, are
+// searched value by value: a value is compared with 16 thresholds at once; their count says which 16 of the next level
+// to look at. No loop and no branch depends on a value, but for float64 values that float32 numbers cannot tell from a
+// threshold.
 #include <cstddef>
 #include <cstdint>
 #if defined(__SSE2__)
@@ -283,10 +286,15 @@ void quantise(const QuantiseTask<T>& task, Code* codes) {
       block.code_room = task.code_room > row ? task.code_room - row : 0;
       quantise_block<Offset>(block, ahead, codes + row * task.code_row_stride);
     }
-    return;
+    return;  // fewer rows than that have none behind them to fetch
   }
+#else
+  Ahead<T> ahead(task);
 #endif
   for (std::size_t c = 0; c < task.n_columns; ++c) {
+#if !defined(__SSE2__)
+    ahead.fetch();
+#endif
     quantise_by_value<Offset>(task, task.columns[c], codes + c * task.code_column_stride);
   }
 }

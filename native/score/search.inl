@@ -16,10 +16,10 @@ namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
 
 // Up to kMaxEach thresholds are compared one by one. A search of s steps pays from kFewestRows[s] rows on; what has
-// more steps or fewer rows is searched value by value (quantise.inl). benchmarks/codes.py tells where these are.
+// more steps or fewer rows is searched value by value (quantise.inl). As measured on Zen 4 (benchmarks/codes.py).
 #if defined(__AVX512BW__)
 constexpr int kMaxEach = 6;
-constexpr std::size_t kFewestRows[] = {6, 6, 6, 8, 9, 8, 9, 10, 12};
+constexpr std::size_t kFewestRows[] = {6, 6, 6, 9, 10, 7, 8, 9, 12};
 #elif defined(__AVX2__)
 constexpr int kMaxEach = 8;
 constexpr std::size_t kFewestRows[] = {5, 5, 5, 5, 5, 5, 8, 12, 28};
@@ -36,9 +36,7 @@ inline bool is_searched_at_once(const StepTable& column, std::size_t n_rows) {
   const auto steps = static_cast<std::size_t>(column.n_steps);
   return steps < kManySteps && n_rows >= kFewestRows[steps] && (kHasLookup || column.n_thresholds <= kMaxEach);
 }
-#endif
 
-#if defined(__SSE2__)
 // V vectors of values on their way. Where thresholds were rounded down and values up, the largest threshold below a
 // value must be known (Nearest).
 template <int V, bool Nearest>
@@ -136,7 +134,8 @@ inline Bytes search_by_steps(const float* steps, std::int32_t nan_code, Search<V
 #endif
 
 #if defined(__SSE2__)
-// The codes of V vectors of values; bit i of `doubtful`: code i may be wrong.
+// The codes of V vectors of values; bit i of `doubtful`: code i may be wrong. Not inlined: amid the caller's variables
+// the tables of the last steps would not stay in registers.
 template <int V, bool Nearest>
 __attribute__((noinline)) Bytes codes_at_once(const StepTable& column, std::int32_t nan_code, const float* x,
                                               std::uint64_t& doubtful) {
