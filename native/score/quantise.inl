@@ -240,9 +240,10 @@ struct Writer {
   }
 };
 
-// Up to kWidth rows. Columns stand in the order of their features.
+// The columns that are searched at once where there are n_rows rows, for up to kWidth of them. Columns stand in the
+// order of their features.
 template <int Offset, class T, class Code>
-void quantise_block(const QuantiseTask<T>& task, Ahead<T>& ahead, Code* codes) {
+void quantise_block(const QuantiseTask<T>& task, std::size_t n_rows, Ahead<T>& ahead, Code* codes) {
   Gathered<T> gathered(task);
   Writer<Offset, T, Code> writer(task);
   const bool by_four = task.feature_stride == 1 && task.n_features >= kFeatures;
@@ -252,9 +253,8 @@ void quantise_block(const QuantiseTask<T>& task, Ahead<T>& ahead, Code* codes) {
     const SearchTable<T>& column = task.columns[c];
     Code* out = codes + c * task.code_column_stride;
     ahead.fetch();
-    if (!is_searched_at_once(task.steps[c], task.n_rows)) {
+    if (!is_searched_at_once(task.steps[c], n_rows)) {
       writer.flush();
-      quantise_by_value<Offset>(task, column, out);
       continue;
     }
     const float* x = gathered.values;
@@ -276,25 +276,26 @@ void quantise_block(const QuantiseTask<T>& task, Ahead<T>& ahead, Code* codes) {
 
 template <int Offset, class T, class Code>
 void quantise(const QuantiseTask<T>& task, Code* codes) {
+  Ahead<T> ahead(task);
 #if defined(__SSE2__)
-  if (task.n_rows >= kFewestRows[0]) {
-    Ahead<T> ahead(task);
+  // Without look-ups it does not pay to bring codes of a row side by side.
+  const bool at_once = task.n_rows >= kFewestRows[0] && (kHasLookup || task.code_row_stride == 1);
+  if (at_once) {
     QuantiseTask<T> block = task;
     for (std::size_t row = 0; row < task.n_rows; row += kWidth) {
       block.rows = task.rows + static_cast<std::ptrdiff_t>(row) * task.row_stride;
       block.n_rows = task.n_rows - row < kWidth ? task.n_rows - row : kWidth;
       block.code_room = task.code_room > row ? task.code_room - row : 0;
-      quantise_block<Offset>(block, ahead, codes + row * task.code_row_stride);
+      quantise_block<Offset>(block, task.n_rows, ahead, codes + row * task.code_row_stride);
     }
-    return;  // fewer rows than that have none behind them to fetch
   }
+  const auto is_done = [&](std::size_t c) { return at_once && is_searched_at_once(task.steps[c], task.n_rows); };
 #else
-  Ahead<T> ahead(task);
+  const auto is_done = [](std::size_t) { return false; };
 #endif
   for (std::size_t c = 0; c < task.n_columns; ++c) {
-#if !defined(__SSE2__)
+    if (is_done(c)) continue;
     ahead.fetch();
-#endif
     quantise_by_value<Offset>(task, task.columns[c], codes + c * task.code_column_stride);
   }
 }

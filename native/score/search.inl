@@ -24,8 +24,8 @@ constexpr std::size_t kFewestRows[] = {6, 6, 6, 9, 10, 7, 8, 9, 12};
 constexpr int kMaxEach = 8;
 constexpr std::size_t kFewestRows[] = {5, 5, 5, 5, 5, 5, 8, 12, 28};
 #elif defined(__SSE2__)
-constexpr int kMaxEach = 10;
-constexpr std::size_t kFewestRows[] = {4, 4, 4, 4, 4};
+constexpr int kMaxEach = 7;
+constexpr std::size_t kFewestRows[] = {4, 4, 4, 4};
 #endif
 
 #if defined(__SSE2__)

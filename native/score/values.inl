@@ -15,14 +15,14 @@ namespace {
 // The smallest float32 that is not below x; NaN stays one. For a float32 number t, t < x just when t < round_up(x).
 inline float round_up(float x) { return x; }
 inline float round_up(double x) {
-  float nearest = static_cast<float>(x);
-  if (static_cast<double>(nearest) < x) {  // one step up; not from -0, to which no positive number is rounded
-    std::int32_t bits;
-    std::memcpy(&bits, &nearest, sizeof bits);
-    bits += bits < 0 ? -1 : 1;
-    std::memcpy(&nearest, &bits, sizeof bits);
-  }
-  return nearest;
+  const float nearest = static_cast<float>(x);
+  if (!(static_cast<double>(nearest) < x)) return nearest;
+  std::int32_t bits = 0;
+  std::memcpy(&bits, &nearest, sizeof bits);
+  bits += bits < 0 ? -1 : 1;  // one step up; not from -0, to which no positive number is rounded
+  float above = 0.0f;
+  std::memcpy(&above, &bits, sizeof above);
+  return above;
 }
 
 #if defined(__AVX512BW__)
