@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"evaluation", "formats"},
     {"training", "verification"},
     {"pruning"},
+    {"shrinking"},
     {"lab"},
     {"cli", "__main__"},
 ]

@@ -77,18 +77,33 @@ class Bitslice {
 
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    std::fill_n(scores, rows.n_rows, base_);
+    add(rows, scores, single, n_threads);
+  }
+
+  // scores += the values of all trees, in the order of sums.hpp: of trees that come after others, whose number is a
+  // multiple of kSumGroup, `scores` holds the sums so far.
+  template <class T>
+  void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
     for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, Scratch& scratch) {
+      const std::size_t width = kernel_.vector_bytes;
+      const auto for_each_total = [&](const auto& task) {  // and the score that it belongs to
+        for (std::size_t vector = 0; vector < scratch.n_vectors; ++vector) {
+          for (std::size_t lane = 0; lane < width; ++lane) {
+            const std::size_t row = vector * width + order[lane];
+            if (row < n) task(scratch.totals[vector * width + lane], scores[first + row]);
+          }
+        }
+      };
+      scratch.totals.resize(scratch.n_vectors * width);
+      for_each_total([](double& total, double& score) { total = score; });
       if (single) {
         sum_singles(scratch);
       } else {
         sum_doubles(scratch);
       }
-      const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
-      const std::size_t width = kernel_.vector_bytes;
-      for (std::size_t i = 0; i < scratch.n_vectors * width; ++i) {
-        const std::size_t row = i / width * width + order[i % width];
-        if (row < n) scores[first + row] = scratch.totals[i];
-      }
+      for_each_total([](double& total, double& score) { score = total; });
     });
   }
 
@@ -220,7 +235,6 @@ class Bitslice {
   }
 
   void sum_doubles(Scratch& scratch) const {
-    scratch.totals.assign(scratch.n_vectors * kernel_.vector_bytes, base_);
     for_each_unit(scratch, [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
       const UnitValues& at = values_[u];
       kernel_.add_f64(indices, scratch.n_vectors, values64_.data() + at.values, planes64_.data() + at.planes64,
@@ -230,7 +244,6 @@ class Bitslice {
 
   void sum_singles(Scratch& scratch) const {
     const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
-    scratch.totals.assign(padded, base_);
     scratch.sums.assign(padded, 0.0f);
     std::size_t sum_group = 0;
     const auto flush = [&] {

@@ -6,6 +6,7 @@ The file goes from what an engine is, over the four there are, to which one `eng
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from rankwood import _native
-from rankwood.dtypes import SCORE, AnyArray, FloatArray
+from rankwood.data.queries import Queries, find_queries
+from rankwood.dtypes import NODE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.matrix import is_plain, row_blocks
 from rankwood.system import active_isa, resolve_threads
@@ -63,6 +65,27 @@ class Kernel(Protocol):
     def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
 
 
+class ExitKernel(Protocol):
+    """The native half of a prepared model with early exit; the rows of query q are `order[offsets[q]:offsets[q + 1]]`.
+
+    It fills in the scores and the number of trees that each row went through.
+    """
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    def score(
+        self,
+        X: AnyArray,
+        offsets: OffsetArray,
+        order: AnyArray | None,
+        scores: FloatArray,
+        trees: NodeArray,
+        single: bool,
+        n_threads: int,
+    ) -> None: ...
+
+
 @dataclass(frozen=True)
 class Limits:
     """The largest model that an engine can score. None means no limit.
@@ -104,6 +127,9 @@ class Engine:
         Given an `Ensemble`, returns what scores it.
     find_obstacle : callable, optional
         Called without arguments, returns what this machine lacks to run the engine, or None.
+    make_exit : callable, optional
+        Given the arrays of an `Ensemble` and of its `EarlyExit`, returns what scores it by queries; an engine without
+        it has no early exit.
 
     Examples
     --------
@@ -118,6 +144,7 @@ class Engine:
     limits: Limits
     make_kernel: Callable[[Ensemble], Kernel]
     find_obstacle: Callable[[], str | None] = lambda: None
+    make_exit: Callable[..., ExitKernel] | None = None
 
     def obstacle(self, model: Ensemble) -> str | None:
         """The reason why this engine cannot score a model on this machine, or None when it can.
@@ -167,7 +194,22 @@ class Engine:
         obstacle = self.obstacle(model)
         if obstacle is not None:
             raise ModelError(f"engine {self.name!r} cannot score this model: {obstacle}")
-        return PreparedModel(self.name, model, self.make_kernel(model))
+        exits = None if self.make_exit is None or model.exit is None else _exit_kernel(self.make_exit, model)
+        return PreparedModel(self.name, model, self.make_kernel(model), exits)
+
+
+def _exit_kernel(make: Callable[..., ExitKernel], model: Ensemble) -> ExitKernel:
+    rule = model.exit
+    assert rule is not None
+    return make(
+        *model.trees.native(),
+        model.n_features,
+        model.tree_weights,
+        model.base,
+        np.array(rule.checkpoints, dtype=OFFSET),
+        np.array(rule.margins, dtype=WEIGHT),
+        rule.top,
+    )
 
 
 class PreparedModel:
@@ -183,6 +225,8 @@ class PreparedModel:
         The model that was prepared.
     kernel : Kernel
         What the engine made of it.
+    exit_kernel : ExitKernel, optional
+        What the engine made of a model with early exit, if it can.
 
     Attributes
     ----------
@@ -192,35 +236,49 @@ class PreparedModel:
         Names of the features, if the model has any.
     """
 
-    __slots__ = ("_fits_single", "_kernel", "engine", "feature_names", "max_leaves", "n_features", "n_trees")
+    __slots__ = (
+        "_exit_kernel", "_exits", "_fits_single", "_kernel", "engine", "feature_names", "max_leaves", "n_features",
+        "n_trees",
+    )  # fmt: skip
 
-    def __init__(self, engine: str, model: Ensemble, kernel: Kernel) -> None:
+    def __init__(self, engine: str, model: Ensemble, kernel: Kernel, exit_kernel: ExitKernel | None = None) -> None:
         self.engine = engine
         self.n_features, self.feature_names = model.n_features, model.feature_names
         self.n_trees, self.max_leaves = model.n_trees, int(np.diff(model.leaf_offsets).max(initial=1))
-        self._kernel = kernel
+        self._kernel, self._exit_kernel = kernel, exit_kernel
+        self._exits = model.exit is not None
         self._fits_single = model.trees.fit_single(model.tree_weights)
 
     @property
     def n_bytes(self) -> int:
         """Memory that the prepared model takes, in bytes."""
-        return self._kernel.n_bytes
+        return self._kernel.n_bytes + (0 if self._exit_kernel is None else self._exit_kernel.n_bytes)
 
     @property
     def from_cache(self) -> bool:
         """Whether preparing it took a library that an earlier run had compiled; False in engines that never compile."""
         return bool(getattr(self._kernel, "from_cache", False))
 
-    def score(self, X: Any, *, precision: Precision = "double", n_threads: int | None = 1) -> FloatArray:
+    def score(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        precision: Precision = "double",
+        n_threads: int | None = 1,
+    ) -> FloatArray:
         """Score of every row of `X`, in float64.
 
         The bits depend on the precision alone: not on the engine, the instruction set, the number of threads or the
-        other rows. `Ensemble.score` has the same default, and so gives the same bits.
+        other rows (with early exit: those of other queries). `Ensemble.score` has the same default, and so gives the same bits.
 
         Parameters
         ----------
         X : matrix of documents x features
             An array, a data frame, a sparse matrix or nested lists.
+        qid, group : array-like, optional
+            Queries of the rows, one of the two, as for `Ensemble.score`: a model with early exit uses it then.
         precision : {"double", "single"}, default "double"
             "double": leaf values times weights, summed in float64 from left to right, starting with the base, as
             LightGBM does. "single" is faster: they are rounded to float32, and the sums of each 16
@@ -235,6 +293,9 @@ class PreparedModel:
             One score per row.
         """
         threads = resolve_threads(n_threads)
+        if qid is not None or group is not None:
+            n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, block_bytes=sys.maxsize)
+            return self.score_queries(n_rows, blocks, find_queries(n_rows, qid, group), precision, threads)[0]
         if is_plain(X, self.n_features):
             return self.score_plain(X, precision, threads)
         return self.score_blocks(*row_blocks(X, self.n_features, self.feature_names), precision, threads)
@@ -293,6 +354,37 @@ class PreparedModel:
             self._kernel.score(block, scores[rows], single, threads)
         return scores
 
+    def score_queries(
+        self, n_rows: int, blocks: Blocks, queries: Queries, precision: Precision, threads: int
+    ) -> tuple[FloatArray, NodeArray]:
+        """Scores of the rows of queries, with early exit if the model has it, and the trees that each went through.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows of all blocks.
+        blocks : iterable of (slice, array)
+            As for `score_blocks`; a single block for a model with early exit.
+        queries : rankwood.data.queries.Queries
+            Queries of the rows.
+        precision : {"double", "single"}
+            As for `score`.
+        threads : int
+            At least 1.
+        """
+        if not self._exits:
+            return self.score_blocks(n_rows, blocks, precision, threads), np.full(n_rows, self.n_trees, NODE)
+        if self._exit_kernel is None:
+            raise ModelError(
+                f"engine {self.engine!r} has no early exit: take another, or score the model without, "
+                "model.replace(exit=None)"
+            )
+        single = self._sums_in_single(precision)
+        scores, trees = np.empty(n_rows, dtype=SCORE), np.empty(n_rows, dtype=NODE)
+        for _, block in blocks:
+            self._exit_kernel.score(block, queries.offsets, queries.order, scores, trees, single, threads)
+        return scores, trees
+
     def leaves_of_blocks(self, n_rows: int, blocks: Blocks, threads: int) -> AnyArray:
         """Leaves of rows that come in blocks: what `leaves` does once everything is checked.
 
@@ -346,7 +438,13 @@ class ReferenceKernel:
         self._traversal.leaves(X, leaves, n_threads)
 
 
-REFERENCE = Engine("reference", "plain traversal, the judge of the others", Limits(), ReferenceKernel)
+REFERENCE = Engine(
+    "reference",
+    "plain traversal, the judge of the others",
+    Limits(),
+    ReferenceKernel,
+    make_exit=_native.ReferenceExit,
+)
 
 
 # Engine `traverse`: a few documents, or trees with thousands of leaves, walked eight paths side by side.
@@ -361,6 +459,7 @@ TRAVERSE = Engine(
     "few documents at once, or large trees: paths are walked side by side, without branches",
     Limits(max_nodes=2_000_000_000),
     _traverse_kernel,
+    make_exit=_native.TraverseExit,
 )
 
 
@@ -377,6 +476,7 @@ BITSLICE = Engine(
     "many documents at once: every node is decided for a block of documents, without branches",
     Limits(max_leaves=8192),
     _bitslice_kernel,
+    make_exit=_native.BitsliceExit,
 )
 
 
