@@ -3,8 +3,12 @@
     gap of a document at a checkpoint = (top-th best partial score of its query) - (its own)
 
 The gaps of validation documents that end among the best `top` say what a margin costs: a margin as wide as the largest
-stops none of them, one as wide as the n-th largest at most n - 1. The same n for all checkpoints is found by bisection:
-the largest with which the measure loses no more than is allowed.
+stops none of them, one as wide as the next at most one, and so on. The same number for all checkpoints is raised, in
+growing steps, until the loss might be larger than is allowed. Who stops wins or loses by chance, and the more stop the
+more the two cancel out in the mean: so what counts is the upper end of the interval of the mean loss, not the mean.
+
+A checkpoint also costs: features of those who go on become codes anew for the next trees. Checkpoints that cost more
+than they save are left out, by an estimate that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -12,21 +16,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FloatArray
+from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError, one_line
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Evaluator, aligned_features
+from rankwood.evaluation.evaluator import Evaluator, aligned_features, weighted_values
 from rankwood.evaluation.measures import AnyMeasure
 from rankwood.model.early_exit import SUM_GROUP, EarlyExit
 from rankwood.model.ensemble import Ensemble
 
 CHECKPOINTS = (0.10, 0.20, 0.30, 0.45, 0.65)
 TOP = 10  # where the measure has no cutoff
+CODING = 30  # leaves that take an engine as long as coding one feature of a document, about
 
 
 def early_exit(
@@ -35,12 +41,13 @@ def early_exit(
     *,
     measure: AnyMeasure = "nDCG@10",
     loss: float = 0.0005,
+    level: float = 0.95,
     checkpoints: Sequence[float] = CHECKPOINTS,
     top: int | None = None,
     convention: str | Convention = "rankwood",
     n_threads: int | None = None,
 ) -> Ensemble:
-    """The model with early exit: margins as narrow as lose no more than `loss` on validation data.
+    """The model with early exit: margins as narrow as validation data shows to lose no more than `loss`.
 
     Parameters
     ----------
@@ -52,9 +59,13 @@ def early_exit(
     measure : str or Measure, default "nDCG@10"
         What may not get worse.
     loss : float, default 0.0005
-        By how much its mean over validation queries may fall, at most.
+        By how much its mean over queries may fall, at most.
+    level : float, default 0.95
+        How sure that is to be: the upper end of the one-sided interval of the mean loss on `valid` is at most `loss`.
+        With 0.5 the mean itself is, which lets chance decide when queries are few. More queries allow narrower margins.
     checkpoints : sequence of float, default (0.10, 0.20, 0.30, 0.45, 0.65)
         Where documents may stop, as shares of the trees below 1, or as numbers of trees; rounded to multiples of 16.
+        Those that would cost more than they save are left out.
     top : int, optional
         How many of the best documents of a query never stop; the cutoff of the measure, or 10, unless given.
     convention : str or Convention, default "rankwood"
@@ -66,7 +77,7 @@ def early_exit(
     -------
     Ensemble
         `exit` has checkpoints and margins, infinite where nobody may stop. The entry `early_exit` of `metadata` says
-        what it lost on `valid`, and the share of trees evaluated there.
+        what it `lost` on `valid`, the upper end of that (`lost_at_most`), and the share of `trees_evaluated` there.
 
     See Also
     --------
@@ -78,28 +89,34 @@ def early_exit(
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=40, n_features=5).split(0.5)
     >>> model = rw.LambdaMART(n_trees=60, n_leaves=8).fit(train).ensemble_
     >>> swift = rw.early_exit(model, valid)
-    >>> swift.exit.checkpoints, swift.metadata["early_exit"]["lost"] <= 0.0005
-    ((16, 32), True)
+    >>> swift.exit.checkpoints, swift.metadata["early_exit"]["lost_at_most"] <= 0.0005
+    ((16,), True)
     """
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, Ensemble):
         raise ModelError(f"early exit is learnt for an Ensemble or a fitted learner, got {type(model).__name__}")
     if not (isinstance(loss, (int, float)) and 0 <= loss < math.inf):
         raise RankwoodError(f"loss must be a number of 0 or more, got {one_line(repr(loss))}")
+    if not (isinstance(level, (int, float)) and 0.5 <= level < 1):
+        raise RankwoodError(f"level must lie between 0.5 and 1, got {one_line(repr(level))}")
     evaluator = Evaluator(valid, measure, convention, n_threads=n_threads)
     if len(evaluator.measures) != 1:
         raise RankwoodError("early exit is learnt for one measure")
     if top is None:
         top = getattr(evaluator.measures[0], "cutoff", None) or TOP
     plain, places = ensemble.replace(exit=None), as_checkpoints(checkpoints, ensemble.n_trees)
-    found = _Search(plain, evaluator, places, top, float(loss)).run()
-    rule = found.model.exit
-    assert rule is not None
+    search = _Search(plain, evaluator, top, float(loss), NormalDist().inv_cdf(level))
+    found = search.run(places)
+    fewer = search.worthwhile(found)
+    if fewer != places:
+        found = search.run(fewer)
     return found.model.with_metadata(
         early_exit={
             "measure": evaluator.names[0],
-            "loss_allowed": float(loss),
+            "loss": float(loss),
+            "level": float(level),
             "lost": found.lost,
+            "lost_at_most": found.lost_at_most,
             "trees_evaluated": found.trees_evaluated,
             "queries": valid.n_queries,
         }
@@ -128,70 +145,88 @@ class _Candidate:
     """The model with some margins, and what they do on the validation data."""
 
     model: Ensemble
+    rule: EarlyExit
     lost: float
+    lost_at_most: float
     trees_evaluated: float  # share
 
 
 class _Search:
-    """The narrowest margins that lose no more than is allowed."""
+    """The narrowest margins that lose no more than is allowed, at `z` standard errors above the mean loss."""
 
-    def __init__(
-        self, model: Ensemble, evaluator: Evaluator, checkpoints: tuple[int, ...], top: int, loss: float
-    ) -> None:
-        self.model, self.evaluator, self.checkpoints, self.top, self.loss = model, evaluator, checkpoints, top, loss
+    def __init__(self, model: Ensemble, evaluator: Evaluator, top: int, loss: float, z: float) -> None:
+        self.model, self.evaluator, self.top, self.loss, self.z = model, evaluator, top, loss, z
         self.X, self.index = aligned_features(model, evaluator.data), evaluator.data.queries.index
         scores = self._scores(model)
-        self.reference = float(evaluator.means(scores)[0])
-        best = self._best(scores)
-        # The gaps of the documents that end at the top, by checkpoint, the widest first.
-        self.gaps = [
-            np.sort(self._gaps(self._scores(model.select(np.arange(place))))[best])[::-1] for place in checkpoints
-        ]
-        self.n_best = len(best)
+        self.values = evaluator.values(scores)[0]
+        self.best = self._best(scores)
+        self._kept_gaps: dict[int, FloatArray] = {}
 
-    def run(self) -> _Candidate:
-        """The candidate that stops most of the best documents: none of them is the least that is tried."""
-        found = self._candidate(0) if self.n_best else None
-        if found is None or found.lost > self.loss:
-            return self._try([math.inf] * len(self.checkpoints))
-        most, too_many = 0, self.n_best
-        while too_many - most > 1:
-            n = (most + too_many) // 2
-            candidate = self._candidate(n)
-            if candidate.lost <= self.loss:
-                most, found = n, candidate
-            else:
-                too_many = n
-        return found
+    def run(self, checkpoints: tuple[int, ...]) -> _Candidate:
+        """The candidate that stops most of the best documents, while all that stop fewer are fine."""
+        widest_first = [np.sort(self.gaps(place)[self.best])[::-1] for place in checkpoints]
+        found, n = None, 0
+        while n < len(self.best):
+            candidate = self._try(checkpoints, [max(0.0, float(gaps[n])) for gaps in widest_first])
+            if candidate.lost_at_most > self.loss:
+                break
+            found, n = candidate, n + max(1, n // 4)
+        return found or self._try(checkpoints, [math.inf] * len(checkpoints))
 
-    def _candidate(self, n: int) -> _Candidate:
-        """What at most `n` of the best documents are lost with, at each checkpoint by itself."""
-        return self._try([max(0.0, float(gaps[n])) for gaps in self.gaps])
+    def worthwhile(self, found: _Candidate) -> tuple[int, ...]:
+        """The checkpoints without those that cost more than they save, one after the other."""
+        rule = found.rule
+        behind = {c: self.gaps(c) > margin for c, margin in zip(rule.checkpoints, rule.margins, strict=True)}
+        kept, cost = rule.checkpoints, self._cost(rule.checkpoints, behind)
+        while kept and not rule.never:
+            fewer = [tuple(one for one in kept if one != out) for out in kept]
+            costs = [self._cost(one, behind) for one in fewer]
+            if min(costs) >= cost:
+                break
+            kept, cost = fewer[int(np.argmin(costs))], min(costs)
+        return kept
 
-    def _try(self, margins: list[float]) -> _Candidate:
-        model = self.model.replace(exit=EarlyExit(self.checkpoints, tuple(margins), self.top))
-        scores, n_threads = self._scores(model), self.evaluator.n_threads
+    def gaps(self, checkpoint: int) -> FloatArray:
+        """How far every document is behind the `top`-th best of its query; -infinity where nobody may stop."""
+        if checkpoint not in self._kept_gaps:
+            partial = self._scores(self.model.select(np.arange(checkpoint)))
+            order, starts = self._by_query(partial)
+            at_top = np.full(self.evaluator.data.n_queries, -np.inf)
+            at_top[self.index[order[starts]]] = partial[order[starts + self.top - 1]]
+            self._kept_gaps[checkpoint] = at_top[self.index] - partial
+        return self._kept_gaps[checkpoint]
+
+    def _try(self, checkpoints: tuple[int, ...], margins: list[float]) -> _Candidate:
+        rule = EarlyExit(checkpoints, tuple(margins), self.top)
+        model, n_threads = self.model.replace(exit=rule), self.evaluator.n_threads
         trees = model.trees_evaluated(self.X, qid=self.index, n_threads=n_threads)
         share = float(trees.sum(dtype=np.int64)) / max(1, model.n_trees * len(trees))
-        return _Candidate(model, self.reference - float(self.evaluator.means(scores)[0]), share)
+        losses = self.values - self.evaluator.values(self._scores(model))[0]
+        losses = weighted_values(losses, self.evaluator.data.query_weights)
+        losses = losses[~np.isnan(losses)]
+        lost = float(losses.mean()) if len(losses) else 0.0
+        error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
+        return _Candidate(model, rule, lost, lost + self.z * error, share)
+
+    def _cost(self, checkpoints: tuple[int, ...], behind: dict[int, AnyArray]) -> float:
+        """What a document costs, in leaves: those of the trees that it goes through, and coding its features."""
+        cost, first, live = 0.0, 0, np.ones(len(self.X), dtype=bool)
+        for end in (*checkpoints, self.model.n_trees):
+            nodes = slice(int(self.model.node_offsets[first]), int(self.model.node_offsets[end]))
+            n_features = len(np.unique(self.model.feature[nodes]))
+            cost += float(live.mean()) * (nodes.stop - nodes.start + end - first + CODING * n_features)
+            live, first = live & ~behind.get(end, False), end
+        return cost
 
     def _scores(self, model: Ensemble) -> FloatArray:
         return model.score(self.X, qid=self.index, n_threads=self.evaluator.n_threads)
 
-    def _by_query(self, scores: FloatArray) -> tuple[Any, Any]:
+    def _by_query(self, scores: FloatArray) -> tuple[AnyArray, AnyArray]:
         """Rows query by query, the best first, and where queries of more than `top` documents start among them."""
         order, data = np.lexsort((-scores, self.index)), self.evaluator.data
-        sizes = np.diff(data.offsets)
-        return order, data.offsets[:-1][sizes > self.top]
+        return order, data.offsets[:-1][np.diff(data.offsets) > self.top]
 
-    def _best(self, scores: FloatArray) -> Any:
+    def _best(self, scores: FloatArray) -> AnyArray:
         """Rows of the best documents of every query from which somebody may stop."""
         order, starts = self._by_query(scores)
         return order[(starts[:, None] + np.arange(self.top)).ravel()]
-
-    def _gaps(self, partial: FloatArray) -> FloatArray:
-        """How far every document is behind the `top`-th best of its query."""
-        order, starts = self._by_query(partial)
-        at_top = np.full(self.evaluator.data.n_queries, -np.inf)
-        at_top[self.index[order[starts]]] = partial[order[starts + self.top - 1]]
-        return at_top[self.index] - partial
