@@ -1,7 +1,6 @@
 // Scoring with early exit: documents far behind the best of their query stop before the last tree.
 //
 //   trees      0 ......... 32 ........ 64 .................. 200    checkpoints 32 and 64
-//   segments   [    0     ) [    1    ) [         2          )      each an engine of its own, with these trees alone
 //   documents  all      ->  those left, moved together  ->  ...     a batch of whole queries at a time
 //
 // The rule, for the documents of one query. All start. At checkpoint i a document that goes on so far has the partial
@@ -23,7 +22,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -32,12 +30,13 @@
 #include "ensemble.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
+#include "score/bitslice.hpp"
 
 namespace rankwood {
 
 struct ExitRule {
   std::vector<std::size_t> checkpoints;  // numbers of trees, rising: multiples of kSumGroup, below that of all trees
-  std::vector<double> margins;           // one per checkpoint, none negative; infinity: nobody stops
+  std::vector<double> margins;           // one per checkpoint, finite and none negative
   std::size_t top;                       // at least 1
 };
 
@@ -55,6 +54,23 @@ struct QueryRows {
 inline double score_below(double p, double threshold, double lowest) {
   const double lowered = lowest < threshold ? p + (lowest - threshold) : p;
   return lowered < lowest ? lowered : std::nextafter(lowest, -std::numeric_limits<double>::infinity());
+}
+
+// Some rows side by side in `gathered`: row i is row_of(i).
+template <class T, class RowOf>
+Rows<T> gather(const Rows<T>& rows, std::size_t n_rows, const RowOf& row_of, std::vector<T>& gathered) {
+  gathered.resize(n_rows * rows.n_features);
+  T* out = gathered.data();
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const T* row = rows.data + static_cast<std::ptrdiff_t>(row_of(i)) * rows.row_stride;
+    if (rows.feature_stride == 1) {
+      out = std::copy_n(row, rows.n_features, out);
+      continue;
+    }
+    for (std::size_t f = 0; f < rows.n_features; ++f)
+      *out++ = row[static_cast<std::ptrdiff_t>(f) * rows.feature_stride];
+  }
+  return {gathered.data(), n_rows, rows.n_features, static_cast<std::ptrdiff_t>(rows.n_features), 1};
 }
 
 // What happened to the documents of one query at one checkpoint.
@@ -79,12 +95,14 @@ class ExitBatch {
     stops_.resize(n_queries_ * rule.checkpoints.size());
   }
 
-  std::vector<std::size_t> live;  // places (of QueryRows::row) of the documents that go on, query by query
-  std::vector<double> sums;       // their partial scores
+  std::vector<std::size_t> live;    // places (of QueryRows::row) of the documents that go on, query by query
+  std::vector<double> sums;         // their partial scores
+  std::vector<std::uint32_t> kept;  // which of those before the last checkpoint they are
 
   // Take those out that stop at a checkpoint.
   void stop(std::size_t checkpoint) {
-    std::size_t begin = 0, kept = 0;
+    std::size_t begin = 0;
+    kept.clear();
     for (std::size_t q = 0; q < n_queries_; ++q) {
       ExitStop& stop = stops_[q * rule_.checkpoints.size() + checkpoint];
       const std::size_t end = live_end_[q];
@@ -95,15 +113,16 @@ class ExitBatch {
           partial_[live[i] - first_place()] = sums[i];
           stopped_at_[live[i] - first_place()] = static_cast<std::uint32_t>(checkpoint);
         } else {
-          live[kept] = live[i];
-          sums[kept++] = sums[i];
+          live[kept.size()] = live[i];
+          sums[kept.size()] = sums[i];
+          kept.push_back(static_cast<std::uint32_t>(i));
         }
       }
       begin = end;
-      live_end_[q] = kept;
+      live_end_[q] = kept.size();
     }
-    live.resize(kept);
-    sums.resize(kept);
+    live.resize(kept.size());
+    sums.resize(kept.size());
   }
 
   // The scores of all documents once those that are left have gone through all trees, and the trees of each.
@@ -154,52 +173,57 @@ class ExitBatch {
   std::vector<double> best_;
 };
 
-// An Engine scores trees that come after others by add(), as Bitslice does.
+// An engine of the plain kind, as early exit wants it: the trees between two checkpoints are an engine of their own.
+// Bitslice::Batch, which needs none of that, shows what a batch does.
 template <class Engine>
-class EarlyExit {
+class ExitSegments {
  public:
-  // `model` must have passed the checks of ensemble.hpp, and the rule its own. Everything needed is copied.
-  EarlyExit(const EnsembleView& model, const double* tree_weights, double base, const ExitRule& rule)
-      : n_features_(static_cast<std::size_t>(model.n_features)), n_trees_(model.n_trees), base_(base) {
-    rule_.top = rule.top;
-    for (std::size_t c = 0; c < rule.checkpoints.size(); ++c) {
-      if (std::isinf(rule.margins[c])) continue;  // a checkpoint at which nobody stops is none
-      rule_.checkpoints.push_back(rule.checkpoints[c]);
-      rule_.margins.push_back(rule.margins[c]);
-    }
+  // `ends`: the checkpoints, and the number of all trees.
+  ExitSegments(const EnsembleView& model, const double* tree_weights, double base, const std::vector<std::size_t>& ends)
+      : ends_(ends), n_features_(static_cast<std::size_t>(model.n_features)), base_(base) {
     std::size_t first = 0;
-    for (std::size_t s = 0; s <= rule_.checkpoints.size(); ++s) {
-      const std::size_t end = s < rule_.checkpoints.size() ? rule_.checkpoints[s] : n_trees_;
+    for (const std::size_t end : ends) {
       segments_.push_back(make_segment(model, tree_weights, first, end));
       first = end;
     }
   }
-
-  EarlyExit(const EarlyExit&) = delete;
-  EarlyExit& operator=(const EarlyExit&) = delete;
+  ExitSegments(const ExitSegments&) = delete;
+  ExitSegments& operator=(const ExitSegments&) = delete;
 
   std::size_t n_features() const { return n_features_; }
+  std::size_t n_trees() const { return ends_.back(); }
+  double base() const { return base_; }
   std::size_t n_bytes() const {
     std::size_t n_bytes = 0;
     for (const auto& segment : segments_) n_bytes += segment->n_bytes();
     return n_bytes;
   }
 
-  // OUT scores, trees  one per row: its score, and the number of trees that it went through
   template <class T>
-  void score(const Rows<T>& rows, const QueryRows& queries, double* scores, std::int32_t* trees, bool single,
-             int n_threads) const {
-    const std::vector<std::size_t> ends = batches(queries, rows.n_rows, n_threads);
-    parallel_for(ends.size(), n_threads, [&](std::size_t b) {
-      ExitBatch batch(rule_, queries, b == 0 ? 0 : ends[b - 1], ends[b]);
-      score_batch(rows, queries, batch, single);
-      batch.finish(n_trees_, scores, trees);
-    });
-  }
+  class Batch {
+   public:
+    Batch(const ExitSegments& engine, const Rows<T>& rows) : engine_(engine), rows_(rows) {}
+
+    void add(std::size_t, std::size_t end_tree, double* scores, bool single) {
+      const auto& ends = engine_.ends_;
+      const auto segment = static_cast<std::size_t>(std::find(ends.begin(), ends.end(), end_tree) - ends.begin());
+      engine_.segments_[segment]->add(rows_, scores, single, 1);
+    }
+
+    void keep(const std::vector<std::uint32_t>& kept) {
+      if (kept.size() == rows_.n_rows) return;
+      std::vector<T> gathered;
+      rows_ = gather(rows_, kept.size(), [&](std::size_t i) { return kept[i]; }, gathered);
+      gathered_.swap(gathered);
+    }
+
+   private:
+    const ExitSegments& engine_;
+    Rows<T> rows_;
+    std::vector<T> gathered_;
+  };
 
  private:
-  static constexpr std::size_t kBatchRows = 4096, kMinBatchRows = 512;
-
   static std::unique_ptr<const Engine> make_segment(const EnsembleView& model, const double* tree_weights,
                                                     std::size_t first, std::size_t end) {
     const std::size_t node = model.first_node(first), leaf = model.first_leaf(first);
@@ -219,61 +243,83 @@ class EarlyExit {
     return std::make_unique<const Engine>(part, tree_weights + first, 0.0);
   }
 
+  std::vector<std::unique_ptr<const Engine>> segments_;
+  std::vector<std::size_t> ends_;
+  std::size_t n_features_;
+  double base_;
+};
+
+// The batch of an engine, whatever the type of the rows.
+template <class Engine, class T>
+struct BatchOf {
+  using type = typename Engine::template Batch<T>;
+};
+template <class T>
+struct BatchOf<Bitslice, T> {
+  using type = Bitslice::Batch;
+};
+
+// OUT scores, trees  one per row: its score, and the number of trees that it went through
+template <class Engine, class T>
+class EarlyExit {
+ public:
+  EarlyExit(const Engine& engine, const ExitRule& rule, const Rows<T>& rows, const QueryRows& queries, bool single)
+      : engine_(engine), rule_(rule), rows_(rows), queries_(queries), single_(single) {}
+
+  void score(double* scores, std::int32_t* trees, int n_threads) const {
+    const std::vector<std::size_t> ends = batches(n_threads);
+    parallel_for(ends.size(), n_threads, [&](std::size_t b) {
+      ExitBatch batch(rule_, queries_, b == 0 ? 0 : ends[b - 1], ends[b]);
+      if (!batch.live.empty()) score_batch(batch);
+      batch.finish(engine_.n_trees(), scores, trees);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kBatchRows = 2048, kMinBatchRows = 512;
+
   // The query after the last one of each batch.
-  static std::vector<std::size_t> batches(const QueryRows& queries, std::size_t n_rows, int n_threads) {
-    const std::size_t share = n_rows / (n_threads > 1 ? static_cast<std::size_t>(n_threads) * 4 : 1) + 1;
+  std::vector<std::size_t> batches(int n_threads) const {
+    const std::size_t share = rows_.n_rows / (n_threads > 1 ? static_cast<std::size_t>(n_threads) * 4 : 1) + 1;
     const std::size_t most = std::clamp(share, kMinBatchRows, kBatchRows);
     std::vector<std::size_t> ends;
-    for (std::size_t q = 0, first = 0; q < queries.n_queries; ++q) {
-      if (q > first && queries.begin(q + 1) - queries.begin(first) > most) {
+    for (std::size_t q = 0, first = 0; q < queries_.n_queries; ++q) {
+      if (q > first && queries_.begin(q + 1) - queries_.begin(first) > most) {
         ends.push_back(q);
         first = q;
       }
-      if (q + 1 == queries.n_queries) ends.push_back(q + 1);
+      if (q + 1 == queries_.n_queries) ends.push_back(q + 1);
     }
     return ends;
   }
 
-  template <class T>
-  void score_batch(const Rows<T>& rows, const QueryRows& queries, ExitBatch& batch, bool single) const {
-    std::fill(batch.sums.begin(), batch.sums.end(), base_);
+  void score_batch(ExitBatch& batch) const {
+    std::fill(batch.sums.begin(), batch.sums.end(), engine_.base());
+    const std::size_t first_place = batch.live.front();
     std::vector<T> gathered;
-    Rows<T> current = {nullptr, 0, 0, 0, 0};
-    for (std::size_t s = 0; s < segments_.size() && !batch.live.empty(); ++s) {
-      if (s == 0 && queries.order == nullptr) {
-        current = rows;
-        current.data += static_cast<std::ptrdiff_t>(batch.live.front()) * rows.row_stride;
-        current.n_rows = batch.live.size();
-      } else if (current.n_rows != batch.live.size()) {
-        current = gather(rows, queries, batch.live, gathered);
-      }
-      segments_[s]->add(current, batch.sums.data(), single, 1);
-      if (s < rule_.checkpoints.size()) batch.stop(s);
+    Rows<T> rows = rows_;
+    if (queries_.order == nullptr) {
+      rows.data += static_cast<std::ptrdiff_t>(first_place) * rows.row_stride;
+      rows.n_rows = batch.live.size();
+    } else {
+      rows = gather(rows_, batch.live.size(), [&](std::size_t i) { return queries_.row(first_place + i); }, gathered);
     }
+    typename BatchOf<Engine, T>::type left(engine_, rows);
+    std::size_t first = 0;
+    for (std::size_t c = 0; c < rule_.checkpoints.size(); ++c) {
+      left.add(first, rule_.checkpoints[c], batch.sums.data(), single_);
+      batch.stop(c);
+      left.keep(batch.kept);
+      first = rule_.checkpoints[c];
+    }
+    left.add(first, engine_.n_trees(), batch.sums.data(), single_);
   }
 
-  // The rows of the documents that are left, side by side.
-  template <class T>
-  static Rows<T> gather(const Rows<T>& rows, const QueryRows& queries, const std::vector<std::size_t>& live,
-                        std::vector<T>& gathered) {
-    gathered.resize(live.size() * rows.n_features);
-    T* out = gathered.data();
-    for (const std::size_t at : live) {
-      const T* row = rows.data + static_cast<std::ptrdiff_t>(queries.row(at)) * rows.row_stride;
-      if (rows.feature_stride == 1) {
-        out = std::copy_n(row, rows.n_features, out);
-        continue;
-      }
-      for (std::size_t f = 0; f < rows.n_features; ++f)
-        *out++ = row[static_cast<std::ptrdiff_t>(f) * rows.feature_stride];
-    }
-    return {gathered.data(), live.size(), rows.n_features, static_cast<std::ptrdiff_t>(rows.n_features), 1};
-  }
-
-  ExitRule rule_;
-  std::vector<std::unique_ptr<const Engine>> segments_;
-  std::size_t n_features_, n_trees_;
-  double base_;
+  const Engine& engine_;
+  const ExitRule& rule_;
+  const Rows<T>& rows_;
+  const QueryRows& queries_;
+  bool single_;
 };
 
 }  // namespace rankwood

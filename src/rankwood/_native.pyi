@@ -66,6 +66,21 @@ class Bitslice:
     def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
 
 class BitsliceExit:
+    def __init__(self, engine: Bitslice, checkpoints: AnyArray, margins: AnyArray, top: int) -> None: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def score(
+        self,
+        X: AnyArray,
+        offsets: AnyArray,
+        order: AnyArray | None,
+        scores: AnyArray,
+        trees: AnyArray,
+        single: bool,
+        n_threads: int,
+    ) -> None: ...
+
+class TraverseExit:
     def __init__(
         self,
         feature: AnyArray,
@@ -95,8 +110,7 @@ class BitsliceExit:
         n_threads: int,
     ) -> None: ...
 
-class TraverseExit(BitsliceExit): ...
-class ReferenceExit(BitsliceExit): ...
+class ReferenceExit(TraverseExit): ...
 
 # bind_compiled.cpp
 class CompiledTrees:

@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 import rankwood as rw
 from oracles import early_exit as oracle
 from oracles import ensemble as ensemble_oracle
+from rankwood import _native
 from rankwood.scoring.engines import ENGINES
 from strategies.ensembles import big_ensemble, ensembles, rows_near_thresholds
 
@@ -145,7 +146,9 @@ def test_kinds_of_input():
     import pandas as pd
     import scipy.sparse
 
-    model = big_ensemble(7, n_trees=40, n_leaves=8, n_features=4).replace(exit=rw.EarlyExit((16, 32), (0.5, 0.0), top=3))
+    model = big_ensemble(7, n_trees=40, n_leaves=8, n_features=4).replace(
+        exit=rw.EarlyExit((16, 32), (0.5, 0.0), top=3)
+    )
     X = np.random.default_rng(8).normal(size=(90, 4)).round(1)
     X[X < 0] = 0.0
     qid = np.arange(90) % 4
@@ -174,9 +177,11 @@ def test_what_does_not_go():
 def test_the_kernel_checks_what_it_is_given():
     model = big_ensemble(9, n_trees=40, n_leaves=8, n_features=4)
     arrays = (*model.trees.native(), model.n_features, model.tree_weights, model.base)
+    engine = _native.Bitslice(*arrays)
 
     def make(checkpoints, margins, top=1):
-        return rw.scoring.engines._native.BitsliceExit(*arrays, np.array(checkpoints), np.array(margins), top)
+        _native.TraverseExit(*arrays, np.array([16]), np.array([0.0]), 1)
+        return _native.BitsliceExit(engine, np.array(checkpoints), np.array(margins), top)
 
     for checkpoints, margins, top, message in (
         ([16, 16], [1.0, 1.0], 1, "must rise"),

@@ -81,12 +81,16 @@ class EarlyExit:
             The model that is to have it.
         """
         if self.checkpoints and self.checkpoints[-1] >= model.n_trees:
-            raise ModelError(f"a checkpoint after {self.checkpoints[-1]} trees needs more: the model has {model.n_trees}")
+            raise ModelError(
+                f"a checkpoint after {self.checkpoints[-1]} trees needs more: the model has {model.n_trees}"
+            )
         if self.checkpoints:
             largest = np.maximum.reduceat(np.abs(model.leaf_value), model.leaf_offsets[:-1])
             bound = abs(model.base) + float(np.sum(np.abs(model.tree_weights) * largest))
             if bound > LARGEST_SCORE:
-                raise ModelError(f"scores of this model may reach {bound:.3g}: early exit takes up to {LARGEST_SCORE:g}")
+                raise ModelError(
+                    f"scores of this model may reach {bound:.3g}: early exit takes up to {LARGEST_SCORE:g}"
+                )
 
     def as_dict(self) -> dict[str, Any]:
         """The rule as JSON can hold it: a margin of infinity is None."""

@@ -500,7 +500,7 @@ class Ensemble:
         Parameters
         ----------
         **changes
-            Arguments of `Ensemble(...)`. Where trees, weights or base are among them, early exit goes unless it is, too.
+            Arguments of `Ensemble(...)`. With other trees, weights or base, early exit goes unless it is given.
         """
         arguments = {name: getattr(self, name) for name in ARGUMENTS}
         if changes.keys() & {*SCORING_ARRAYS, "base"}:

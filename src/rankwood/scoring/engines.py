@@ -128,8 +128,8 @@ class Engine:
     find_obstacle : callable, optional
         Called without arguments, returns what this machine lacks to run the engine, or None.
     make_exit : callable, optional
-        Given the arrays of an `Ensemble` and of its `EarlyExit`, returns what scores it by queries; an engine without
-        it has no early exit.
+        Given an `Ensemble` with early exit and what `make_kernel` made of it, returns what scores it by queries; an
+        engine without it has no early exit.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class Engine:
     limits: Limits
     make_kernel: Callable[[Ensemble], Kernel]
     find_obstacle: Callable[[], str | None] = lambda: None
-    make_exit: Callable[..., ExitKernel] | None = None
+    make_exit: Callable[[Ensemble, Any], ExitKernel] | None = None
 
     def obstacle(self, model: Ensemble) -> str | None:
         """The reason why this engine cannot score a model on this machine, or None when it can.
@@ -194,22 +194,20 @@ class Engine:
         obstacle = self.obstacle(model)
         if obstacle is not None:
             raise ModelError(f"engine {self.name!r} cannot score this model: {obstacle}")
-        exits = None if self.make_exit is None or model.exit is None else _exit_kernel(self.make_exit, model)
-        return PreparedModel(self.name, model, self.make_kernel(model), exits)
+        kernel = self.make_kernel(model)
+        exits = None if self.make_exit is None or model.exit is None else self.make_exit(model, kernel)
+        return PreparedModel(self.name, model, kernel, exits)
 
 
-def _exit_kernel(make: Callable[..., ExitKernel], model: Ensemble) -> ExitKernel:
-    rule = model.exit
-    assert rule is not None
-    return make(
-        *model.trees.native(),
-        model.n_features,
-        model.tree_weights,
-        model.base,
-        np.array(rule.checkpoints, dtype=OFFSET),
-        np.array(rule.margins, dtype=WEIGHT),
-        rule.top,
-    )
+def exit_rule(model: Ensemble) -> tuple[OffsetArray, FloatArray, int]:
+    """Checkpoints, margins and top of a model with early exit, as kernels take them."""
+    assert model.exit is not None
+    checkpoints, margins = model.exit.checkpoints, model.exit.margins
+    return np.array(checkpoints, dtype=OFFSET), np.array(margins, dtype=WEIGHT), model.exit.top
+
+
+def _model_arrays(model: Ensemble) -> tuple[Any, ...]:
+    return *model.trees.native(), model.n_features, model.tree_weights, model.base
 
 
 class PreparedModel:
@@ -271,7 +269,8 @@ class PreparedModel:
         """Score of every row of `X`, in float64.
 
         The bits depend on the precision alone: not on the engine, the instruction set, the number of threads or the
-        other rows (with early exit: those of other queries). `Ensemble.score` has the same default, and so gives the same bits.
+        other rows (with early exit: those of other queries). `Ensemble.score` has the same default, and so gives the
+        same bits.
 
         Parameters
         ----------
@@ -443,7 +442,7 @@ REFERENCE = Engine(
     "plain traversal, the judge of the others",
     Limits(),
     ReferenceKernel,
-    make_exit=_native.ReferenceExit,
+    make_exit=lambda model, _: _native.ReferenceExit(*_model_arrays(model), *exit_rule(model)),
 )
 
 
@@ -451,7 +450,7 @@ REFERENCE = Engine(
 
 
 def _traverse_kernel(model: Ensemble) -> Kernel:
-    return _native.Traverse(*model.trees.native(), model.n_features, model.tree_weights, model.base)
+    return _native.Traverse(*_model_arrays(model))
 
 
 TRAVERSE = Engine(
@@ -459,7 +458,7 @@ TRAVERSE = Engine(
     "few documents at once, or large trees: paths are walked side by side, without branches",
     Limits(max_nodes=2_000_000_000),
     _traverse_kernel,
-    make_exit=_native.TraverseExit,
+    make_exit=lambda model, _: _native.TraverseExit(*_model_arrays(model), *exit_rule(model)),
 )
 
 
@@ -468,7 +467,7 @@ TRAVERSE = Engine(
 
 
 def _bitslice_kernel(model: Ensemble) -> Kernel:
-    return _native.Bitslice(*model.trees.native(), model.n_features, model.tree_weights, model.base)
+    return _native.Bitslice(*_model_arrays(model))
 
 
 BITSLICE = Engine(
@@ -476,7 +475,7 @@ BITSLICE = Engine(
     "many documents at once: every node is decided for a block of documents, without branches",
     Limits(max_leaves=8192),
     _bitslice_kernel,
-    make_exit=_native.BitsliceExit,
+    make_exit=lambda model, kernel: _native.BitsliceExit(kernel, *exit_rule(model)),
 )
 
 

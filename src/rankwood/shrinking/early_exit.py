@@ -6,9 +6,6 @@ The gaps of validation documents that end among the best `top` say what a margin
 stops none of them, one as wide as the next at most one, and so on. The same number for all checkpoints is raised, in
 growing steps, until the loss might be larger than is allowed. Who stops wins or loses by chance, and the more stop the
 more the two cancel out in the mean: so what counts is the upper end of the interval of the mean loss, not the mean.
-
-A checkpoint also costs: features of those who go on become codes anew for the next trees. Checkpoints that cost more
-than they save are left out, by an estimate that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -32,7 +29,6 @@ from rankwood.model.ensemble import Ensemble
 
 CHECKPOINTS = (0.10, 0.20, 0.30, 0.45, 0.65)
 TOP = 10  # where the measure has no cutoff
-CODING = 30  # leaves that take an engine as long as coding one feature of a document, about
 
 
 def early_exit(
@@ -65,7 +61,6 @@ def early_exit(
         With 0.5 the mean itself is, which lets chance decide when queries are few. More queries allow narrower margins.
     checkpoints : sequence of float, default (0.10, 0.20, 0.30, 0.45, 0.65)
         Where documents may stop, as shares of the trees below 1, or as numbers of trees; rounded to multiples of 16.
-        Those that would cost more than they save are left out.
     top : int, optional
         How many of the best documents of a query never stop; the cutoff of the measure, or 10, unless given.
     convention : str or Convention, default "rankwood"
@@ -90,7 +85,7 @@ def early_exit(
     >>> model = rw.LambdaMART(n_trees=60, n_leaves=8).fit(train).ensemble_
     >>> swift = rw.early_exit(model, valid)
     >>> swift.exit.checkpoints, swift.metadata["early_exit"]["lost_at_most"] <= 0.0005
-    ((16,), True)
+    ((16, 32), True)
     """
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, Ensemble):
@@ -107,9 +102,6 @@ def early_exit(
     plain, places = ensemble.replace(exit=None), as_checkpoints(checkpoints, ensemble.n_trees)
     search = _Search(plain, evaluator, top, float(loss), NormalDist().inv_cdf(level))
     found = search.run(places)
-    fewer = search.worthwhile(found)
-    if fewer != places:
-        found = search.run(fewer)
     return found.model.with_metadata(
         early_exit={
             "measure": evaluator.names[0],
@@ -134,7 +126,9 @@ def as_checkpoints(checkpoints: Sequence[float], n_trees: int) -> tuple[int, ...
     places = set()
     for given in checkpoints:
         if isinstance(given, bool) or not isinstance(given, (int, float, np.number)) or not 0 < given < math.inf:
-            raise RankwoodError(f"a checkpoint is a share of the trees or a number of them, got {one_line(repr(given))}")
+            raise RankwoodError(
+                f"a checkpoint is a share of the trees or a number of them, got {one_line(repr(given))}"
+            )
         n = given * n_trees if given < 1 else given
         places.add(max(SUM_GROUP, math.floor(n / SUM_GROUP + 0.5) * SUM_GROUP))
     return tuple(sorted(place for place in places if place < n_trees))
@@ -145,7 +139,6 @@ class _Candidate:
     """The model with some margins, and what they do on the validation data."""
 
     model: Ensemble
-    rule: EarlyExit
     lost: float
     lost_at_most: float
     trees_evaluated: float  # share
@@ -160,11 +153,10 @@ class _Search:
         scores = self._scores(model)
         self.values = evaluator.values(scores)[0]
         self.best = self._best(scores)
-        self._kept_gaps: dict[int, FloatArray] = {}
 
     def run(self, checkpoints: tuple[int, ...]) -> _Candidate:
         """The candidate that stops most of the best documents, while all that stop fewer are fine."""
-        widest_first = [np.sort(self.gaps(place)[self.best])[::-1] for place in checkpoints]
+        widest_first = [np.sort(self._gaps(place)[self.best])[::-1] for place in checkpoints]
         found, n = None, 0
         while n < len(self.best):
             candidate = self._try(checkpoints, [max(0.0, float(gaps[n])) for gaps in widest_first])
@@ -173,28 +165,13 @@ class _Search:
             found, n = candidate, n + max(1, n // 4)
         return found or self._try(checkpoints, [math.inf] * len(checkpoints))
 
-    def worthwhile(self, found: _Candidate) -> tuple[int, ...]:
-        """The checkpoints without those that cost more than they save, one after the other."""
-        rule = found.rule
-        behind = {c: self.gaps(c) > margin for c, margin in zip(rule.checkpoints, rule.margins, strict=True)}
-        kept, cost = rule.checkpoints, self._cost(rule.checkpoints, behind)
-        while kept and not rule.never:
-            fewer = [tuple(one for one in kept if one != out) for out in kept]
-            costs = [self._cost(one, behind) for one in fewer]
-            if min(costs) >= cost:
-                break
-            kept, cost = fewer[int(np.argmin(costs))], min(costs)
-        return kept
-
-    def gaps(self, checkpoint: int) -> FloatArray:
+    def _gaps(self, checkpoint: int) -> FloatArray:
         """How far every document is behind the `top`-th best of its query; -infinity where nobody may stop."""
-        if checkpoint not in self._kept_gaps:
-            partial = self._scores(self.model.select(np.arange(checkpoint)))
-            order, starts = self._by_query(partial)
-            at_top = np.full(self.evaluator.data.n_queries, -np.inf)
-            at_top[self.index[order[starts]]] = partial[order[starts + self.top - 1]]
-            self._kept_gaps[checkpoint] = at_top[self.index] - partial
-        return self._kept_gaps[checkpoint]
+        partial = self._scores(self.model.select(np.arange(checkpoint)))
+        order, starts = self._by_query(partial)
+        at_top = np.full(self.evaluator.data.n_queries, -np.inf)
+        at_top[self.index[order[starts]]] = partial[order[starts + self.top - 1]]
+        return at_top[self.index] - partial
 
     def _try(self, checkpoints: tuple[int, ...], margins: list[float]) -> _Candidate:
         rule = EarlyExit(checkpoints, tuple(margins), self.top)
@@ -206,17 +183,7 @@ class _Search:
         losses = losses[~np.isnan(losses)]
         lost = float(losses.mean()) if len(losses) else 0.0
         error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
-        return _Candidate(model, rule, lost, lost + self.z * error, share)
-
-    def _cost(self, checkpoints: tuple[int, ...], behind: dict[int, AnyArray]) -> float:
-        """What a document costs, in leaves: those of the trees that it goes through, and coding its features."""
-        cost, first, live = 0.0, 0, np.ones(len(self.X), dtype=bool)
-        for end in (*checkpoints, self.model.n_trees):
-            nodes = slice(int(self.model.node_offsets[first]), int(self.model.node_offsets[end]))
-            n_features = len(np.unique(self.model.feature[nodes]))
-            cost += float(live.mean()) * (nodes.stop - nodes.start + end - first + CODING * n_features)
-            live, first = live & ~behind.get(end, False), end
-        return cost
+        return _Candidate(model, lost, lost + self.z * error, share)
 
     def _scores(self, model: Ensemble) -> FloatArray:
         return model.score(self.X, qid=self.index, n_threads=self.evaluator.n_threads)
