@@ -41,7 +41,7 @@ def test_the_loss_is_within_what_is_allowed(parts, model, measure, level):
 def test_more_loss_saves_more_trees_and_results_repeat(parts, model):
     shares = [rw.early_exit(model, parts[1], loss=loss) for loss in (0.0, 0.002, 0.02)]
     evaluated = [one.metadata["early_exit"]["trees_evaluated"] for one in shares]
-    assert evaluated[0] >= evaluated[1] > evaluated[2]
+    assert evaluated[0] >= evaluated[1] >= evaluated[2] < evaluated[0]
     assert rw.early_exit(model, parts[1], loss=0.002, n_threads=1) == shares[1]
 
 

@@ -23,6 +23,7 @@ from rankwood.cli.models import (
     tell_absent_features,
 )
 from rankwood.dtypes import FloatArray
+from rankwood.errors import DataError
 from rankwood.model.ensemble import Ensemble
 
 
@@ -105,7 +106,11 @@ def _score_queries(
     """Scores with early exit, in the order of the input."""
     from rankwood.evaluation.evaluator import aligned_features
 
-    dataset = load_data(data, models, zero_based=zero_based, n_threads=threads)
+    try:
+        dataset = load_data(data, models, zero_based=zero_based, n_threads=threads)
+    except DataError as error:
+        hint = "; early exit needs queries: without them give --no-exit" if "qid" in str(error) else ""
+        raise DataError(f"{error}{hint}") from None
     (model,) = models.values()
     return model.score(
         aligned_features(model, dataset),

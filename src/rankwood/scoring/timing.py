@@ -612,8 +612,8 @@ def _exit_models(model: Ensemble, contestants: Sequence[_Contestant], group: Any
     """The model in every engine that is timed and has early exit; empty when the model has none."""
     if model.exit is None or group is None:
         return []
-    prepared = {one.engine: one for contestant in contestants for one in contestant.prepared}
-    return [one for name, one in prepared.items() if get_engine(name).make_exit is not None]
+    engines = [get_engine(name) for name in dict.fromkeys(p.engine for one in contestants for p in one.prepared)]
+    return [engine.prepare(model) for engine in engines if engine.make_exit is not None]
 
 
 def _exit_disagreements(
