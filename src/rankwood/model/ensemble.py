@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -18,7 +17,7 @@ from rankwood import _native
 from rankwood.data.queries import find_queries
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError, one_line
-from rankwood.matrix import is_plain, row_blocks
+from rankwood.matrix import is_plain, one_block, row_blocks
 from rankwood.model.early_exit import EarlyExit
 from rankwood.model.file import read_model, save_model
 from rankwood.model.topology import Topology, describe
@@ -611,9 +610,9 @@ class Ensemble:
         self, X: Any, qid: Any, group: Any, engine: str, precision: Precision, threads: int
     ) -> tuple[FloatArray, NodeArray]:
         """Scores, and trees evaluated, of the rows of queries."""
-        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, block_bytes=sys.maxsize)
-        queries = find_queries(n_rows, qid, group)
-        return self._prepare(engine, n_rows).score_queries(n_rows, blocks, queries, precision, threads)
+        rows = one_block(X, self.n_features, self.feature_names)
+        queries = find_queries(len(rows), qid, group)
+        return self._prepare(engine, len(rows)).score_queries(rows, queries, precision, threads)
 
     def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
         prepared: PreparedModel = _engines().prepared(self, engine, n_rows)

@@ -6,7 +6,6 @@ The file goes from what an engine is, over the four there are, to which one `eng
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from rankwood import _native
 from rankwood.data.queries import Queries, find_queries
 from rankwood.dtypes import NODE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError, RankwoodError
-from rankwood.matrix import is_plain, row_blocks
+from rankwood.matrix import is_plain, one_block, row_blocks
 from rankwood.system import active_isa, resolve_threads
 
 if TYPE_CHECKING:
@@ -210,6 +209,10 @@ def _model_arrays(model: Ensemble) -> tuple[Any, ...]:
     return *model.trees.native(), model.n_features, model.tree_weights, model.base
 
 
+def _model_and_exit(model: Ensemble) -> tuple[Any, ...]:
+    return _model_arrays(model) + exit_rule(model)
+
+
 class PreparedModel:
     """A model that an engine made ready to score.
 
@@ -293,8 +296,8 @@ class PreparedModel:
         """
         threads = resolve_threads(n_threads)
         if qid is not None or group is not None:
-            n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, block_bytes=sys.maxsize)
-            return self.score_queries(n_rows, blocks, find_queries(n_rows, qid, group), precision, threads)[0]
+            rows = one_block(X, self.n_features, self.feature_names)
+            return self.score_queries(rows, find_queries(len(rows), qid, group), precision, threads)[0]
         if is_plain(X, self.n_features):
             return self.score_plain(X, precision, threads)
         return self.score_blocks(*row_blocks(X, self.n_features, self.feature_names), precision, threads)
@@ -354,16 +357,14 @@ class PreparedModel:
         return scores
 
     def score_queries(
-        self, n_rows: int, blocks: Blocks, queries: Queries, precision: Precision, threads: int
+        self, X: AnyArray, queries: Queries, precision: Precision, threads: int
     ) -> tuple[FloatArray, NodeArray]:
         """Scores of the rows of queries, with early exit if the model has it, and the trees that each went through.
 
         Parameters
         ----------
-        n_rows : int
-            Rows of all blocks.
-        blocks : iterable of (slice, array)
-            As for `score_blocks`; a single block for a model with early exit.
+        X : float array
+            What `rankwood.matrix.one_block` gives.
         queries : rankwood.data.queries.Queries
             Queries of the rows.
         precision : {"double", "single"}
@@ -372,16 +373,16 @@ class PreparedModel:
             At least 1.
         """
         if not self._exits:
-            return self.score_blocks(n_rows, blocks, precision, threads), np.full(n_rows, self.n_trees, NODE)
+            blocks = [(slice(0, len(X)), X)]
+            return self.score_blocks(len(X), blocks, precision, threads), np.full(len(X), self.n_trees, NODE)
         if self._exit_kernel is None:
             raise ModelError(
                 f"engine {self.engine!r} has no early exit: take another, or score the model without, "
                 "model.replace(exit=None)"
             )
         single = self._sums_in_single(precision)
-        scores, trees = np.empty(n_rows, dtype=SCORE), np.empty(n_rows, dtype=NODE)
-        for _, block in blocks:
-            self._exit_kernel.score(block, queries.offsets, queries.order, scores, trees, single, threads)
+        scores, trees = np.empty(len(X), dtype=SCORE), np.empty(len(X), dtype=NODE)
+        self._exit_kernel.score(X, queries.offsets, queries.order, scores, trees, single, threads)
         return scores, trees
 
     def leaves_of_blocks(self, n_rows: int, blocks: Blocks, threads: int) -> AnyArray:
@@ -442,7 +443,7 @@ REFERENCE = Engine(
     "plain traversal, the judge of the others",
     Limits(),
     ReferenceKernel,
-    make_exit=lambda model, _: _native.ReferenceExit(*_model_arrays(model), *exit_rule(model)),
+    make_exit=lambda model, _: _native.ReferenceExit(*_model_and_exit(model)),
 )
 
 
@@ -458,7 +459,7 @@ TRAVERSE = Engine(
     "few documents at once, or large trees: paths are walked side by side, without branches",
     Limits(max_nodes=2_000_000_000),
     _traverse_kernel,
-    make_exit=lambda model, _: _native.TraverseExit(*_model_arrays(model), *exit_rule(model)),
+    make_exit=lambda model, _: _native.TraverseExit(*_model_and_exit(model)),
 )
 
 
