@@ -205,10 +205,10 @@ class Bitslice {
     const std::size_t width = kernel_.vector_bytes;
     const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
     const auto for_each_total = [&](const auto& task) {  // and the score that it belongs to
-      for (std::size_t vector = 0; vector < scratch.n_vectors; ++vector) {
+      for (std::size_t first = 0; first < n; first += width) {
+        double* totals = scratch.totals.data() + first;
         for (std::size_t lane = 0; lane < width; ++lane) {
-          const std::size_t row = vector * width + order[lane];
-          if (row < n) task(scratch.totals[vector * width + lane], scores[row]);
+          if (first + width <= n || first + order[lane] < n) task(totals[lane], scores[first + order[lane]]);
         }
       }
     };
@@ -309,9 +309,13 @@ class Bitslice {
 
 class Bitslice::Batch {
  public:
+  explicit Batch(const Bitslice& engine) : engine_(engine) {}
+
+  // Begin with the rows of other documents; memory is kept.
   template <class T>
-  Batch(const Bitslice& engine, const Rows<T>& rows) : engine_(engine), n_rows_(rows.n_rows) {
-    codes_.resize(n_bytes());
+  void start(const Rows<T>& rows) {
+    n_rows_ = rows.n_rows;
+    make_room();
     for (std::size_t first = 0; first < n_rows_; first += block_rows()) {
       engine_.quantiser_.quantise(rows, first, rows_of_block(first), codes_.data() + place(first), stride(first), 1);
     }
@@ -334,9 +338,10 @@ class Bitslice::Batch {
     const std::size_t width = engine_.kernel_.move_width;
     moves_.clear();
     moved_.swap(codes_);
-    const Batch before = {engine_, n_rows_};
+    Batch before(engine_);
+    before.n_rows_ = n_rows_;
     n_rows_ = kept.size();
-    codes_.resize(n_bytes());
+    make_room();
     for (std::size_t i = 0; i < kept.size();) {
       const std::size_t from = kept[i] / width * width;  // a vector never straddles two blocks
       const std::size_t end = std::min(kept.size(), i / block_rows() * block_rows() + block_rows());
@@ -350,8 +355,6 @@ class Bitslice::Batch {
   }
 
  private:
-  Batch(const Bitslice& engine, std::size_t n_rows) : engine_(engine), n_rows_(n_rows) {}
-
   // Blocks stand one after the other, each with the codes of a column side by side, and room for a vector behind it.
   std::size_t width() const { return engine_.kernel_.vector_bytes; }
   std::size_t block_rows() const { return kBlockVectors * width(); }
@@ -363,13 +366,14 @@ class Bitslice::Batch {
     const std::size_t n_columns = engine_.quantiser_.n_columns();
     return row / block_rows() * (n_columns * block_rows() + 64) + row % block_rows();
   }
-  std::size_t n_bytes() const {
+  void make_room() {
     const std::size_t last = n_rows_ == 0 ? 0 : (n_rows_ - 1) / block_rows() * block_rows();
-    return place(last) + engine_.quantiser_.n_columns() * stride(last) + 64;
+    const std::size_t n_bytes = place(last) + engine_.quantiser_.n_columns() * stride(last) + 64;
+    if (codes_.size() < n_bytes) codes_.resize(n_bytes);  // growing fills it with zeros, which takes time
   }
 
   const Bitslice& engine_;
-  std::size_t n_rows_;
+  std::size_t n_rows_ = 0;
   AlignedVector<std::int8_t> codes_, moved_;
   std::vector<CodeMove> moves_;
   Scratch scratch_;

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "ensemble.hpp"
+#include "interruption.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
 #include "score/bitslice.hpp"
@@ -101,28 +102,31 @@ class ExitBatch {
 
   // Take those out that stop at a checkpoint.
   void stop(std::size_t checkpoint) {
-    std::size_t begin = 0;
-    kept.clear();
+    std::size_t begin = 0, n_kept = 0;
+    kept.resize(live.size());
     for (std::size_t q = 0; q < n_queries_; ++q) {
       ExitStop& stop = stops_[q * rule_.checkpoints.size() + checkpoint];
       const std::size_t end = live_end_[q];
       stop = {threshold_of(begin, end, rule_.margins[checkpoint]), std::numeric_limits<double>::infinity(), 0.0};
       for (std::size_t i = begin; i < end; ++i) {
-        if (sums[i] < stop.threshold) {
-          stop.lowest_partial = std::min(stop.lowest_partial, sums[i]);
-          partial_[live[i] - first_place()] = sums[i];
-          stopped_at_[live[i] - first_place()] = static_cast<std::uint32_t>(checkpoint);
-        } else {
-          live[kept.size()] = live[i];
-          sums[kept.size()] = sums[i];
-          kept.push_back(static_cast<std::uint32_t>(i));
-        }
+        const double sum = sums[i];
+        const std::size_t at = live[i];
+        // Written in any case: a branch here would be a coin toss. Those who go on write over it later.
+        partial_[at - first_place()] = sum;
+        live[n_kept] = at;
+        sums[n_kept] = sum;
+        kept[n_kept] = static_cast<std::uint32_t>(i);
+        const bool stops = sum < stop.threshold;
+        n_kept += stops ? 0 : 1;
+        stopped_at_[at - first_place()] = static_cast<std::uint32_t>(stops ? checkpoint : rule_.checkpoints.size());
+        stop.lowest_partial = std::min(stop.lowest_partial, stops ? sum : std::numeric_limits<double>::infinity());
       }
       begin = end;
-      live_end_[q] = kept.size();
+      live_end_[q] = n_kept;
     }
-    live.resize(kept.size());
-    sums.resize(kept.size());
+    live.resize(n_kept);
+    sums.resize(n_kept);
+    kept.resize(n_kept);
   }
 
   // The scores of all documents once those that are left have gone through all trees, and the trees of each.
@@ -202,7 +206,9 @@ class ExitSegments {
   template <class T>
   class Batch {
    public:
-    Batch(const ExitSegments& engine, const Rows<T>& rows) : engine_(engine), rows_(rows) {}
+    explicit Batch(const ExitSegments& engine) : engine_(engine) {}
+
+    void start(const Rows<T>& rows) { rows_ = rows; }
 
     void add(std::size_t, std::size_t end_tree, double* scores, bool single) {
       const auto& ends = engine_.ends_;
@@ -219,7 +225,7 @@ class ExitSegments {
 
    private:
     const ExitSegments& engine_;
-    Rows<T> rows_;
+    Rows<T> rows_ = {};
     std::vector<T> gathered_;
   };
 
@@ -268,14 +274,21 @@ class EarlyExit {
 
   void score(double* scores, std::int32_t* trees, int n_threads) const {
     const std::vector<std::size_t> ends = batches(n_threads);
-    parallel_for(ends.size(), n_threads, [&](std::size_t b) {
-      ExitBatch batch(rule_, queries_, b == 0 ? 0 : ends[b - 1], ends[b]);
-      if (!batch.live.empty()) score_batch(batch);
-      batch.finish(engine_.n_trees(), scores, trees);
+    // A few runs of batches per thread: each run has memory of its own, and no thread waits long for the last one.
+    const std::size_t n_runs = n_threads > 1 ? std::min(ends.size(), static_cast<std::size_t>(n_threads) * 4) : 1;
+    parallel_for(ends.empty() ? 0 : n_runs, n_threads, [&](std::size_t run) {
+      Left left(engine_);
+      for (std::size_t b = ends.size() * run / n_runs; b < ends.size() * (run + 1) / n_runs; ++b) {
+        check_interruption();
+        ExitBatch batch(rule_, queries_, b == 0 ? 0 : ends[b - 1], ends[b]);
+        if (!batch.live.empty()) score_batch(batch, left);
+        batch.finish(engine_.n_trees(), scores, trees);
+      }
     });
   }
 
  private:
+  using Left = typename BatchOf<Engine, T>::type;  // the documents of a batch that are left
   static constexpr std::size_t kBatchRows = 2048, kMinBatchRows = 512;
 
   // The query after the last one of each batch.
@@ -293,7 +306,7 @@ class EarlyExit {
     return ends;
   }
 
-  void score_batch(ExitBatch& batch) const {
+  void score_batch(ExitBatch& batch, Left& left) const {
     std::fill(batch.sums.begin(), batch.sums.end(), engine_.base());
     const std::size_t first_place = batch.live.front();
     std::vector<T> gathered;
@@ -304,7 +317,7 @@ class EarlyExit {
     } else {
       rows = gather(rows_, batch.live.size(), [&](std::size_t i) { return queries_.row(first_place + i); }, gathered);
     }
-    typename BatchOf<Engine, T>::type left(engine_, rows);
+    left.start(rows);
     std::size_t first = 0;
     for (std::size_t c = 0; c < rule_.checkpoints.size(); ++c) {
       left.add(first, rule_.checkpoints[c], batch.sums.data(), single_);
