@@ -104,6 +104,17 @@ struct BitsliceBlock {
   const std::uint8_t* constants;  // [index][lane]
 };
 
+// Codes of up to 64 documents side by side, some of which stay: to[i] = from[index[i]] for i < count, in every column.
+// As many bytes as are read may be written, whatever the count.
+struct CodeMove {
+  const std::int8_t* from;
+  std::size_t from_stride;  // between columns, in bytes
+  std::int8_t* to;
+  std::size_t to_stride;
+  std::size_t count;
+  std::uint8_t index[64];
+};
+
 struct ScoringKernels {
   std::size_t vector_bytes;  // documents side by side
   bool has_lookup;  // whether clusters may have more than one node; if not there are joins, else upper clusters
@@ -125,6 +136,9 @@ struct ScoringKernels {
                   std::size_t padded, double* sums);
   const std::uint8_t* order_f32;  // sums[i] of a vector belong to its document order[i]
   const std::uint8_t* order_f64;
+  // move_codes.inl: the moves of a column in the order given, then those of the next column
+  std::size_t move_width;  // documents that a move reads
+  void (*move_codes)(const CodeMove* moves, std::size_t n_moves, std::size_t n_columns);
 };
 
 }  // namespace rankwood
