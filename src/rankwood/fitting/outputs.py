@@ -215,6 +215,12 @@ def signed_weights(model: Ensemble | AdditiveModel, weights: FloatArray) -> Floa
     return np.where(model.tree_weights < 0.0, -weights, weights)
 
 
+def refitted(model: Ensemble, values: FloatArray) -> Ensemble:
+    """The model with other leaf values, given as `TreeOutputs` has them: negated where a tree's weight is negative."""
+    signs = np.where(model.tree_weights < 0.0, -1.0, 1.0)
+    return model.replace(leaf_value=values * np.repeat(signs, np.diff(model.leaf_offsets)))
+
+
 def code_type(model: Ensemble) -> np.dtype[Any]:
     """The smallest unsigned integer type that can number the leaves of every tree."""
     return np.min_scalar_type(max(int(np.diff(model.leaf_offsets).max(initial=1)) - 1, 0))
