@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -31,12 +32,16 @@ namespace rankwood {
 constexpr std::size_t kTreesTogether = 4;
 
 // Numbers as integers of one unit, a power of two so small that the sum of all of them just fits into 63 bits: sums are
-// exact, in any order.
+// exact, in any order. When one of the numbers is not finite, all are 0.
 class FixedPoint {
  public:
   FixedPoint(const double* x, std::size_t n, int n_threads) : units_(n) {
     double largest = 0.0;
-    for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
+    for (std::size_t i = 0; i < n; ++i) {
+      finite_ = finite_ && std::isfinite(x[i]);
+      largest = std::max(largest, std::abs(x[i]));
+    }
+    if (!finite_) return;
     int exponent = 0, digits = 1;
     std::frexp(largest, &exponent);  // largest < 2^exponent
     while ((std::size_t{1} << digits) < n) ++digits;
@@ -51,15 +56,17 @@ class FixedPoint {
       }
     });
   }
+  bool finite() const { return finite_; }
   const std::int64_t* units() const { return units_.data(); }
   double value(std::int64_t sum) const { return static_cast<double>(sum) * unit_; }
 
  private:
   std::vector<std::int64_t> units_;
   double unit_ = 1.0;
+  bool finite_ = true;
 };
 
-// sums[i] = sum of x over the documents of leaf i, for every leaf of the trees named.
+// sums[i] = sum of x over the documents of leaf i, for every leaf of the trees named, each of them once.
 template <class Code>
 void exact_leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const FixedPoint& x,
                      int n_threads, std::int64_t* sums) {
@@ -230,9 +237,10 @@ class JointRidge {
     return sum;
   }
 
-  // slope = A' residual - l2 values; returns slope . M slope.
+  // slope = A' residual - l2 values; returns slope . M slope, which is NaN, and ends it all, where sums overflowed.
   double slope(const double* values, const double* residual, double l2) {
     const FixedPoint fixed(residual, outputs_.n_docs, n_threads_);
+    if (!fixed.finite()) return std::numeric_limits<double>::quiet_NaN();
     exact_leaf_sums(outputs_, trees_, n_, fixed, n_threads_, sums_.data());
     double steepness = 0.0;
     for_each_leaf([&](std::size_t leaf) {

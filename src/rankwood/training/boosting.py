@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,14 +12,14 @@ from numpy.typing import NDArray
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import LEAF_VALUE, FloatArray
+from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import MAX_HEADER
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import CallbackEnv, Live, Result, Step, apply, live_after
 from rankwood.training.checkpoint import CheckpointFile, identify, read_history
-from rankwood.training.correction import Corrective, LeafValues, correct
+from rankwood.training.correction import Corrective, LeafValues, as_text, correct, from_text
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
 from rankwood.training.losses import Loss, document_weights
@@ -109,18 +108,18 @@ class GrowingEnsemble:
         return self.task.extend(self.start, self.boosted(n_rounds))
 
     def everything(self) -> Ensemble:
-        """All trees ever grown, as they were grown; those that were removed have weight 0."""
-        per_round = self.task.n_problems
-        return self._ensemble(
-            {number: self.live.get(number, 0.0) for number in range(self.n_rounds)},
-            [self.trees[number * per_round : (number + 1) * per_round] for number in range(self.n_rounds)],
-        )
+        """All trees ever grown; those that were removed have weight 0."""
+        weights = {number: self.live.get(number, 0.0) for number in range(self.n_rounds)}
+        return self._ensemble(weights, [self.trees_of(number) for number in weights])
 
     def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
         """What a checkpoint holds: all trees; learning rate, measures and step of every round; corrections."""
         notes = {"learning_rates": self.learning_rates, "history": self.history, "steps": self.steps}
-        corrections = [[n_before, _as_text(values)] for n_before, values in self.corrections]
-        return self.everything(), notes | ({"corrections": corrections} if corrections else {})
+        if self.corrections:
+            grown = as_text([tree.leaf_value for tree in self.trees])
+            corrections = [(n_rounds, as_text(values.values())) for n_rounds, values in self.corrections]
+            notes |= {"grown": grown, "corrections": corrections}
+        return self.everything(), notes
 
     def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
         """Go on from what `to_keep` gave."""
@@ -128,16 +127,13 @@ class GrowingEnsemble:
         self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
         self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
         self.live = live_after(self.steps)
-        self.corrections = [
-            (n_before, self._from_text(n_before, text)) for n_before, text in notes.get("corrections", [])
-        ]
-
-    def _from_text(self, n_rounds: int, text: str) -> LeafValues:
-        """Leaf values of all trees that were live after `n_rounds`: the inverse of `_as_text`."""
-        live = list(live_after(self.steps[:n_rounds]))
-        sizes = [len(self.trees[number].leaf_value) for number in live]
-        values = np.frombuffer(base64.b64decode(text), dtype=LEAF_VALUE).copy()
-        return dict(zip(live, np.split(values, np.cumsum(sizes)[:-1]), strict=True))
+        if "corrections" in notes:
+            grown = from_text(notes["grown"], self.trees)
+            self.trees = [replace(tree, leaf_value=values) for tree, values in zip(self.trees, grown, strict=True)]
+            for n_rounds, text in notes["corrections"]:
+                live = live_after(self.steps[:n_rounds])
+                values = from_text(text, [self.trees[number] for number in live])
+                self.corrections.append((n_rounds, dict(zip(live, values, strict=True))))
 
     def first_with(self, n_trees: int) -> int | None:
         """The first round after which the trees of so many rounds were live; None when there was none."""
@@ -151,11 +147,6 @@ class GrowingEnsemble:
             n_features=self.start.n_features,
             feature_names=self.start.feature_names,
         )
-
-
-def _as_text(values: LeafValues) -> str:
-    """Leaf values, bit for bit, as JSON can hold them in little room."""
-    return base64.b64encode(np.concatenate(list(values.values())).astype(LEAF_VALUE).tobytes()).decode("ascii")
 
 
 class Rounds(Growth):

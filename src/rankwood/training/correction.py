@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rankwood.dtypes import FloatArray
+from rankwood.dtypes import LEAF_VALUE, FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.fitting.refit import joint_step
+from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live
 from rankwood.training.losses import Gradients
 from rankwood.training.watch import KeptLeaves
 
 LeafValues = Mapping[int, FloatArray]  # values of the leaves of trees, by the number of the tree
+LITTLE_ENDIAN = "<f8"
 
 
 @dataclass(frozen=True)
@@ -97,3 +100,21 @@ def correct(kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective)
         values = dict(zip(live, np.split(moved, np.cumsum(sizes)[:-1]), strict=True))
         kept.revalue(values, live)
     return values
+
+
+def as_text(values: Iterable[FloatArray]) -> str:
+    """Leaf values, bit for bit, as the notes of a checkpoint can hold them in little room."""
+    return base64.b64encode(np.concatenate(list(values)).astype(LITTLE_ENDIAN).tobytes()).decode("ascii")
+
+
+def from_text(text: str, trees: Sequence[Tree]) -> list[FloatArray]:
+    """Leaf values of some trees: the inverse of `as_text`.
+
+    Examples
+    --------
+    >>> tree = Tree.from_nested((0, 0.5, 1.0, 2.0))
+    >>> [values.tolist() for values in from_text(as_text([np.array([0.1, 0.2]), np.array([3.0, 4.0])]), [tree, tree])]
+    [[0.1, 0.2], [3.0, 4.0]]
+    """
+    values = np.frombuffer(base64.b64decode(text), dtype=LITTLE_ENDIAN).astype(LEAF_VALUE)
+    return np.split(values, np.cumsum([len(tree.leaf_value) for tree in trees])[:-1])
