@@ -166,6 +166,9 @@ double centred_outputs(const TreeOutputs<Code>& outputs, const std::int64_t* tre
   return squares;
 }
 
+// A slope this small beside the scores, squared, is what rounding left: to follow it would lead away from the solution.
+constexpr double kNoise = 1e-24;
+
 struct RidgeSettings {
   double l2;
   std::size_t iterations;
@@ -192,12 +195,16 @@ class JointRidge {
         squares_(blocks_.size()) {}
 
   void solve(const double* target, const RidgeSettings& how, double* values, double* residual) {
-    apply(values);
-    for (std::size_t d = 0; d < outputs_.n_docs; ++d) residual[d] = target[d] - along_[d];
+    const double started = apply(values);
+    double wanted = 0.0;
+    for (std::size_t d = 0; d < outputs_.n_docs; ++d) {
+      wanted += target[d] * target[d];
+      residual[d] = target[d] - along_[d];
+    }
     double steepness = slope(values, residual, how.l2);
-    const double first = steepness;
+    const double enough = std::max(how.tolerance * how.tolerance * steepness, kNoise * std::max(started, wanted));
     for_each_leaf([&](std::size_t leaf) { direction_[leaf] = slope_[leaf] / weight(leaf, how.l2); });
-    for (std::size_t i = 0; i < how.iterations && steepness > how.tolerance * how.tolerance * first; ++i) {
+    for (std::size_t i = 0; i < how.iterations && steepness > enough; ++i) {
       check_interruption();
       double curvature = apply(direction_.data());
       double squares = 0.0;

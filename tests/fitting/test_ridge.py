@@ -148,6 +148,18 @@ def test_centring(sizes, seed):
     assert_array_equal(centred(values, None), values)
 
 
+@given(problem=problems(), l2=st.sampled_from([0.0, 10.0]))
+def test_who_starts_at_the_solution_stays_there(problem, l2):
+    """What rounding left of the slope is not followed, however many iterations there may be."""
+    outputs, offsets, target, trees = problem
+    how = {"offsets": offsets, "trees": trees, "l2": l2, "iterations": 500, "tolerance": 0.0}
+    values, residual = joint_ridge(outputs, target, np.zeros(len(outputs.values)), **how)
+    again, left = joint_ridge(outputs, target, values, **how)
+    scale = np.abs(target).max()
+    assert_allclose(again, values, atol=1e-8 * scale)
+    assert_allclose(left, residual, atol=1e-8 * scale)
+
+
 def test_sums_that_overflow_end_the_search():
     outputs = outputs_of(np.zeros((3, 4), np.uint8), [1, 1, 1])
     start = np.full(3, 1.7e308)

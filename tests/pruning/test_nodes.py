@@ -258,5 +258,5 @@ def test_native_results_that_do_not_fit_are_refused():
         _native.merge_leaves(*tree_arguments(), 1, np.empty(1, np.int64))
     broken = list(tree_arguments())
     broken[2] = np.array([7, -1], np.int32)  # a child that is not there
-    with pytest.raises(ValueError, match="child"):
+    with pytest.raises(ValueError, match="node 7 does not exist"):
         _native.merge_leaves(*broken, 1, np.empty(2, np.int64))

@@ -88,7 +88,7 @@ class TreeOutputs:
             If it would not fit into the memory (`needed_bytes`).
         """
         if data.n_docs == 0:
-            raise DataError("there is nothing to prune by: the data has no documents")
+            raise DataError("there is nothing to go by: the data has no documents")
         check_fits(model, [data], max_memory)
         threads = resolve_threads(n_threads)
         if isinstance(model, AdditiveModel):

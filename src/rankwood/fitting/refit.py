@@ -18,6 +18,7 @@ from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_meas
 from rankwood.evaluation.per_query import resolve
 from rankwood.fitting.outputs import MeasuredQueries, Part, check_fits, refitted, unsigned_weights
 from rankwood.model.ensemble import Ensemble
+from rankwood.training.correction import joint_step
 from rankwood.training.losses import LambdaLoss, label_gains
 from rankwood.training.tasks import without_grades
 
@@ -268,36 +269,6 @@ def refit_passes(
             return
         train = train.with_values(values)
         yield values
-
-
-def joint_step(
-    first: FloatArray, second: FloatArray, weights: FloatArray, n_trees: int, *, rate: float, l2: float
-) -> FloatArray:
-    """Change of every leaf value by one diagonal Newton step of all trees at once.
-
-    The contribution of a leaf, weight times value, moves by rate / trees * sum(gradient) / (sum(hessian) + damping),
-    where the damping is `l2` times the mean of all hessian sums above 0. Steps that overflow are infinite or NaN.
-
-    Parameters
-    ----------
-    first, second : array of shape (n_leaves,)
-        Sums of gradients and of hessians over the documents of each leaf; 0 for leaves that stay as they are.
-    weights : array of shape (n_leaves,)
-        Weight of the tree of each leaf.
-    n_trees : int
-        Trees that move.
-    rate, l2 : float
-        As in `Refit`.
-
-    Examples
-    --------
-    >>> joint_step(np.array([3.0, 0.0]), np.array([2.0, 4.0]), np.array([0.5, 0.5]), 1, rate=1.0, l2=1.0).tolist()
-    [1.2, 0.0]
-    """
-    damping = l2 * second[second > 0.0].mean() if (second > 0.0).any() else 1.0
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of a weight near 0
-        change = rate / n_trees * first / (second + damping)
-        return np.divide(change, weights, out=np.zeros_like(change), where=weights > 0.0)
 
 
 def lambda_gradients(queries: MeasuredQueries) -> Gradients:

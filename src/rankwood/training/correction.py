@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankwood.dtypes import LEAF_VALUE, FloatArray
 from rankwood.errors import RankwoodError
-from rankwood.fitting.refit import joint_step
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live
-from rankwood.training.losses import Gradients
-from rankwood.training.watch import KeptLeaves
+
+if TYPE_CHECKING:
+    from rankwood.training.losses import Gradients
+    from rankwood.training.watch import KeptLeaves
 
 LeafValues = Mapping[int, FloatArray]  # values of the leaves of trees, by the number of the tree
 LITTLE_ENDIAN = "<f8"
@@ -100,6 +102,36 @@ def correct(kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective)
         values = dict(zip(live, np.split(moved, np.cumsum(sizes)[:-1]), strict=True))
         kept.revalue(values, live)
     return values
+
+
+def joint_step(
+    first: FloatArray, second: FloatArray, weights: FloatArray, n_trees: int, *, rate: float, l2: float
+) -> FloatArray:
+    """Change of every leaf value by one diagonal Newton step of all trees at once.
+
+    The contribution of a leaf, weight times value, moves by rate / trees * sum(gradient) / (sum(hessian) + damping),
+    where the damping is `l2` times the mean of all hessian sums above 0. Steps that overflow are infinite or NaN.
+
+    Parameters
+    ----------
+    first, second : array of shape (n_leaves,)
+        Sums of gradients and of hessians over the documents of each leaf; 0 for leaves that stay as they are.
+    weights : array of shape (n_leaves,)
+        Weight of the tree of each leaf.
+    n_trees : int
+        Trees that move.
+    rate, l2 : float
+        As in `Corrective`.
+
+    Examples
+    --------
+    >>> joint_step(np.array([3.0, 0.0]), np.array([2.0, 4.0]), np.array([0.5, 0.5]), 1, rate=1.0, l2=1.0).tolist()
+    [1.2, 0.0]
+    """
+    damping = l2 * second[second > 0.0].mean() if (second > 0.0).any() else 1.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of a weight near 0
+        change = rate / n_trees * first / (second + damping)
+        return np.divide(change, weights, out=np.zeros_like(change), where=weights > 0.0)
 
 
 def as_text(values: Iterable[FloatArray]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
@@ -10,12 +11,14 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import Measure
 from rankwood.fitting.refit import Refit, refit_model
-from rankwood.training.boosting import Boosted
 from rankwood.training.callbacks import as_mapping
 from rankwood.training.driver import Session
 from rankwood.training.losses import Loss
 from rankwood.training.tasks import Task, check_one_target
 from rankwood.training.watch import ScoredData
+
+if TYPE_CHECKING:
+    from rankwood.training.boosting import Boosted
 
 
 @dataclass(frozen=True)
