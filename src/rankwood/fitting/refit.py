@@ -117,8 +117,8 @@ def refit(
     --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=15, n_features=6).split(0.6)
-    >>> model = rw.LambdaMART(n_trees=20, n_leaves=6, learning_rate=0.2).fit(train).ensemble_
-    >>> better = rw.refit(model, train, valid, settings=rw.Refit(passes=20))
+    >>> model = rw.LambdaMART(n_trees=20, n_leaves=6, learning_rate=0.1).fit(train).ensemble_
+    >>> better = rw.refit(model, train, valid)
     >>> note = better.metadata["refit"]
     >>> better.n_trees, note["passes"] > 0, note["valid_after"] > note["valid_before"]
     (20, True, True)
