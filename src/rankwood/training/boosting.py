@@ -436,7 +436,7 @@ def boost(
         settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
         if corrective is not None:
             settings["corrections"] = corrective
-            _check_room(corrective, rules.growth.n_leaves, extent.n_iterations)
+            _check_room(corrective, rules.growth.n_leaves, extent)
         identity = identify(train, sets, growing.start, {**settings, "measures": session.measures})
         keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
@@ -465,14 +465,14 @@ def boost(
     return Boosted(growing.whole(driven.n_kept), driven, steps, models)
 
 
-def _check_room(corrective: Corrective, n_leaves: int, n_rounds: int) -> None:
+def _check_room(corrective: Corrective, n_leaves: int, extent: Extent) -> None:
     """Refuse, before the first tree, a checkpoint whose notes would not hold the values of all corrections."""
-    n_corrections = n_rounds // corrective.every
-    n_bytes = 4 / 3 * 8 * n_leaves * corrective.every * n_corrections * (n_corrections + 1) / 2
-    if n_bytes > MAX_HEADER / 2:
+    n_corrections = extent.n_iterations // corrective.every
+    n_trees = np.minimum(corrective.every * np.arange(1.0, n_corrections + 1), extent.n_trees).sum()
+    if 4 / 3 * 8 * n_leaves * n_trees > 0.8 * MAX_HEADER:
         raise RankwoodError(
-            f"{n_corrections:,} corrections of up to {n_rounds:,} trees are too many for a checkpoint: correct less "
-            "often, or do without checkpoint"
+            f"{n_corrections:,} corrections of up to {extent.n_trees:,} trees are too many for a checkpoint: correct "
+            "less often, or do without checkpoint"
         )
 
 
