@@ -164,11 +164,10 @@ def refit_model(
     check_fits(model, [train.data, valid.data])
     parts = [Part.of(model, evaluator) for evaluator in (train, valid)]
     queries, weights = parts[0].queries, unsigned_weights(model)
-    gradients = lambda_gradients(queries) if loss is None else loss.prepare(
-        queries.labels, queries.offsets, queries.document_weights, queries.query_weights, n_threads=queries.n_threads
-    )  # fmt: skip
+    gradients = lambda_gradients(queries) if loss is None else bound_loss(loss, queries)
     trees = n_fixed + np.flatnonzero(weights[n_fixed:] > 0.0)
-    found = best_pass(parts[0], parts[1], weights, refit_passes(parts[0], weights, how, gradients, trees), how.patience)
+    passes = refit_passes(parts[0], weights, how, gradients, trees)
+    found = best_pass(parts[0], parts[1], weights, passes, how.patience)
     if found.passes == 0:
         return model
     note = {
@@ -275,8 +274,14 @@ def lambda_gradients(queries: MeasuredQueries) -> Gradients:
     """LambdaMART's gradients of NDCG, with the gains of the measure that counts and at least as deep a cutoff."""
     cutoff = queries.measure.cutoff
     loss = LambdaLoss(truncation=None if cutoff is None else max(30, cutoff), gains="linear")
+    return bound_loss(loss, queries, surrogate_gains(queries))
+
+
+def bound_loss(loss: Loss, queries: MeasuredQueries, labels: FloatArray | None = None) -> Gradients:
+    """A loss bound to the documents of some queries and their weights; `labels` instead of their own if given."""
     weights = queries.document_weights, queries.query_weights
-    return loss.prepare(surrogate_gains(queries), queries.offsets, *weights, n_threads=queries.n_threads)
+    y = queries.labels if labels is None else labels
+    return loss.prepare(y, queries.offsets, *weights, n_threads=queries.n_threads)
 
 
 def surrogate_gains(queries: MeasuredQueries) -> FloatArray:

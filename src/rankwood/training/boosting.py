@@ -68,8 +68,14 @@ class GrowingEnsemble:
     def last_step(self) -> Step | None:
         return self.steps[-1] if self.steps else None
 
-    def append(self, trees: list[Tree], step: Step, learning_rate: float, results: list[Result],
-               corrected: LeafValues | None = None) -> None:  # fmt: skip
+    def append(
+        self,
+        trees: list[Tree],
+        step: Step,
+        learning_rate: float,
+        results: list[Result],
+        corrected: LeafValues | None = None,
+    ) -> None:
         """Add a round: its trees, what happened in it, the measures after it, and leaf values that it corrected."""
         self.trees += trees
         self.steps.append(step)
