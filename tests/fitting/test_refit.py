@@ -170,6 +170,7 @@ def test_other_measures(measure, model, parts):
     assert better is model or better.metadata["refit"]["measure"] == measure
 
 
+@pytest.mark.filterwarnings("ignore:XGBoost sums leaf values in float32")
 def test_imported_models(parts, tmp_path):
     """Of LightGBM, which are double, and of XGBoost, which are single: what is written scores as what was refitted."""
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
