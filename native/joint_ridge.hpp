@@ -166,7 +166,7 @@ double centred_outputs(const TreeOutputs<Code>& outputs, const std::int64_t* tre
   return squares;
 }
 
-// A slope this small beside the scores, squared, is what rounding left: to follow it would lead away from the solution.
+// Squares this small beside others are what rounding left: to follow them would lead away from the solution.
 constexpr double kNoise = 1e-24;
 
 struct RidgeSettings {
@@ -207,10 +207,15 @@ class JointRidge {
     for (std::size_t i = 0; i < how.iterations && steepness > enough; ++i) {
       check_interruption();
       double curvature = apply(direction_.data());
-      double squares = 0.0;
-      for_each_leaf([&](std::size_t leaf) { squares += direction_[leaf] * direction_[leaf]; });
+      double squares = 0.0, length = 0.0;
+      for_each_leaf([&](std::size_t leaf) {
+        const double square = direction_[leaf] * direction_[leaf];
+        squares += square;
+        length += weight(leaf, how.l2) * square;
+      });
       curvature += how.l2 * squares;
-      if (!(curvature > 0.0) || !std::isfinite(curvature)) break;
+      // A direction that changes next to no score, such as the same for a whole query, is made of rounding alone.
+      if (!(curvature > kNoise * length) || !std::isfinite(curvature)) break;
       const double step = steepness / curvature;
       for_each_leaf([&](std::size_t leaf) { values[leaf] += step * direction_[leaf]; });
       for (std::size_t d = 0; d < outputs_.n_docs; ++d) residual[d] -= step * along_[d];
