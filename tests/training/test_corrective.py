@@ -185,20 +185,6 @@ def test_it_learns_from_all_queries_whatever_trees_see(data):
     assert errors[1] < errors[0]
 
 
-WRONG = [
-    (-1, "a correction needs trees between"),
-    (rw.Corrective, "corrective must be a whole number, a Corrective or None"),
-    (True, "corrective must be a whole number, a Corrective or None, got True"),
-    (2.5, "corrective must be a whole number, a Corrective or None, got 2.5"),
-]
-
-
-@pytest.mark.parametrize(("value", "words"), WRONG)
-def test_wrong_values(value, words, data):
-    with pytest.raises(rw.RankwoodError, match=words):
-        rw.LambdaMART(corrective=value).fit(data)
-
-
 @pytest.mark.parametrize("change", [{"every": 0}, {"passes": 0}, {"rate": 0.0}, {"rate": np.nan}, {"l2": -1.0}])
 def test_wrong_settings(change):
     with pytest.raises(rw.RankwoodError, match="a correction needs"):

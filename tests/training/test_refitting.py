@@ -152,5 +152,3 @@ def test_what_cannot_be(parts):
             rw.LambdaMART(**SMALL, refit=True).fit(train, **given)
     with pytest.raises(rw.RankwoodError, match="refit fits all trees jointly to one target, and task='ordinal'"):
         rw.MART(**SMALL, task="ordinal", refit=True).fit(train, valid=valid)
-    with pytest.raises(rw.RankwoodError, match="refit must be True or False or a Refit, got 3"):
-        rw.LambdaMART(**SMALL, refit=3).fit(train, valid=valid)

@@ -214,7 +214,8 @@ class _Given:
 def _read(options: PruneOptions) -> _Given:
     """Read the model and all data."""
     loaded = load_models([options.model])
-    target = target_format(options.model, *loaded.values(), options.output, options.to_format)
+    (model,) = loaded.values()
+    target = target_format(options.model, model, options.output, options.to_format)
 
     def data(paths: list[Path]) -> Dataset:
         return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
@@ -226,7 +227,7 @@ def _read(options: PruneOptions) -> _Given:
         judge = options.judge_share or None
     if options.judge:
         judge = data(options.judge)
-    (model,) = loaded.values()
+    (model,) = loaded.values()  # perhaps wider than it was
     content = content_to_keep(options.model, model, target, options.output)  # now: it may change during the search
     return _Given(model, target, content, options.model.stat().st_size, train, valid, test, judge)
 

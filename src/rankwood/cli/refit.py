@@ -72,16 +72,17 @@ def refit(options: RefitOptions) -> None:
     check_format(options.output, options.to_format)
     settings = Refit(options.passes, options.rate, patience=options.patience)
     loaded = load_models([options.model])
-    target = target_format(options.model, *loaded.values(), options.output, options.to_format)
+    (model,) = loaded.values()
+    target = target_format(options.model, model, options.output, options.to_format)
 
     def data(paths: list[Path]) -> Dataset:
         return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
 
     train, valid = data(options.train), data(options.valid)
     test = data(options.test) if options.test else None
-    (model,) = loaded.values()
+    (model,) = loaded.values()  # perhaps wider than it was
     content = content_to_keep(options.model, model, target, options.output)
-    how = {"measure": options.measure, "convention": options.convention, "n_threads": options.threads}
+    how: dict[str, Any] = {"measure": options.measure, "convention": options.convention, "n_threads": options.threads}
     try:
         better = refit_model(model, train, valid, settings=settings, **how)
     except KeyboardInterrupt:
