@@ -150,14 +150,18 @@ def test_centring(sizes, seed):
 
 @given(problem=problems(), l2=st.sampled_from([0.0, 10.0]))
 def test_who_starts_at_the_solution_stays_there(problem, l2):
-    """What rounding left of the slope is not followed, however many iterations there may be."""
+    """What rounding left of the slope is not followed, however many iterations there may be.
+
+    Its sums are meant: without l2 a constant may be added to all leaves of a tree where queries are centred.
+    """
     outputs, offsets, target, trees = problem
     how = {"offsets": offsets, "trees": trees, "l2": l2, "iterations": 500, "tolerance": 0.0}
     values, residual = joint_ridge(outputs, target, np.zeros(len(outputs.values)), **how)
     again, left = joint_ridge(outputs, target, values, **how)
     scale = np.abs(target).max()
-    assert_allclose(again, values, atol=1e-8 * scale)
     assert_allclose(left, residual, atol=1e-8 * scale)
+    if l2:
+        assert_allclose(again, values, atol=1e-8 * scale)
 
 
 def test_sums_that_overflow_end_the_search():

@@ -43,7 +43,8 @@ def joint_ridge(
     trees : array of int or None, default None
         Trees that are fitted; all of them when None.
     l2 : float, default 10.0
-        Pull of every value towards 0, in documents.
+        Pull of every value towards 0, in documents. Without it many values have the same sums, and which of them are
+        found is left open.
     iterations : int, default 20
         Iterations at most.
     tolerance : float, default 1e-4
