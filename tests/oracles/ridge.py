@@ -33,6 +33,7 @@ def ridge(A, C, target, l2, columns):
     Without l2 there may be many: the shortest.
     """
     B = (C @ A)[:, columns]
+    B[np.abs(B) < 1e-12] = 0.0  # what rounding left of a leaf that holds whole queries
     values = np.zeros(A.shape[1])
     values[columns] = np.linalg.pinv(B.T @ B + l2 * np.eye(B.shape[1]), hermitian=True) @ (B.T @ (C @ target))
     return values
