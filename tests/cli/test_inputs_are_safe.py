@@ -68,7 +68,7 @@ TESTED = "measures on test data are of queries that had a part in making the mod
 def test_data_in_two_roles_is_warned_of(folder, rankwood, command, said, monkeypatch):
     (folder / "link.txt").symlink_to("train.txt")
     monkeypatch.setattr("rankwood.cli.models.load_data", _stop)
-    for name in ("train", "prune", "tune", "grow_and_prune"):
+    for name in ("train", "smaller", "tune", "grow_and_prune"):
         monkeypatch.setattr(sys.modules[f"rankwood.cli.{name}"], "load_data", _stop)
     outcome = rankwood(*command, "-o", "out.rw")
     assert outcome.err.splitlines() == [*([f"warning: {said}"] if said else []), "rankwood: data is read"]
