@@ -18,7 +18,7 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
-MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--measure", "-m")
+MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--unlabelled", "--measure", "-m")
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:

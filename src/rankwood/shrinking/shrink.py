@@ -296,28 +296,38 @@ def _identity(
 # The search.
 
 
+class _Enough(Exception):
+    """Ends the search: Ctrl-C was pressed, or `progress` raised KeyboardInterrupt."""
+
+
 def _walked(
     path: Path, sizes: Sequence[int], progress: Callable[[float, float], None] | None
 ) -> tuple[Candidate, list[Size], bool]:
-    """The refitted input, the best model of every size, and whether Ctrl-C ended the search."""
-    done, total = 0.0, path.work(sizes)
+    """The refitted input, the best model of every size, and whether Ctrl-C ended the search.
+
+    A second Ctrl-C is an exception.
+    """
+    done, total, first = 0.0, path.work(sizes), path.work_of_teacher()
     found: list[Size] = []
     with deferred_interrupt() as pressed:
 
         def tick(work: float) -> None:
             nonlocal done
             done += work
-            if progress is not None:
-                progress(done, total)
+            try:
+                if progress is not None:
+                    progress(done, total)
+            except KeyboardInterrupt:
+                raise _Enough from None
             if pressed():
-                raise KeyboardInterrupt
+                raise _Enough
 
         refitted = path.teacher()
         try:
-            tick(path.work_of_teacher())
+            tick(first)
             for size in path.walk(sizes, tick):
                 found.append(size)
-        except KeyboardInterrupt:
+        except _Enough:
             return refitted, found, True
     return refitted, found, False
 
