@@ -80,6 +80,11 @@ def print_text(text: str) -> None:
     plain_console().print(printable(text))
 
 
+def print_sentence(text: str) -> None:
+    """Print a sentence on standard output: wrapped between words on a terminal, one line elsewhere."""
+    (print_text if sys.stdout.isatty() else print_line)(text)
+
+
 def print_line(line: str = "") -> None:
     """Print one line on standard output, not wrapped."""
     print(printable(line))

@@ -93,7 +93,7 @@ def shrink(options: ShrinkOptions) -> None:
     _check(options)  # mistakes are named before files are read
     given = smaller.read(options, _files(options))
     if sys.stderr.isatty() and not options.as_json:
-        tell("Ctrl-C ends the search with the best model so far; a second one at once, without a model")
+        tell("Ctrl-C ends with the best model so far; a second one at once, without any")
     try:
         result = _shrunk(options, given)
     except KeyboardInterrupt:
@@ -220,7 +220,7 @@ def _answer(result: ShrinkResult, written: smaller.Written) -> dict[str, Any]:
 def _print_table(result: ShrinkResult) -> None:
     """The path, one line for each size; narrow, so that it fits on any terminal."""
     with_test, with_us = result.rows[0].test is not None, bool(result.timings)
-    columns = ["route", "trees", "leaves", "feat.", "diff.", "bound", *["us"] * with_us, *["test"] * with_test, ""]
+    columns = ["route", "trees", "leaves", "feat", "diff.", "bound", *["us"] * with_us, *["test"] * with_test, ""]
     rows = [
         [
             _short(row.route),

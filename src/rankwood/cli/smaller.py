@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from rankwood.cli.console import print_line, tell
+from rankwood.cli.console import print_sentence, tell
 from rankwood.cli.models import (
     Missing,
     check_output,
@@ -149,8 +149,8 @@ def _larger(before: Ensemble, after: Ensemble) -> str:
 def close(options: Options, given: Given, result: CleaverResult | ShrinkResult, written: Written) -> None:
     """Say how large the files are, what was shown, and what was written."""
     if written != "copy":
-        print_line(_size_sentence(options, given, result))
-    print_line(result.summary())
+        print_sentence(_size_sentence(options, given, result))
+    print_sentence(result.summary())
     how = {"copy": ": the input itself, byte for byte", "converted": ": the input, converted"}
     tell(f"wrote {options.output} ({given.target}){how.get(written, '')}")
 

@@ -35,6 +35,7 @@ def path_figure(result: ShrinkResult, name: str) -> Figure:
         axes.set_ylabel(f"{result.measure} less the input's")
         axes.set_title(name)
         axes.grid(alpha=0.25)
+        axes.margins(y=0.12)  # room for labels
         handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # one of each
         canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=8)
 
@@ -55,7 +56,7 @@ def _draw_row(axes: Any, row: ShrinkRow, is_chosen: bool) -> None:
         axes.plot([row.n_leaves], [row.proof.difference], "o", markersize=13, markerfacecolor="none",
                   markeredgecolor=CHOSEN, markeredgewidth=1.8, label="chosen")  # fmt: skip
     if row.us_per_doc is not None:
-        axes.annotate(f"{row.us_per_doc:.2f} us", (row.n_leaves, row.proof.difference), xytext=(0, 9),
+        axes.annotate(f"{row.us_per_doc:.2f} µs", (row.n_leaves, row.proof.difference), xytext=(0, 9),
                       textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
 
 
@@ -67,4 +68,4 @@ def _draw_test(axes: Any, result: ShrinkResult) -> None:
 
 
 def _us(row: ShrinkRow) -> str:
-    return "" if row.us_per_doc is None else f" ({row.us_per_doc:.2f} us per document)"
+    return "" if row.us_per_doc is None else f" ({row.us_per_doc:.2f} µs per document)"
