@@ -327,6 +327,10 @@ def _step_name(route: Route, sizes: Sequence[int]) -> str:
 
 
 def one_weight(model: Ensemble) -> Ensemble:
-    """The same scores from trees of weight 1: weights move into the leaf values."""
+    """The same scores from trees of weight 1: weights move into the leaf values.
+
+    Notes and counts of the training go: they are not true of trees that get other leaf values.
+    """
     per_leaf = np.repeat(model.tree_weights, np.diff(model.leaf_offsets))
-    return model.replace(leaf_value=model.leaf_value * per_leaf, tree_weights=np.ones(model.n_trees))
+    plain = model.replace(metadata={}, split_gain=None, node_count=None, leaf_cover=None)
+    return plain.replace(leaf_value=model.leaf_value * per_leaf, tree_weights=np.ones(model.n_trees))
