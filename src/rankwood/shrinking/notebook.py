@@ -61,7 +61,8 @@ class Notebook:
         plain = model.replace(metadata={})
         for name, n_trees, base, facts in saved["steps"]:
             step = plain.select(np.arange(start, start + n_trees)).replace(base=base)
-            self.steps[name] = (step if step.leaf_cover.any() else step.replace(leaf_cover=None), facts)
+            known = step.leaf_cover is not None and step.leaf_cover.any()
+            self.steps[name] = (step if known else step.replace(leaf_cover=None), facts)
             start += n_trees
 
 
