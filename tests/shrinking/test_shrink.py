@@ -372,7 +372,7 @@ def test_targets(problem):
     assert found.rows[-1].n_leaves <= 50
     fast = rw.shrink(model, train, valid, budget_us=1e6, **{**LOOSE, "measure_speed": True})
     assert fast.reached
-    assert fast.chosen is fast.rows[2]  # the largest within the budget
+    assert fast.chosen.n_leaves == max(row.n_leaves for row in fast.rows[2:])  # all are within the budget
     assert fast.speed_up > 0
     assert all(row.us_per_doc > 0 for row in fast.rows)
     never = rw.shrink(model, train, valid, budget_us=1e-9, **LOOSE)

@@ -57,6 +57,12 @@ GROUPS = (
         ("rankwood.evaluation",),
     ),
     Group(
+        "shrinking",
+        "Shrinking",
+        "Models made several times smaller, and leaves fitted anew. See [shrinking](../shrinking.md).",
+        ("rankwood.shrinking", "rankwood.fitting"),
+    ),
+    Group(
         "pruning", "Pruning", "CLEaVER and what was added to it. See [pruning](../pruning.md).", ("rankwood.pruning",)
     ),
     Group(

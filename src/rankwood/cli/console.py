@@ -166,7 +166,7 @@ def _lines(description: str, unit: str) -> Advance:
         if now - last >= PLAIN_LINE_SECONDS:
             last = now
             count = f"{done:,.0f} {unit}" if unit else ""
-            share = f"{100 * done / total:.0f} %" if total else ""
+            share = "" if total is None else f"{100 * done / total if total else 100:.0f} %"
             told = f"{count} ({share})" if count and share else count or share
             tell(f"{description}: {', '.join(filter(None, (told, left(done, total))))}")
 

@@ -252,7 +252,7 @@ class Target:
         accepted = [row for row in rows if row.accepted]
         met = [row for row in accepted if self.is_met(row)]
         if met and (self.leaves is not None or self.us is not None):
-            return met[0], True
+            return max(met, key=lambda row: row.n_leaves), True  # a route may begin with less than a size allows
         chosen = min(accepted, key=lambda row: row.cost(cost), default=rows[0])
         return chosen, self.is_met(chosen)
 
