@@ -285,7 +285,7 @@ def test_the_figure(rankwood, folder, tmp_path, limits):
     ElementTree.parse(tmp_path / "path.svg")
     text = (tmp_path / "path.svg").read_text(encoding="utf-8")
     assert ("<!-- chosen -->" in text) == (limits is LOOSE)
-    assert "<!-- margin -->" in text
+    assert f"<!-- margin {limits[1]:g} -->" in text
     assert (tmp_path / "path.PNG").read_bytes().startswith(b"\x89PNG")
 
 

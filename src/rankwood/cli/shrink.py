@@ -63,7 +63,7 @@ class ShrinkOptions:
         Path | None, typer.Option("--checkpoint", help="File that finished steps are kept in, and gone on from.")
     ] = None
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw the path: FILE.png or FILE.svg (needs rankwood[lab]).")
+        Path | None, typer.Option("--figure", help="Draw the path: FILE.png or FILE.svg; needs matplotlib.")
     ] = None
     measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10"
     convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"

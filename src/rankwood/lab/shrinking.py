@@ -20,11 +20,12 @@ def path_figure(result: ShrinkResult, name: str) -> Figure:
     name : str
         Name of the model, for the title.
     """
+    margin, level = result.rule.margin or 0.0, f"{100 * (1 - result.rule.alpha):g} %"
 
     def draw(canvas: Any) -> None:
         axes = canvas.add_subplot()
         axes.axhline(0.0, color="black", linewidth=0.8)
-        axes.axhline(-(result.rule.margin or 0.0), color=CHOSEN, linestyle="--", linewidth=1.0, label="margin")
+        axes.axhline(-margin, color=CHOSEN, linestyle="--", linewidth=1.0, label=f"margin {margin:g}")
         for row in result.rows:
             if row.proof is not None and row.proof.difference is not None:
                 _draw_row(axes, row, row is result.chosen)
@@ -33,7 +34,7 @@ def path_figure(result: ShrinkResult, name: str) -> Figure:
         log_axis(axes, ",.0f")
         axes.set_xlabel("leaves")
         axes.set_ylabel(f"{result.measure} less the input's")
-        axes.set_title(name)
+        axes.set_title(f"{name}: bars reach down to the one-sided {level} bound", fontsize=10)
         axes.grid(alpha=0.25)
         axes.margins(y=0.12)  # room for labels
         handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # one of each
@@ -46,8 +47,7 @@ def _draw_row(axes: Any, row: ShrinkRow, is_chosen: bool) -> None:
     """The difference of one model, the range down to its bound, and its scoring time."""
     assert row.proof is not None
     assert row.proof.difference is not None
-    colour, word = (SHOWN, "shown") if row.accepted else (FAILED, "not shown")
-    label = f"loss less than the margin {word} (bar: down to the {100 * (1 - row.proof.alpha):g} % bound)"
+    colour, label = (SHOWN, "shown to lose less") if row.accepted else (FAILED, "not shown")
     lower = row.proof.difference if row.proof.lower is None else row.proof.lower
     axes.vlines(row.n_leaves, lower, row.proof.difference, color=colour, linewidth=2.0)
     axes.plot([row.n_leaves], [lower], "_", color=colour, markersize=9)
