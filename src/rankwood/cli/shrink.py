@@ -97,7 +97,8 @@ def shrink(options: ShrinkOptions) -> None:
     try:
         result = _shrunk(options, given)
     except KeyboardInterrupt:
-        again = f"; {options.checkpoint} keeps the finished steps" if options.checkpoint else ""
+        kept = options.checkpoint is not None and options.checkpoint.exists()
+        again = f"; {options.checkpoint} keeps the finished steps" if kept else ""
         fail(f"interrupted: no model was written{again}", 130)
     _report(options, given, result, smaller.write(options, given, result))
 
