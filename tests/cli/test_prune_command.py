@@ -190,9 +190,9 @@ def test_the_loss_on_mq2008_is_said(rankwood, real_data, tmp_path):
     outcome = rankwood("prune", tmp_path / "model.rw", *learn, "--valid", files[3], "--test", files[4], "-o",
                        tmp_path / "small.rw")  # fmt: skip
     assert outcome.status == 0
-    assert "90 of 100 trees" in outcome.out
-    assert "it loses less than 0.005 of nDCG@10, 95 % sure, on 157 queries by cross-validation" in outcome.out
-    assert "on test data 0.4765 (before: 0.4799): -0.0034" in outcome.out
+    assert "no smaller model was accepted (rule 'non-inferior'): the model keeps its 100 trees" in outcome.out
+    assert "cannot be shown with 157 queries by cross-validation" in outcome.out
+    assert outcome.out.rstrip().endswith("would do")
     assert "warning" not in outcome.err
     outcome = rankwood("prune", tmp_path / "model.rw", *learn, "--valid", files[3], "--test", files[4], "-o",
                        tmp_path / "small.rw", "--accept", "quality", "--judge-share", 0.5)  # fmt: skip

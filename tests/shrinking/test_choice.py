@@ -80,7 +80,7 @@ def test_each_fold_takes_its_own():
         Candidate(model, np.array(means), np.full(4, float(number)), np.full(4, 10.0 + number))
         for number, means in enumerate([[0.5, 0.1, 0.9], [0.4, 0.3, 0.2], [0.5, 0.2, 0.9]])
     ]
-    taken, unseen = best_of(made, choosing)
+    taken, unseen = best_of(made, [one.means for one in made], choosing)
     assert taken == 0
     assert_array_equal(unseen, np.where(choosing.fold == 0, 11.0, 10.0))
 

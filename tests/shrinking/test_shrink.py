@@ -88,14 +88,17 @@ def test_out_of_fold_values_are_recomputed(problem):
     on_train, on_valid = (Evaluator(data, "nDCG@10", by_query=True) for data in (train, valid))
     path = Path(model, on_train, on_valid, [], choosers, QUICK, Notebook(None, {}))
     sizes = [96, 64]
-    found = list(path.walk(sizes, lambda work: None))
+    found = path.best(list(path.walk(sizes, lambda work: None)))
+    before = []
     for number, size in enumerate(found):
         noted = [
             facts for name, (_, facts) in path.notebook.steps.items()
             if name.endswith(f", {' > '.join(map(str, sizes[:number + 1]))} leaves")
         ]  # fmt: skip
         assert len(noted) == 2
-        best = np.argmax([facts["means"] for facts in noted], axis=0)
+        before.insert(0, np.array([facts["means"] for facts in noted]))
+        weights = [0.5**age for age in range(len(before))]  # of this size and of those before
+        best = np.argmax(np.average(before, weights=weights, axis=0), axis=0)
         for query in range(valid.n_queries):
             of_fold = best[choosers.fold[query] + 1]
             assert size.unseen[query] == noted[of_fold]["unseen"][query]

@@ -97,8 +97,8 @@ def cleaver(
 
         - "auto": half of the validation queries are set aside when there are 1,000 or more, else "folds".
         - "folds": every fifth of the validation queries judges models that the other four fifths chose, made for that
-          alone; the models returned are those that all validation queries chose. With fewer than 10 queries to a fold
-          it is None.
+          alone; the models returned are those that all validation queries chose. With fewer than 50 validation
+          queries it is None.
         - a share of the validation queries, or other data: these queries choose nothing.
         - None: validation data judges what it chose, as in the paper. Nothing can be shown so, and the rule
           "non-inferior" accepts nothing.

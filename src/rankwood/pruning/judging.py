@@ -15,7 +15,7 @@ from rankwood.pruning.accept import Acceptance, Judging, Proof
 from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
 
 FOLDS = 5
-FEWEST_PER_FOLD = 10  # validation queries; with fewer there is nothing to judge by
+FEWEST_TO_FOLD = 50  # validation queries; with fewer there is nothing to judge by
 TIMED = Budget(calls=20, seconds=0.03, most_seconds=0.4)  # per model, as there are many
 
 
@@ -54,7 +54,7 @@ def roles_of(valid: Dataset, judge: Any, *, plenty: int, seed: int, n_folds: int
     """
     if isinstance(judge, str) and judge == "auto":
         judge = 0.5 if valid.n_queries >= plenty else "folds"
-    if judge is None or (isinstance(judge, str) and judge == "folds" and valid.n_queries < n_folds * FEWEST_PER_FOLD):
+    if judge is None or (isinstance(judge, str) and judge == "folds" and valid.n_queries < FEWEST_TO_FOLD):
         return Roles("choosing", valid)
     if isinstance(judge, str) and judge == "folds":
         return Roles("folds", valid, folds=list(valid.folds(n_folds, seed=seed)))

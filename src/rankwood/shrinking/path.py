@@ -208,33 +208,18 @@ class Path:
     def best(self, walked: Sequence[Candidates]) -> list[Size]:
         """The best model of every size; sizes that no route came down to are left out.
 
-        A route is taken by its mean at a size and, with half the weight each, at the sizes beside it: the means of one
-        size differ too little to tell routes apart.
+        A route is taken by its mean at a size and, with half the weight each time, at the larger sizes before it: the
+        means of one size differ too little to tell routes apart.
         """
         sizes = []
         for number, (n_leaves, found) in enumerate(walked):
             if not found:
                 continue
             routes = list(found)
-            near = [(0.5 if place else 1.0, there) for place, there in self._around(walked, number)]
-            means = [
-                np.average(
-                    [there[name].means for _, there in near if name in there],
-                    weights=[weight for weight, there in near if name in there],
-                    axis=0,
-                )
-                for name in routes
-            ]
+            means = [_weighted_mean([there.get(name) for _, there in walked[: number + 1]]) for name in routes]
             taken, unseen = best_of([found[name] for name in routes], means, self.choosers)
             sizes.append(Size(n_leaves, routes[taken], found[routes[taken]], unseen))
         return sizes
-
-    @staticmethod
-    def _around(walked: Sequence[Candidates], number: int) -> Iterator[tuple[int, dict[str, Candidate]]]:
-        """Candidates of a size and of those beside it, each with how far it is away."""
-        for place in (-1, 0, 1):
-            if 0 <= number + place < len(walked):
-                yield place, walked[number + place][1]
 
     def work(self, sizes: Sequence[int]) -> float:
         """Work of the search that is not in the notebook yet, about in passes of all documents through a tree."""
@@ -351,6 +336,13 @@ class Path:
 
         ensemble, facts = self.notebook.step(name, made)
         return Candidate(ensemble, *(as_array(facts[key]) for key in ("means", "values", "unseen")))
+
+
+def _weighted_mean(candidates: Sequence[Candidate | None]) -> FloatArray:
+    """Means by every chooser, over the sizes of a route: half the weight for every size before the last."""
+    there = [(0.5**age, one.means) for age, one in enumerate(reversed(candidates)) if one is not None]
+    mean: FloatArray = np.average([means for _, means in there], weights=[weight for weight, _ in there], axis=0)
+    return mean
 
 
 def _step_name(route: Route, sizes: Sequence[int]) -> str:

@@ -99,7 +99,7 @@ def shrink(
 
         - "auto": half of the validation queries are set aside when there are 4,000 or more, else "folds".
         - "folds": every fold of the validation queries judges what the other folds chose, at no extra cost; the model
-          that is returned is what all of them choose. With fewer than 10 queries to a fold it is None.
+          that is returned is what all of them choose. With fewer than 50 validation queries it is None.
         - a share of the validation queries, or other data: these queries choose nothing.
         - None: all validation queries choose. Nothing is shown, and nothing is accepted.
     measure : str, Measure or callable, default "nDCG@10"
