@@ -91,10 +91,17 @@ class ReferenceTraversal {
   template <class T>
   void score(const Rows<T>& rows, const double* tree_weights, double base, double* scores, bool single,
              int n_threads) const {
-    const auto score_block = [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
+    std::fill_n(scores, rows.n_rows, base);
+    add(rows, tree_weights, scores, single, n_threads);
+  }
+
+  // scores += the values of all trees: of trees that come after others, whose number is a multiple of kSumGroup,
+  // `scores` holds the sums so far.
+  template <class T>
+  void add(const Rows<T>& rows, const double* tree_weights, double* scores, bool single, int n_threads) const {
+    const auto add_block = [&](std::size_t first, std::size_t n_rows, const T* block, std::size_t stride) {
       std::int32_t leaf[block_rows];
       float group_sum[block_rows] = {};
-      std::fill_n(scores + first, n_rows, base);
       for (std::size_t tree = 0; tree < n_trees(); ++tree) {
         find_leaves(tree, block, stride, n_rows, leaf);
         const double* value = leaf_value_.data() + first_leaf(tree);
@@ -109,7 +116,7 @@ class ReferenceTraversal {
         std::fill_n(group_sum, block_rows, 0.0f);
       }
     };
-    for_each_row_block(rows, block_rows, n_threads, score_block);
+    for_each_row_block(rows, block_rows, n_threads, add_block);
   }
 
   // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.

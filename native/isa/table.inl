@@ -4,6 +4,7 @@
 #include "line_dcg.inl"
 #include "score/bitslice.inl"
 #include "score/leaf_values.inl"
+#include "score/move_codes.inl"
 #include "score/quantise.inl"
 #include "svmlight_rows.hpp"
 #include "topk.inl"
@@ -39,6 +40,8 @@ const Kernels table = {
         scoring::add_f64,
         scoring::kOrder32.order,
         scoring::kOrder64.order,
+        scoring::kMoveWidth,
+        scoring::move_codes,
     },
 };
 

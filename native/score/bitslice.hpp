@@ -68,6 +68,7 @@ class Bitslice {
 
   std::size_t n_features() const { return n_features_; }
   std::size_t n_trees() const { return n_trees_; }
+  double base() const { return base_; }
   std::size_t n_bytes() const {
     return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +
            bytes(trees_.cluster5) + bytes(trees_.cluster6) + bytes(trees_.upper) + bytes(trees_.joins) +
@@ -77,20 +78,20 @@ class Bitslice {
 
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    std::fill_n(scores, rows.n_rows, base_);
+    add(rows, scores, single, n_threads);
+  }
+
+  // scores += the values of all trees, in the order of sums.hpp
+  template <class T>
+  void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
     for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, Scratch& scratch) {
-      if (single) {
-        sum_singles(scratch);
-      } else {
-        sum_doubles(scratch);
-      }
-      const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
-      const std::size_t width = kernel_.vector_bytes;
-      for (std::size_t i = 0; i < scratch.n_vectors * width; ++i) {
-        const std::size_t row = i / width * width + order[i % width];
-        if (row < n) scores[first + row] = scratch.totals[i];
-      }
+      add_groups(scratch, 0, trees_.groups.size(), scores + first, n, single);
     });
   }
+
+  // Documents that go through the trees part by part, and become fewer between two parts. Their codes are made once.
+  class Batch;
 
   // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.
   template <class T, class Leaf>
@@ -123,7 +124,8 @@ class Bitslice {
 
   struct Scratch {
     std::size_t n_vectors = 0;
-    AlignedVector<std::int8_t> codes;
+    const std::int8_t* codes = nullptr;
+    AlignedVector<std::int8_t> own_codes;
     AlignedVector<std::uint8_t> slots;
     AlignedVector<std::uint8_t> constant;  // the indices of a tree that is a single leaf
     AlignedVector<float> sums;
@@ -171,24 +173,67 @@ class Bitslice {
       for (std::size_t block = n_blocks * run / n_runs; block < n_blocks * (run + 1) / n_runs; ++block) {
         if (scratch.n_vectors != 0) check_interruption();
         const std::size_t first = block * block_rows, n = std::min(block_rows, rows.n_rows - first);
-        scratch.n_vectors = (n + width - 1) / width;
-        const std::size_t padded = scratch.n_vectors * width;
-        scratch.codes.resize(quantiser_.n_columns() * padded);
-        scratch.slots.resize(trees_.max_slots * padded);
-        scratch.constant.resize(padded);
-        quantiser_.quantise(rows, first, n, scratch.codes.data(), padded, 1);
+        const std::size_t padded = resize(scratch, n);
+        scratch.own_codes.resize(quantiser_.n_columns() * padded);
+        scratch.codes = scratch.own_codes.data();
+        quantiser_.quantise(rows, first, n, scratch.own_codes.data(), padded, 1);
         task(first, n, scratch);
       }
     });
   }
 
-  // Call task(unit, its number, the indices of the block's documents) for every unit, in order.
+  // Make room for a block of n documents; returns how many that is with those that fill the last vector up.
+  std::size_t resize(Scratch& scratch, std::size_t n) const {
+    scratch.n_vectors = (n + kernel_.vector_bytes - 1) / kernel_.vector_bytes;
+    const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
+    scratch.slots.resize(trees_.max_slots * padded);
+    scratch.constant.resize(padded);
+    return padded;
+  }
+
+  // The group after the last one of the first `n_trees` trees, which are all or a multiple of kSumGroup.
+  std::size_t groups_of(std::size_t n_trees) const {
+    std::size_t end = 0;
+    while (end < trees_.groups.size() && trees_.units[trees_.groups[end].unit_end - 1].tree < n_trees) ++end;
+    return end;
+  }
+
+  // scores[i] += the values of the trees of some groups, for the n documents of a block. The first of the trees is a
+  // multiple of kSumGroup.
+  void add_groups(Scratch& scratch, std::size_t first_group, std::size_t end_group, double* scores, std::size_t n,
+                  bool single) const {
+    const std::size_t width = kernel_.vector_bytes;
+    const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
+    const auto for_each_total = [&](const auto& task) {  // and the score that it belongs to
+      for (std::size_t first = 0; first < n; first += width) {
+        double* totals = scratch.totals.data() + first;
+        for (std::size_t lane = 0; lane < width; ++lane) {
+          if (first + width <= n || first + order[lane] < n) task(totals[lane], scores[first + order[lane]]);
+        }
+      }
+    };
+    scratch.totals.resize(scratch.n_vectors * width);
+    for_each_total([](double& total, double& score) { total = score; });
+    if (single) {
+      sum_singles(scratch, first_group, end_group);
+    } else {
+      sum_doubles(scratch, first_group, end_group);
+    }
+    for_each_total([](double& total, double& score) { score = total; });
+  }
+
+  // Call task(unit, its number, the indices of the block's documents) for every unit of all groups, in order.
   template <class Task>
   void for_each_unit(Scratch& scratch, const Task& task) const {
+    for_each_unit(scratch, 0, trees_.groups.size(), task);
+  }
+  template <class Task>
+  void for_each_unit(Scratch& scratch, std::size_t first_group, std::size_t end_group, const Task& task) const {
     const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
-    const BitsliceBlock block{scratch.codes.data(), scratch.n_vectors, scratch.slots.data(), constants_.data()};
-    BitsliceGroup start = {};
-    for (const BitsliceGroup& group : trees_.groups) {
+    const BitsliceBlock block{scratch.codes, scratch.n_vectors, scratch.slots.data(), constants_.data()};
+    BitsliceGroup start = first_group == 0 ? BitsliceGroup{} : trees_.groups[first_group - 1];
+    for (std::size_t g = first_group; g < end_group; ++g) {
+      const BitsliceGroup& group = trees_.groups[g];
       kernel_.find_leaves(between(start, group), block);
       for (std::size_t u = start.unit_end; u < group.unit_end; ++u) {
         const BitsliceUnit& unit = trees_.units[u];
@@ -219,33 +264,34 @@ class Bitslice {
             n(7)};
   }
 
-  void sum_doubles(Scratch& scratch) const {
-    scratch.totals.assign(scratch.n_vectors * kernel_.vector_bytes, base_);
-    for_each_unit(scratch, [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
-      const UnitValues& at = values_[u];
-      kernel_.add_f64(indices, scratch.n_vectors, values64_.data() + at.values, planes64_.data() + at.planes64,
-                      at.padded, scratch.totals.data());
-    });
+  void sum_doubles(Scratch& scratch, std::size_t first_group, std::size_t end_group) const {
+    for_each_unit(scratch, first_group, end_group,
+                  [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
+                    const UnitValues& at = values_[u];
+                    kernel_.add_f64(indices, scratch.n_vectors, values64_.data() + at.values,
+                                    planes64_.data() + at.planes64, at.padded, scratch.totals.data());
+                  });
   }
 
-  void sum_singles(Scratch& scratch) const {
+  void sum_singles(Scratch& scratch, std::size_t first_group, std::size_t end_group) const {
     const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
-    scratch.totals.assign(padded, base_);
     scratch.sums.assign(padded, 0.0f);
-    std::size_t sum_group = 0;
+    const std::size_t first_unit = first_group == 0 ? 0 : trees_.groups[first_group - 1].unit_end;
+    std::size_t sum_group = first_unit < trees_.units.size() ? trees_.units[first_unit].tree / kSumGroup : 0;
     const auto flush = [&] {
       for (std::size_t i = 0; i < padded; ++i) scratch.totals[i] += static_cast<double>(scratch.sums[i]);
       std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0f);
     };
-    for_each_unit(scratch, [&](const BitsliceUnit& unit, std::size_t u, const std::uint8_t* indices) {
-      if (unit.tree / kSumGroup != sum_group) {
-        flush();
-        sum_group = unit.tree / kSumGroup;
-      }
-      const UnitValues& at = values_[u];
-      kernel_.add_f32(indices, scratch.n_vectors, values32_.data() + at.values, planes32_.data() + at.planes32,
-                      at.padded, scratch.sums.data());
-    });
+    for_each_unit(scratch, first_group, end_group,
+                  [&](const BitsliceUnit& unit, std::size_t u, const std::uint8_t* indices) {
+                    if (unit.tree / kSumGroup != sum_group) {
+                      flush();
+                      sum_group = unit.tree / kSumGroup;
+                    }
+                    const UnitValues& at = values_[u];
+                    kernel_.add_f32(indices, scratch.n_vectors, values32_.data() + at.values,
+                                    planes32_.data() + at.planes32, at.padded, scratch.sums.data());
+                  });
     flush();
   }
 
@@ -259,6 +305,78 @@ class Bitslice {
   AlignedVector<std::uint8_t> constants_;
   std::size_t n_features_, n_trees_;
   double base_;
+};
+
+class Bitslice::Batch {
+ public:
+  explicit Batch(const Bitslice& engine) : engine_(engine) {}
+
+  // Begin with the rows of other documents; memory is kept.
+  template <class T>
+  void start(const Rows<T>& rows) {
+    n_rows_ = rows.n_rows;
+    make_room();
+    for (std::size_t first = 0; first < n_rows_; first += block_rows()) {
+      engine_.quantiser_.quantise(rows, first, rows_of_block(first), codes_.data() + place(first), stride(first), 1);
+    }
+  }
+
+  // scores[i] += the values of the trees from first_tree to end_tree, both multiples of kSumGroup or the end.
+  void add(std::size_t first_tree, std::size_t end_tree, double* scores, bool single) {
+    const std::size_t first_group = engine_.groups_of(first_tree), end_group = engine_.groups_of(end_tree);
+    for (std::size_t first = 0; first < n_rows_; first += block_rows()) {
+      check_interruption();
+      engine_.resize(scratch_, rows_of_block(first));
+      scratch_.codes = codes_.data() + place(first);
+      engine_.add_groups(scratch_, first_group, end_group, scores + first, rows_of_block(first), single);
+    }
+  }
+
+  // From here on there are only these documents, in rising order.
+  void keep(const std::vector<std::uint32_t>& kept) {
+    if (kept.size() == n_rows_) return;
+    const std::size_t width = engine_.kernel_.move_width;
+    moves_.clear();
+    moved_.swap(codes_);
+    Batch before(engine_);
+    before.n_rows_ = n_rows_;
+    n_rows_ = kept.size();
+    make_room();
+    for (std::size_t i = 0; i < kept.size();) {
+      const std::size_t from = kept[i] / width * width;  // a vector never straddles two blocks
+      const std::size_t end = std::min(kept.size(), i / block_rows() * block_rows() + block_rows());
+      CodeMove move = {
+          moved_.data() + before.place(from), before.stride(from), codes_.data() + place(i), stride(i), 0, {}};
+      for (; i < end && kept[i] < from + width; ++i)
+        move.index[move.count++] = static_cast<std::uint8_t>(kept[i] - from);
+      moves_.push_back(move);
+    }
+    engine_.kernel_.move_codes(moves_.data(), moves_.size(), engine_.quantiser_.n_columns());
+  }
+
+ private:
+  // Blocks stand one after the other, each with the codes of a column side by side, and room for a vector behind it.
+  std::size_t width() const { return engine_.kernel_.vector_bytes; }
+  std::size_t block_rows() const { return kBlockVectors * width(); }
+  std::size_t rows_of_block(std::size_t row) const {
+    return std::min(block_rows(), n_rows_ - row / block_rows() * block_rows());
+  }
+  std::size_t stride(std::size_t row) const { return (rows_of_block(row) + width() - 1) / width() * width(); }
+  std::size_t place(std::size_t row) const {
+    const std::size_t n_columns = engine_.quantiser_.n_columns();
+    return row / block_rows() * (n_columns * block_rows() + 64) + row % block_rows();
+  }
+  void make_room() {
+    const std::size_t last = n_rows_ == 0 ? 0 : (n_rows_ - 1) / block_rows() * block_rows();
+    const std::size_t n_bytes = place(last) + engine_.quantiser_.n_columns() * stride(last) + 64;
+    if (codes_.size() < n_bytes) codes_.resize(n_bytes);  // growing fills it with zeros, which takes time
+  }
+
+  const Bitslice& engine_;
+  std::size_t n_rows_ = 0;
+  AlignedVector<std::int8_t> codes_, moved_;
+  std::vector<CodeMove> moves_;
+  Scratch scratch_;
 };
 
 }  // namespace rankwood

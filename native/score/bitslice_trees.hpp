@@ -19,6 +19,7 @@
 #include "interruption.hpp"
 #include "score/kernels.hpp"
 #include "score/quantise.hpp"
+#include "sums.hpp"
 
 namespace rankwood {
 
@@ -59,6 +60,7 @@ class BitsliceBuilder {
         cluster_nodes_(has_lookup ? kMaxClusterNodes : 1) {
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
       check_interruption();
+      if (tree % kSumGroup == 0) close_group();  // so that sums can stop and go on here
       walk(tree);
       const std::size_t n_leaves = leaves_.size();
       const std::size_t range = n_leaves <= kMaxIndices ? kMaxIndices : kMaxIndices - 1;

@@ -93,5 +93,24 @@ inline Bytes table16(const std::uint8_t*) { return Bytes{}; }
 inline Bytes lookup16(Bytes, Bytes index) { return index; }
 #endif
 
+// The bytes, words or double words of a and b in turn, within each 16 bytes: of their lower or higher halves.
+#if defined(__AVX512BW__)
+typedef __m512i Word;
+inline Word low8(Word a, Word b) { return _mm512_unpacklo_epi8(a, b); }
+inline Word high8(Word a, Word b) { return _mm512_unpackhi_epi8(a, b); }
+inline Word low16(Word a, Word b) { return _mm512_unpacklo_epi16(a, b); }
+inline Word high16(Word a, Word b) { return _mm512_unpackhi_epi16(a, b); }
+inline Word low32(Word a, Word b) { return _mm512_unpacklo_epi32(a, b); }
+inline Word high32(Word a, Word b) { return _mm512_unpackhi_epi32(a, b); }
+#elif defined(__AVX2__)
+typedef __m256i Word;
+inline Word low8(Word a, Word b) { return _mm256_unpacklo_epi8(a, b); }
+inline Word high8(Word a, Word b) { return _mm256_unpackhi_epi8(a, b); }
+inline Word low16(Word a, Word b) { return _mm256_unpacklo_epi16(a, b); }
+inline Word high16(Word a, Word b) { return _mm256_unpackhi_epi16(a, b); }
+inline Word low32(Word a, Word b) { return _mm256_unpacklo_epi32(a, b); }
+inline Word high32(Word a, Word b) { return _mm256_unpackhi_epi32(a, b); }
+#endif
+
 }  // namespace
 }  // namespace rankwood::RANKWOOD_ISA_NS::scoring

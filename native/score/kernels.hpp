@@ -18,15 +18,38 @@ struct SearchTable {
   const T* level[kMaxLevels];  // the highest first: 16 numbers
 };
 
+// The thresholds of a column rounded down to float32, for a search of many values at once (search.inl). Step s of such
+// a search has 2^s numbers, from step_offset(s) on: where the bits 0 to s - 1 of a path say which of the 2^s ranges a
+// value is in, bit 0 as the first decision, steps[step_offset(s) + path] is the threshold in the range's middle.
+struct StepTable {
+  static constexpr int kMaxSteps = 8;
+  std::int32_t n_thresholds;
+  std::int32_t n_steps;  // 2^n_steps is above n_thresholds
+  bool rounded;          // whether a threshold is not a float32 number
+  const float* singles;  // sorted
+  const float* steps;    // null when n_steps > kMaxSteps
+};
+
+// The numbers of a step fill whole registers.
+constexpr std::size_t step_offset(int step) {
+  std::size_t at = 0;
+  for (int s = 0; s < step; ++s) at += s < 4 ? 16 : std::size_t{1} << s;
+  return at;
+}
+
 // Codes of some rows: code = number of the column's thresholds below the value.
 template <class T>
 struct QuantiseTask {
   const SearchTable<T>* columns;
+  const StepTable* steps;  // of the same columns
   std::size_t n_columns;
   const T* rows;
   std::ptrdiff_t row_stride, feature_stride;  // in elements
-  std::size_t n_rows;
+  std::size_t n_rows, n_features;
+  const T *ahead, *ahead_end;                       // what is read next, to be fetched meanwhile
   std::size_t code_column_stride, code_row_stride;  // in codes
+  std::size_t code_room;  // codes of a column that lie side by side from the first row on; what they are behind the
+                          // last row does not matter
 };
 
 // bitslice_trees.hpp says what these mean.
@@ -81,6 +104,17 @@ struct BitsliceBlock {
   const std::uint8_t* constants;  // [index][lane]
 };
 
+// Codes of up to 64 documents side by side, some of which stay: to[i] = from[index[i]] for i < count, in every column.
+// As many bytes as are read may be written, whatever the count.
+struct CodeMove {
+  const std::int8_t* from;
+  std::size_t from_stride;  // between columns, in bytes
+  std::int8_t* to;
+  std::size_t to_stride;
+  std::size_t count;
+  std::uint8_t index[64];
+};
+
 struct ScoringKernels {
   std::size_t vector_bytes;  // documents side by side
   bool has_lookup;  // whether clusters may have more than one node; if not there are joins, else upper clusters
@@ -102,6 +136,9 @@ struct ScoringKernels {
                   std::size_t padded, double* sums);
   const std::uint8_t* order_f32;  // sums[i] of a vector belong to its document order[i]
   const std::uint8_t* order_f64;
+  // move_codes.inl: the moves of a column in the order given, then those of the next column
+  std::size_t move_width;  // documents that a move reads
+  void (*move_codes)(const CodeMove* moves, std::size_t n_moves, std::size_t n_columns);
 };
 
 }  // namespace rankwood

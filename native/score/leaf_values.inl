@@ -12,13 +12,6 @@ namespace {
 
 #if defined(__AVX512BW__) || defined(__AVX2__)
 #if defined(__AVX512BW__)
-typedef __m512i Word;
-inline Word low8(Word a, Word b) { return _mm512_unpacklo_epi8(a, b); }
-inline Word high8(Word a, Word b) { return _mm512_unpackhi_epi8(a, b); }
-inline Word low16(Word a, Word b) { return _mm512_unpacklo_epi16(a, b); }
-inline Word high16(Word a, Word b) { return _mm512_unpackhi_epi16(a, b); }
-inline Word low32(Word a, Word b) { return _mm512_unpacklo_epi32(a, b); }
-inline Word high32(Word a, Word b) { return _mm512_unpackhi_epi32(a, b); }
 inline void add(float* sums, Word values) {
   _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), _mm512_castsi512_ps(values)));
 }
@@ -45,13 +38,6 @@ struct Lookup {
 };
 constexpr int kMaxLookup32 = 256, kMaxLookup64 = 256;
 #else
-typedef __m256i Word;
-inline Word low8(Word a, Word b) { return _mm256_unpacklo_epi8(a, b); }
-inline Word high8(Word a, Word b) { return _mm256_unpackhi_epi8(a, b); }
-inline Word low16(Word a, Word b) { return _mm256_unpacklo_epi16(a, b); }
-inline Word high16(Word a, Word b) { return _mm256_unpackhi_epi16(a, b); }
-inline Word low32(Word a, Word b) { return _mm256_unpacklo_epi32(a, b); }
-inline Word high32(Word a, Word b) { return _mm256_unpackhi_epi32(a, b); }
 inline void add(float* sums, Word values) {
   _mm256_storeu_ps(sums, _mm256_add_ps(_mm256_loadu_ps(sums), _mm256_castsi256_ps(values)));
 }

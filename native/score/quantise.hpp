@@ -62,6 +62,7 @@ class Quantiser {
     }
     set_levels(singles_, single_tables_);
     set_levels(doubles_, double_tables_);
+    set_steps();
   }
   // Tables point into the numbers: moving keeps both, copying would not.
   Quantiser(const Quantiser&) = delete;
@@ -71,8 +72,8 @@ class Quantiser {
 
   std::size_t n_columns() const { return single_tables_.size(); }
   std::size_t n_bytes() const {
-    return singles_.size() * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
-           n_columns() * (sizeof single_tables_[0] + sizeof double_tables_[0]);
+    return (singles_.size() + steps_.size()) * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
+           n_columns() * (sizeof single_tables_[0] + sizeof double_tables_[0] + sizeof step_tables_[0]);
   }
   // A document goes right at inner node `node` just when its code in column(node) is above code(node).
   std::int32_t column(std::size_t node) const { return node_column_[node]; }
@@ -90,22 +91,27 @@ class Quantiser {
                 std::size_t row_stride) const {
     QuantiseTask<T> task;
     task.columns = tables(T{}).data();
+    task.steps = step_tables_.data();
     task.n_columns = n_columns();
     task.row_stride = rows.row_stride;
     task.feature_stride = rows.feature_stride;
+    task.n_features = rows.n_features;
     task.code_column_stride = column_stride;
     task.code_row_stride = row_stride;
-    // A few rows at a time stay in the first-level cache while column after column is read; the next are on their way.
-    for (std::size_t row = 0; row < n; row += kTileRows) {
+    // Some rows at a time stay in the nearest caches while column after column is read; the next are on their way.
+    const ScoringKernels& kernel = kernels().scoring;
+    const std::size_t tile_rows = std::max(kMinTileRows, kernel.vector_bytes);
+    for (std::size_t row = 0; row < n; row += tile_rows) {
       task.rows = rows.data + static_cast<std::ptrdiff_t>(first + row) * rows.row_stride;
-      task.n_rows = std::min(kTileRows, n - row);
-      if (first + row + kTileRows < rows.n_rows) prefetch(rows, first + row + kTileRows);
-      run(kernels().scoring, task, codes + row * row_stride);
+      task.n_rows = std::min(tile_rows, n - row);
+      task.code_room = row_stride == 1 && column_stride > row ? column_stride - row : 0;
+      look_ahead(rows, first + row + tile_rows, tile_rows, task);
+      run(kernel, task, codes + row * row_stride);
     }
   }
 
  private:
-  static constexpr std::size_t kTileRows = 32;
+  static constexpr std::size_t kMinTileRows = 32;
 
   const std::vector<SearchTable<float>>& tables(float) const { return single_tables_; }
   const std::vector<SearchTable<double>>& tables(double) const { return double_tables_; }
@@ -118,17 +124,17 @@ class Quantiser {
     k.quantise_f64_u16(t, c);
   }
 
-  // Ask for the rows of a tile that begins with `first`. Hardware does not guess that the rows are read next.
+  // The next rows from `first` on, where they lie one behind the other: hardware does not guess that they are read
+  // next.
   template <class T>
-  static void prefetch(const Rows<T>& rows, std::size_t first) {
-#if defined(__GNUC__)
-    if (rows.feature_stride != 1) return;
-    const std::size_t end = std::min(first + kTileRows, rows.n_rows);
-    for (std::size_t row = first; row < end; ++row) {
-      const T* start = rows.data + static_cast<std::ptrdiff_t>(row) * rows.row_stride;
-      for (std::size_t f = 0; f < rows.n_features; f += 64 / sizeof(T)) __builtin_prefetch(start + f);
-    }
-#endif
+  static void look_ahead(const Rows<T>& rows, std::size_t first, std::size_t n, QuantiseTask<T>& task) {
+    const auto width = static_cast<std::ptrdiff_t>(rows.n_features);
+    const bool in_a_row = rows.feature_stride == 1 && rows.row_stride >= width && rows.row_stride <= 2 * width;
+    task.ahead = task.ahead_end = nullptr;
+    if (!in_a_row || first >= rows.n_rows) return;
+    const std::size_t last = std::min(first + n, rows.n_rows) - 1;
+    task.ahead = rows.data + static_cast<std::ptrdiff_t>(first) * rows.row_stride;
+    task.ahead_end = rows.data + static_cast<std::ptrdiff_t>(last) * rows.row_stride + width;
   }
 
   // Whether the nodes, sorted by threshold, send missing values right up to some threshold and left from there on.
@@ -191,12 +197,33 @@ class Quantiser {
     wide.n_levels = single.n_levels;
     single_tables_.push_back(single);
     double_tables_.push_back(wide);
+    add_steps(thresholds);
     for (std::size_t i = levels.size(); i-- > 0;) {
       for (const double t : levels[i]) {
         doubles_.push_back(t);
         singles_.push_back(round_down(t));
       }
       level_sizes_.push_back(levels[i].size());
+    }
+  }
+
+  // What a search by halves asks for, in the order of kernels.hpp.
+  void add_steps(const std::vector<double>& thresholds) {
+    int n_steps = 0;
+    while (thresholds.size() >> n_steps != 0) ++n_steps;
+    const auto is_rounded = [](double t) { return static_cast<double>(round_down(t)) != t; };
+    const bool rounded = std::any_of(thresholds.begin(), thresholds.end(), is_rounded);
+    step_tables_.push_back({static_cast<std::int32_t>(thresholds.size()), n_steps, rounded, nullptr, nullptr});
+    if (n_steps > StepTable::kMaxSteps) return;
+    const std::size_t first = steps_.size();
+    steps_.resize(first + step_offset(n_steps), std::numeric_limits<float>::infinity());
+    for (int step = 0; step < n_steps; ++step) {
+      for (std::size_t path = 0; path < std::size_t{1} << step; ++path) {
+        std::size_t range = 0;  // the path read backwards
+        for (int bit = 0; bit < step; ++bit) range = 2 * range + (path >> bit & 1);
+        const std::size_t middle = ((2 * range + 1) << (n_steps - step - 1)) - 1;
+        if (middle < thresholds.size()) steps_[first + step_offset(step) + path] = round_down(thresholds[middle]);
+      }
     }
   }
 
@@ -211,13 +238,24 @@ class Quantiser {
       }
     }
   }
+  void set_steps() {
+    std::size_t at = 0;
+    for (std::size_t c = 0; c < step_tables_.size(); ++c) {
+      StepTable& table = step_tables_[c];
+      table.singles = single_tables_[c].level[single_tables_[c].n_levels - 1];
+      if (table.n_steps > StepTable::kMaxSteps) continue;
+      table.steps = steps_.data() + at;
+      at += step_offset(table.n_steps);
+    }
+  }
 
   std::vector<std::int32_t> node_column_, node_code_;
-  std::vector<float> singles_;
+  std::vector<float> singles_, steps_;
   std::vector<double> doubles_;
   std::vector<std::size_t> level_sizes_;
   std::vector<SearchTable<float>> single_tables_;
   std::vector<SearchTable<double>> double_tables_;
+  std::vector<StepTable> step_tables_;
 };
 
 }  // namespace rankwood

@@ -1,7 +1,10 @@
 // Codes of feature values: how many thresholds of a column lie below a value.
 //
-// Included by isa/table.inl, once per instruction set. A search compares the value with 16 thresholds at once and
-// counts; the count says which 16 of the next level to look at. No loop and no branch depends on the value.
+// Included by isa/table.inl, once per instruction set. Where there are enough rows, their values are brought together
+// feature by feature and searched at once (search.inl). A few rows, and columns with too many thresholds for that, are
+// searched value by value: a value is compared with 16 thresholds at once; their count says which 16 of the next level
+// to look at. No loop and no branch depends on a value, but for float64 values that float32 numbers cannot tell from a
+// threshold.
 #include <cstddef>
 #include <cstdint>
 #if defined(__SSE2__)
@@ -9,6 +12,7 @@
 #endif
 
 #include "score/kernels.hpp"
+#include "score/search.inl"
 #include "score/unroll.hpp"
 
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
@@ -95,22 +99,204 @@ inline void quantise_column(const QuantiseTask<T>& task, const SearchTable<T>& g
 }
 
 template <int Offset, class T, class Code>
-void quantise(const QuantiseTask<T>& task, Code* codes) {
+inline void quantise_by_value(const QuantiseTask<T>& task, const SearchTable<T>& column, Code* out) {
+  const bool nan_code = column.nan_code != 0;
+  if (column.n_levels == 1 && !nan_code) {
+    quantise_column<Offset, 1, false>(task, column, out);
+  } else if (column.n_levels == 1) {
+    quantise_column<Offset, 1, true>(task, column, out);
+  } else if (column.n_levels == 2 && !nan_code) {
+    quantise_column<Offset, 2, false>(task, column, out);
+  } else if (column.n_levels == 2) {
+    quantise_column<Offset, 2, true>(task, column, out);
+  } else {
+    quantise_column<Offset, 0, true>(task, column, out);
+  }
+}
+
+// What is read next, a bit of it with every column: all at once would be more than the processor keeps track of.
+template <class T>
+struct Ahead {
+  static constexpr std::size_t kLine = 64 / sizeof(T);
+  const T *at, *end;
+  std::size_t n_lines;  // at a time
+
+  explicit Ahead(const QuantiseTask<T>& task)
+      : at(task.ahead),
+        end(task.ahead_end),
+        n_lines(static_cast<std::size_t>(end - at) / (kLine * (task.n_columns + 1)) + 1) {}
+  void fetch() {
+    for (std::size_t i = 0; i < n_lines && end - at > static_cast<std::ptrdiff_t>(kLine); ++i, at += kLine) {
+#if defined(__GNUC__)
+      __builtin_prefetch(at, 0, 2);  // into the second-level cache: the first has the rows at hand
+#endif
+    }
+  }
+};
+
+#if defined(__SSE2__)
+constexpr std::size_t kFeatures = 4;  // that are brought together at a time
+
+// Values of up to kWidth rows, feature by feature, as float32 numbers. Places behind the last row hold any values.
+template <class T>
+struct Gathered {
+  const T* row[kWidth];
+  std::size_t n_vectors;
+  alignas(64) float values[kFeatures * kWidth];
+
+  explicit Gathered(const QuantiseTask<T>& task) : n_vectors((task.n_rows + kValues - 1) / kValues) {
+    const T* at = task.rows;
+    for (std::size_t i = 0; i < n_vectors * kValues; ++i) {
+      row[i] = at;
+      if (i + 1 < task.n_rows) at += task.row_stride;  // the last one fills its vector
+    }
+  }
+
+  // Features [feature, feature + kFeatures) of rows whose features lie side by side.
+  void take_four(std::ptrdiff_t feature) {
+    for (std::size_t v = 0; v < n_vectors; ++v) {
+      transpose_four(row + v * kValues, feature, values + v * kValues);
+    }
+  }
+
+  void take_one(const QuantiseTask<T>& task, std::ptrdiff_t feature) {
+    const std::ptrdiff_t at = feature * task.feature_stride;
+    std::size_t i = 0;
+    if (task.row_stride == 1) {
+      for (; i + kValues <= task.n_rows; i += kValues) store_values(values + i, load_values(row[i] + at));
+    }
+    for (; i < n_vectors * kValues; ++i) values[i] = round_up(row[i][at]);
+  }
+};
+
+// The codes of column c of up to kWidth rows whose values have been brought together at x.
+template <class T>
+inline Bytes search_column(const QuantiseTask<T>& task, std::size_t c, const float* x) {
+  const StepTable& table = task.steps[c];
+  const SearchTable<T>& column = task.columns[c];
+  std::uint64_t doubtful = 0;
+  if (sizeof(T) == sizeof(float) || !table.rounded) {
+    return codes_at_once<false>(table, column.nan_code, x, task.n_rows, doubtful);
+  }
+  const Bytes codes = codes_at_once<true>(table, column.nan_code, x, task.n_rows, doubtful);
+  if (doubtful == 0) return codes;
+  std::uint8_t each[kWidth];
+  store(each, codes);
+  const T* from = task.rows + column.feature * task.feature_stride;
+  for (; doubtful != 0; doubtful &= doubtful - 1) {
+    const auto row = static_cast<std::size_t>(__builtin_ctzll(doubtful));
+    if (row >= task.n_rows) break;
+    const T value = from[static_cast<std::ptrdiff_t>(row) * task.row_stride];
+    each[row] = static_cast<std::uint8_t>(code_of<0, true>(column, value));
+  }
+  return load(each);
+}
+
+// Codes on their way to memory. Where the columns of a row lie side by side, four of them go together.
+template <int Offset, class T, class Code>
+struct Writer {
+  static constexpr std::size_t kColumns = 4;
+  const QuantiseTask<T>& task;
+  const bool by_four;
+  std::size_t n_waiting = 0;
+  Code* first = nullptr;  // where the waiting ones go
+  Bytes waiting[kColumns];
+
+  explicit Writer(const QuantiseTask<T>& t)
+      : task(t), by_four(kHasLookup && sizeof(Code) == 1 && t.code_column_stride == 1 && t.code_row_stride > 1) {}
+
+  void write(Bytes codes, Code* out) {
+    const Bytes shifted = codes ^ repeat(static_cast<std::int8_t>(Offset));  // 0 or -128
+    if (sizeof(Code) == 1 && task.code_room >= kWidth) return store(out, shifted);
+    if (!by_four) return write_one(codes, out);
+    if (n_waiting == 0) first = out;
+    waiting[n_waiting++] = shifted;
+    if (n_waiting == kColumns) write_four();
+  }
+  // What waits is for neighbours: to be called before a column is left out, and in the end.
+  void flush() {
+    for (std::size_t i = 0; i < n_waiting; ++i)
+      write_one(waiting[i] ^ repeat(static_cast<std::int8_t>(Offset)), first + i);
+    n_waiting = 0;
+  }
+
+ private:
+  void write_one(Bytes codes, Code* out) {
+    std::uint8_t each[kWidth];
+    store(each, codes);
+    for (std::size_t row = 0; row < task.n_rows; ++row) {
+      out[row * task.code_row_stride] = static_cast<Code>(each[row] + Offset);
+    }
+  }
+
+  void write_four() {
+    std::uint32_t each[kWidth];  // the codes of a row
+    interleave(waiting, each);
+    for (std::size_t row = 0; row < task.n_rows; ++row) {
+      const std::size_t at = (row >> 2 & 3) * (kWidth / 4) + (row >> 4 << 2) + (row & 3);
+      std::memcpy(first + row * task.code_row_stride, each + at, sizeof each[0]);
+    }
+    n_waiting = 0;
+  }
+};
+
+// The columns that are searched at once where there are n_rows rows, for up to kWidth of them. Columns stand in the
+// order of their features.
+template <int Offset, class T, class Code>
+void quantise_block(const QuantiseTask<T>& task, std::size_t n_rows, Ahead<T>& ahead, Code* codes) {
+  Gathered<T> gathered(task);
+  Writer<Offset, T, Code> writer(task);
+  const bool by_four = task.feature_stride == 1 && task.n_features >= kFeatures;
+  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(task.n_features - kFeatures);
+  std::ptrdiff_t first = -static_cast<std::ptrdiff_t>(kFeatures);  // of the features at hand
   for (std::size_t c = 0; c < task.n_columns; ++c) {
     const SearchTable<T>& column = task.columns[c];
     Code* out = codes + c * task.code_column_stride;
-    const bool nan_code = column.nan_code != 0;
-    if (column.n_levels == 1 && !nan_code) {
-      quantise_column<Offset, 1, false>(task, column, out);
-    } else if (column.n_levels == 1) {
-      quantise_column<Offset, 1, true>(task, column, out);
-    } else if (column.n_levels == 2 && !nan_code) {
-      quantise_column<Offset, 2, false>(task, column, out);
-    } else if (column.n_levels == 2) {
-      quantise_column<Offset, 2, true>(task, column, out);
-    } else {
-      quantise_column<Offset, 0, true>(task, column, out);
+    ahead.fetch();
+    if (!is_searched_at_once(task.steps[c], n_rows)) {
+      writer.flush();
+      continue;
     }
+    const float* x = gathered.values;
+    if (by_four) {
+      if (column.feature >= first + static_cast<std::ptrdiff_t>(kFeatures)) {
+        first = column.feature < last ? column.feature : last;
+        gathered.take_four(first);
+      }
+      x += (column.feature - first) * static_cast<std::ptrdiff_t>(kWidth);
+    } else if (column.feature != first) {
+      first = column.feature;
+      gathered.take_one(task, first);
+    }
+    writer.write(search_column(task, c, x), out);
+  }
+  writer.flush();
+}
+#endif
+
+template <int Offset, class T, class Code>
+void quantise(const QuantiseTask<T>& task, Code* codes) {
+  Ahead<T> ahead(task);
+#if defined(__SSE2__)
+  // Without look-ups it does not pay to bring codes of a row side by side.
+  const bool at_once = task.n_rows >= kFewestRows[0] && (kHasLookup || task.code_row_stride == 1);
+  if (at_once) {
+    QuantiseTask<T> block = task;
+    for (std::size_t row = 0; row < task.n_rows; row += kWidth) {
+      block.rows = task.rows + static_cast<std::ptrdiff_t>(row) * task.row_stride;
+      block.n_rows = task.n_rows - row < kWidth ? task.n_rows - row : kWidth;
+      block.code_room = task.code_room > row ? task.code_room - row : 0;
+      quantise_block<Offset>(block, task.n_rows, ahead, codes + row * task.code_row_stride);
+    }
+  }
+  const auto is_done = [&](std::size_t c) { return at_once && is_searched_at_once(task.steps[c], task.n_rows); };
+#else
+  const auto is_done = [](std::size_t) { return false; };
+#endif
+  for (std::size_t c = 0; c < task.n_columns; ++c) {
+    if (is_done(c)) continue;
+    ahead.fetch();
+    quantise_by_value<Offset>(task, task.columns[c], codes + c * task.code_column_stride);
   }
 }
 

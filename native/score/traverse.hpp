@@ -56,8 +56,15 @@ class TraverseWith {
 
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    std::fill_n(scores, rows.n_rows, base_);
+    add(rows, scores, single, n_threads);
+  }
+
+  // scores += the values of all trees: as in Bitslice.
+  template <class T>
+  void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
     for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, const Code* codes) {
-      score_block(codes, n, scores + first, single);
+      add_block(codes, n, scores + first, single);
     });
   }
 
@@ -96,8 +103,7 @@ class TraverseWith {
     });
   }
 
-  void score_block(const Code* codes, std::size_t n_rows, double* scores, bool single) const {
-    std::fill_n(scores, n_rows, base_);
+  void add_block(const Code* codes, std::size_t n_rows, double* scores, bool single) const {
     if (!single) {
       for_each_tile(codes, n_rows, values64_.data(),
                     [&](const Tile& tile, std::size_t row) { sum_doubles(tile, scores + row); });
@@ -213,6 +219,10 @@ class Traverse {
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
     std::visit([&](const auto& with) { with->score(rows, scores, single, n_threads); }, with_);
+  }
+  template <class T>
+  void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    std::visit([&](const auto& with) { with->add(rows, scores, single, n_threads); }, with_);
   }
   template <class T, class Leaf>
   void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {

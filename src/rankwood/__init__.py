@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from rankwood.lab.tune import TuneResult as TuneResult
     from rankwood.lab.tune import tune as tune
     from rankwood.model.additive import AdditiveModel as AdditiveModel
+    from rankwood.model.early_exit import EarlyExit as EarlyExit
     from rankwood.model.ensemble import Ensemble as Ensemble
     from rankwood.model.trees import Tree as Tree
     from rankwood.model.visits import Usage as Usage
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from rankwood.scoring.engines import PreparedModel as PreparedModel
     from rankwood.scoring.engines import available_engines as available_engines
     from rankwood.scoring.engines import get_engine as get_engine
+    from rankwood.shrinking.early_exit import early_exit as early_exit
     from rankwood.shrinking.path import Route as Route
     from rankwood.shrinking.path import ShrinkSettings as ShrinkSettings
     from rankwood.shrinking.result import ShrinkResult as ShrinkResult
@@ -106,6 +108,7 @@ _HOME_OF = {
     "AdditiveModel": "rankwood.model.additive",
     "Ensemble": "rankwood.model.ensemble",
     "Tree": "rankwood.model.trees",
+    "EarlyExit": "rankwood.model.early_exit",
     "Engine": "rankwood.scoring.engines",
     "PreparedModel": "rankwood.scoring.engines",
     "available_engines": "rankwood.scoring.engines",
@@ -129,6 +132,7 @@ _HOME_OF = {
     "shrink": "rankwood.shrinking.shrink",
     "Distil": "rankwood.fitting.ridge",
     "grow_and_prune": "rankwood.pruning.grow_and_prune",
+    "early_exit": "rankwood.shrinking.early_exit",
     "tune": "rankwood.lab.tune",
     "TuneResult": "rankwood.lab.tune",
     "SearchSpace": "rankwood.lab.search",

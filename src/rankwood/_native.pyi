@@ -46,6 +46,25 @@ class ReferenceTraversal:
     def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
 
 # bind_engines.cpp
+class Codes:
+    def __init__(
+        self,
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+        node_offsets: AnyArray,
+        n_features: int,
+        max_code: int,
+    ) -> None: ...
+    @property
+    def n_columns(self) -> int: ...
+    def node(self, i: int) -> tuple[int, int]: ...
+    def by_column(self, X: AnyArray, codes: AnyArray) -> None: ...
+    def by_row(self, X: AnyArray, codes: AnyArray) -> None: ...
+
 class Bitslice:
     def __init__(
         self,
@@ -64,6 +83,53 @@ class Bitslice:
     def n_bytes(self) -> int: ...
     def score(self, X: AnyArray, scores: AnyArray, single: bool, n_threads: int) -> None: ...
     def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
+
+class BitsliceExit:
+    def __init__(self, engine: Bitslice, checkpoints: AnyArray, margins: AnyArray, top: int) -> None: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def score(
+        self,
+        X: AnyArray,
+        offsets: AnyArray,
+        order: AnyArray | None,
+        scores: AnyArray,
+        trees: AnyArray,
+        single: bool,
+        n_threads: int,
+    ) -> None: ...
+
+class TraverseExit:
+    def __init__(
+        self,
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+        node_offsets: AnyArray,
+        n_features: int,
+        tree_weights: AnyArray,
+        base: float,
+        checkpoints: AnyArray,
+        margins: AnyArray,
+        top: int,
+    ) -> None: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def score(
+        self,
+        X: AnyArray,
+        offsets: AnyArray,
+        order: AnyArray | None,
+        scores: AnyArray,
+        trees: AnyArray,
+        single: bool,
+        n_threads: int,
+    ) -> None: ...
+
+class ReferenceExit(TraverseExit): ...
 
 # bind_compiled.cpp
 class CompiledTrees:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -143,6 +144,21 @@ def row_blocks(
     step = max(1, block_bytes // (8 * max(1, n_features)))
     slices = (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
     return n_rows, ((rows, _as_floats(take(rows))) for rows in slices)
+
+
+def one_block(X: Any, n_features: int, feature_names: Sequence[str] | None = None) -> AnyArray:
+    """All rows of `X` as one array that kernels read, for what must see whole queries; without a copy if it is that.
+
+    Examples
+    --------
+    >>> one_block([[1, 2], [3, 4]], 2).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    if is_plain(X, n_features):
+        plain: AnyArray = X
+        return plain
+    n_rows, blocks = row_blocks(X, n_features, feature_names, block_bytes=sys.maxsize)
+    return next((block for _, block in blocks), np.empty((n_rows, n_features)))
 
 
 def is_plain(X: Any, n_features: int) -> bool:

@@ -43,6 +43,7 @@ GROUPS = (
         "The model object, and the engines that score it. See [scoring](../scoring.md).",
         (
             "rankwood.model.ensemble",
+            "rankwood.model.early_exit",
             "rankwood.model.additive",
             "rankwood.model.trees",
             "rankwood.scoring",
@@ -57,7 +58,10 @@ GROUPS = (
         ("rankwood.evaluation",),
     ),
     Group(
-        "pruning", "Pruning", "CLEaVER and what was added to it. See [pruning](../pruning.md).", ("rankwood.pruning",)
+        "pruning",
+        "Pruning",
+        "CLEaVER and what was added to it. See [pruning](../pruning.md) and [early exit](../early-exit.md).",
+        ("rankwood.pruning", "rankwood.shrinking"),
     ),
     Group(
         "formats",

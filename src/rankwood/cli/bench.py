@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
@@ -46,6 +47,8 @@ def bench(
 
     Warm: call after call, each on other documents. Cold: before each call a buffer of twice the largest cache (64 MB if its size is unknown) is written through, so that model, rows and code come from memory.
 
+    A model with early exit is also timed with it, on batches of whole queries of the data.
+
     Nothing is pinned to a CPU; a warning tells when the machine was busy. Exit status 1: an engine disagrees with the reference, in leaves or in any bit of a score.
     """  # noqa: E501  typer keeps line ends
     from rankwood.evaluation.evaluator import aligned_features
@@ -60,12 +63,14 @@ def bench(
     models = load_models([model])
     dataset = load_data(data, models, zero_based=zero_based, queries="optional", quiet=as_json)
     ((name, ensemble),) = models.items()
+    rows = aligned_features(ensemble, dataset)
     with progress("timing", unit="cells", quiet=as_json) as advance:
         result = time_engines(
             ensemble,
-            aligned_features(ensemble, dataset),
+            rows if ensemble.exit is None or dataset.order is None else rows[dataset.order],
             engine or None,
             sizes,
+            group=np.diff(dataset.offsets),
             precision=precision.value,
             n_threads=threads,
             repeats=repeats,
@@ -84,6 +89,8 @@ def bench(
     _print_machine(result)
     _print_times(result)
     _print_preparation(result)
+    if result.exits:
+        _print_exits(result)
 
 
 def _size(text: str) -> int | None:
@@ -98,8 +105,6 @@ def _size(text: str) -> int | None:
 def _machine() -> dict[str, Any]:
     """Facts of the machine and versions, for the JSON and the printed head."""
     import platform
-
-    import numpy as np
 
     from rankwood._version import __version__
     from rankwood.system import cpu_name
@@ -141,6 +146,27 @@ def _print_times(result: Bench) -> None:
             f"Scores of {compared} documents agree with the reference in every bit.",
             f"Cold: after writing through {result.evicted_bytes >> 20:,} MB.",
         ),
+    )
+
+
+def _print_exits(result: Bench) -> None:
+    assert result.trees_evaluated is not None
+    print_table(
+        "Early exit: microseconds per document, warm, batches of whole queries",
+        ["engine", "documents per call", "with exit", "95 %", "without", "speed-up"],
+        [
+            [
+                times.engine,
+                f"{times.exit.batch:,}",
+                number(times.exit.us_per_doc),
+                f"{number(times.exit.low)}-{number(times.exit.high)}",
+                number(times.plain.us_per_doc),
+                f"{times.plain.us_per_doc / times.exit.us_per_doc:.2f}x",
+            ]
+            for times in result.exits
+        ],
+        caption=f"Documents go through {100 * result.trees_evaluated:.1f} % of the trees, on average. "
+        "`rankwood evaluate` tells the loss.",
     )
 
 

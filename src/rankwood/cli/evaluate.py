@@ -11,7 +11,9 @@ from rankwood.cli.console import print_json, print_table
 from rankwood.cli.models import AsJson, DataFiles, Threads, ZeroBased, load_data, load_models
 
 if TYPE_CHECKING:
+    from rankwood.data.dataset import Dataset
     from rankwood.evaluation.evaluator import Evaluation
+    from rankwood.model.ensemble import Ensemble
 
 
 def evaluate(
@@ -30,7 +32,10 @@ def evaluate(
     zero_based: ZeroBased = False,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate models on data. Two or more models are also compared with the first, query by query."""
+    """Evaluate models on data. Two or more models are also compared with the first, query by query.
+
+    Models with early exit are evaluated with it; how many trees that takes, and what it loses, is told beside.
+    """
     from rankwood.evaluation.conventions import Convention
     from rankwood.evaluation.evaluator import evaluate as evaluate_model
     from rankwood.evaluation.measures import parse_measure
@@ -44,8 +49,17 @@ def evaluate(
         for name, model in loaded.items()
     }
     comparisons = _comparisons(results)
+    exits = {
+        name: _exit(model, results[name], evaluate_model(model.replace(exit=None), dataset, measures,
+                                                         convention=chosen, n_threads=threads), dataset, threads)
+        for name, model in loaded.items()
+        if model.exit is not None
+    }  # fmt: skip
     if as_json:
-        rows = [{"model": name, "measures": result.means} for name, result in results.items()]
+        rows = [
+            {"model": name, "measures": result.means, **({"exit": exits[name]} if name in exits else {})}
+            for name, result in results.items()
+        ]
         print_json({"convention": chosen.name, "models": rows, "comparisons": comparisons})
         return
     print_table(
@@ -54,8 +68,43 @@ def evaluate(
         [[name, *(f"{value:.4f}" for value in result.values())] for name, result in results.items()],
         caption=f"convention {chosen.describe()}",
     )
+    if exits:
+        _print_exits(exits)
     if comparisons:
         _print_comparisons(comparisons)
+
+
+def _exit(
+    model: Ensemble, result: Evaluation, without: Evaluation, data: Dataset, threads: int | None
+) -> dict[str, Any]:
+    """What early exit does: the share of trees evaluated, and measures without it and lost by it."""
+    from rankwood.evaluation.evaluator import aligned_features
+
+    trees = model.trees_evaluated(aligned_features(model, data), qid=data.queries.index, n_threads=threads)
+    return {
+        "trees_evaluated": float(trees.mean()) / max(1, model.n_trees),
+        "measures_without": without.means,
+        "loss": {measure: without[measure] - result[measure] for measure in result},
+    }
+
+
+def _print_exits(exits: dict[str, dict[str, Any]]) -> None:
+    print_table(
+        "Early exit",
+        ["model", "trees evaluated", "measure", "without exit", "loss"],
+        [
+            [
+                name,
+                f"{100 * found['trees_evaluated']:.1f} %",
+                measure,
+                f"{without:.4f}",
+                f"{found['loss'][measure]:+.4f}",
+            ]
+            for name, found in exits.items()
+            for measure, without in found["measures_without"].items()
+        ],
+        caption="Trees that a document goes through, on average, of all trees. Measures above are with exit.",
+    )
 
 
 def _comparisons(results: dict[str, Evaluation]) -> list[dict[str, Any]]:

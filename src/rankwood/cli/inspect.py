@@ -12,6 +12,7 @@ import typer
 
 from rankwood.cli.console import print_json, print_table
 from rankwood.cli.models import AsJson, Threads, ZeroBased, growth, load_data, load_models
+from rankwood.model.early_exit import EarlyExit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.topology import SUMMARY, Topology
 from rankwood.model.visits import Usage
@@ -50,10 +51,13 @@ def inspect(
         usage = find_usage(ensemble, aligned_features(ensemble, dataset), n_threads=threads)
     if as_json:
         seen = {} if usage is None else {"data": usage.as_dict()}
-        print_json({"model": name, **topology.as_dict(), **size, "metadata": ensemble.metadata, **seen})
+        stops = {} if ensemble.exit is None else {"exit": ensemble.exit.as_dict()}
+        print_json({"model": name, **topology.as_dict(), **size, **stops, "metadata": ensemble.metadata, **seen})
         return
     shown = {key: getattr(topology, key) for key in SUMMARY} | size
     rows = [[_words(key), _show(value)] for key, value in shown.items()]
+    if ensemble.exit is not None:
+        rows += _exit_rows(ensemble.exit)
     for key, value in ensemble.metadata.items():
         if key == "learning_curves":  # long, and meant for `rankwood report`
             continue
@@ -78,6 +82,19 @@ def inspect(
     )
     if usage is not None:
         _print_usage(usage, topology, names)
+
+
+def _exit_rows(rule: EarlyExit) -> list[list[str]]:
+    """What early exit does, checkpoint by checkpoint."""
+    if rule.never:
+        return [["early exit", "never"]]
+    return [
+        [
+            f"exit after {n:,} trees",
+            f"more than {margin:.6g} below number {rule.top}" if np.isfinite(margin) else "never",
+        ]
+        for n, margin in zip(rule.checkpoints, rule.margins, strict=True)
+    ]
 
 
 def _name(ensemble: Ensemble, feature: int) -> str:

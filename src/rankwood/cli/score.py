@@ -18,9 +18,13 @@ from rankwood.cli.models import (
     ZeroBased,
     check_output,
     last_feature,
+    load_data,
     load_models,
     tell_absent_features,
 )
+from rankwood.dtypes import FloatArray
+from rankwood.errors import DataError
+from rankwood.model.ensemble import Ensemble
 
 
 def score(
@@ -32,16 +36,19 @@ def score(
     ] = PrecisionName.double,
     threads: Threads = None,
     zero_based: ZeroBased = False,
+    exit: Annotated[
+        bool, typer.Option("--exit/--no-exit", help="Whether a model with early exit is scored with it, by queries.")
+    ] = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write; standard output unless given.")
     ] = None,
 ) -> None:
     """Score documents: one number per line, in the order of the input.
 
-    Data is read, scored and written block by block, so it may be larger than memory.
+    Data is read, scored and written block by block, so it may be larger than memory. A model with early exit needs whole queries: for it all data is read first, unless --no-exit is given.
 
     With -o the file is there when all has been written, and not at all after an error.
-    """
+    """  # noqa: E501  typer keeps line ends
     from rankwood.data.files import iter_features
     from rankwood.data.text import as_paths
     from rankwood.formats.registry import width_is_open
@@ -53,7 +60,15 @@ def score(
     if output is not None:
         check_output(output, model, data)
     files = as_paths(data)
-    (ensemble,) = load_models([model]).values()
+    models = load_models([model])
+    (ensemble,) = models.values()
+    if exit and ensemble.exit is not None:
+        scores = _score_queries(models, data, engine, precision, threads, zero_based)
+        with _writer(output) as file:
+            file.write("".join(f"{score!r}\n" for score in scores.tolist()))
+        if output is not None:
+            tell(f"wrote {len(scores):,} scores to {output}")
+        return
     prepared = None if engine == "auto" else get_engine(engine).prepare(ensemble)
     n_docs = last = 0
     on_screen = output is None and sys.stdout.isatty()  # where a progress bar would disturb
@@ -78,6 +93,32 @@ def score(
     tell_absent_features(ensemble.n_features, last)
     if output is not None:
         tell(f"wrote {n_docs:,} scores to {output}")
+
+
+def _score_queries(
+    models: dict[str, Ensemble],
+    data: list[Path],
+    engine: str,
+    precision: PrecisionName,
+    threads: int | None,
+    zero_based: bool,
+) -> FloatArray:
+    """Scores with early exit, in the order of the input."""
+    from rankwood.evaluation.evaluator import aligned_features
+
+    try:
+        dataset = load_data(data, models, zero_based=zero_based, n_threads=threads)
+    except DataError as error:
+        hint = "; early exit needs queries: without them give --no-exit" if "qid" in str(error) else ""
+        raise DataError(f"{error}{hint}") from None
+    (model,) = models.values()
+    return model.score(
+        aligned_features(model, dataset),
+        qid=dataset.queries.index,
+        engine=engine,
+        precision=precision.value,
+        n_threads=threads,
+    )
 
 
 @contextmanager

@@ -171,8 +171,8 @@ def evaluate(
     Parameters
     ----------
     model : Ensemble, fitted learner or array of scores
-        Features are found by name when the model and the data both have names, else by position. Scores are one per
-        row.
+        Features are found by name when the model and the data both have names, else by position. A model with early
+        exit is measured with it; `model.replace(exit=None)` is the one without. Scores are one per row.
     data : Dataset
         Documents with labels. The mean is over all queries, weighted by query weights if there are any.
     measures : str, Measure or sequence of these, default "nDCG@10"
@@ -380,10 +380,14 @@ def aligned_features(model: Ensemble, data: Dataset) -> FeatureMatrix:
 
 
 def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> AnyArray:
-    """Scores of the rows of `data`, in input order: of an Ensemble, of a fitted learner, or the scores themselves."""
+    """Scores of the rows of `data`, in input order: of an Ensemble, of a fitted learner, or the scores themselves.
+
+    A model with early exit is given the queries, so that what is measured is what is served.
+    """
     model = getattr(model, "ensemble_", model)
     if hasattr(model, "score") and hasattr(model, "leaves"):
-        scores = model.score(aligned_features(model, data), n_threads=n_threads)
+        queries = {} if getattr(model, "exit", None) is None else {"qid": data.queries.index}
+        scores = model.score(aligned_features(model, data), n_threads=n_threads, **queries)
     elif hasattr(model, "predict"):
         scores = model.predict(data.X)
     else:

@@ -26,7 +26,7 @@ from rankwood.formats import (
 from rankwood.formats.reading import Budget, parse_json
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
-from rankwood.formats.writing import MissingRule, check_missing
+from rankwood.formats.writing import MissingRule, check_missing, without_exit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
@@ -346,7 +346,7 @@ class Exporter:
         )
 
 
-RANKWOOD_LIMITS = "Everything: trees, weights, base, names, metadata, gains and counts."
+RANKWOOD_LIMITS = "Everything: trees, weights, base, names, metadata, gains, counts and early exit."
 
 
 def export_rankwood(model: Ensemble, path: Path) -> bytes:
@@ -425,7 +425,8 @@ def save_as(
     Warns
     -----
     ConversionWarning
-        If the tool only rounds. The warning tells by how much scores differ, as measured.
+        If the tool only rounds: the warning tells by how much scores differ, as measured. If the model has early exit,
+        which only rankwood's own format holds.
 
     See Also
     --------
@@ -455,6 +456,8 @@ def save_as(
     if ensemble.n_features == 0 and exporter.name not in _WITHOUT_FEATURES:
         raise ModelError(f"{exporter.title} cannot hold a model without features")
     check_missing(ensemble, exporter.title, exporter.missing, missing)
+    if exporter.name != "rankwood":
+        ensemble = without_exit(ensemble, exporter.title)
     content = exporter.function(ensemble, target, **options)
     files = content if isinstance(content, dict) else {target: content}
     for file_path, written in files.items():

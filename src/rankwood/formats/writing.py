@@ -28,9 +28,9 @@ class ConversionWarning(UserWarning):
     """Warning that a converted model scores a little differently in its new format; it says where and by how much."""
 
 
-def warn(message: str) -> None:
-    """Issue a `ConversionWarning`."""
-    warnings.warn(message, ConversionWarning, stacklevel=5)  # the caller of save_as
+def warn(message: str, level: int = 5) -> None:
+    """Issue a `ConversionWarning`, for the caller of save_as: from an exporter's function that is at level 5."""
+    warnings.warn(message, ConversionWarning, stacklevel=level)
 
 
 def plain(model: Ensemble) -> Ensemble:
@@ -100,6 +100,18 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
         f"first is node {node - model.trees.nodes_of(tree).start} of tree {tree}): "
         "convert with missing='ignore' (--missing ignore) if no value is ever missing"
     )
+
+
+def without_exit(model: Ensemble, target: str) -> Ensemble:
+    """The model without early exit, which only rankwood's own file holds; a warning says that it goes."""
+    if model.exit is None:
+        return model
+    if not model.exit.never:
+        warn(
+            f"{target} cannot hold early exit: the model is written without, so every document goes through all trees",
+            4,
+        )
+    return model.replace(exit=None)
 
 
 def names_of(model: Ensemble, default: str = "f{}") -> list[str]:

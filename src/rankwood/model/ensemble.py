@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.data.queries import find_queries
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError, one_line
-from rankwood.matrix import is_plain, row_blocks
+from rankwood.matrix import is_plain, one_block, row_blocks
+from rankwood.model.early_exit import EarlyExit
 from rankwood.model.file import read_model, save_model
 from rankwood.model.topology import Topology, describe
 from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, OPTIONAL, Tree, Trees, as_entries, as_tree_numbers
@@ -67,6 +69,10 @@ class Ensemble:
         Documents that met each inner node in training.
     leaf_cover : array-like of float, optional
         Documents that reached each leaf in training, or their weight; explanations (SHAP) build on it.
+    exit : EarlyExit, optional
+        Where documents far behind the best of their query stop before the last tree; `rankwood.early_exit` learns it.
+        Only scores that are asked for with queries (`qid` or `group`) depend on it. A model with other trees, weights
+        or base (`select`, `reweigh`, `concat`, pruning) is without, as the margins were learnt on these.
 
     Attributes
     ----------
@@ -78,6 +84,8 @@ class Ensemble:
         As given; `feature_names` is a tuple or None, `metadata` a new dict at every access.
     split_gain, node_count, leaf_cover : array or None
         What training noted, as given.
+    exit : EarlyExit or None
+        As given.
     n_trees, n_nodes, n_leaves : int
         Numbers of trees, inner nodes and leaves.
     leaf_offsets : array of int
@@ -91,7 +99,7 @@ class Ensemble:
     Notes
     -----
     Arrays are copied and read-only; a change is a new model. Models are equal when they score alike bit for bit: same
-    trees, weights, base and number of features. Names, metadata, gains, counts and covers are not compared.
+    trees, weights, base, number of features and early exit. Names, metadata, gains, counts and covers are not compared.
 
     Examples
     --------
@@ -109,6 +117,7 @@ class Ensemble:
     n_features: int
     base: float
     feature_names: tuple[str, ...] | None
+    exit: EarlyExit | None
     _metadata: str  # as JSON, so that nobody can change it
 
     def __init__(
@@ -129,6 +138,7 @@ class Ensemble:
         split_gain: Any = None,
         node_count: Any = None,
         leaf_cover: Any = None,
+        exit: EarlyExit | None = None,
     ) -> None:
         columns = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf_value": leaf_value,
                    "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count,
@@ -139,10 +149,15 @@ class Ensemble:
             n_features=as_feature_count(n_features),
             base=as_float(base, "base"),
             feature_names=None if feature_names is None else as_names(feature_names, n_features),
+            exit=exit,
             _metadata=to_json({} if metadata is None else metadata),
         )
         self._set(trees=trees.checked(self.n_features))
         self._check_sums()
+        if exit is not None:
+            if not isinstance(exit, EarlyExit):
+                raise ModelError(f"exit must be an EarlyExit or None, got {type(exit).__name__}")
+            exit.check(self)
 
     @classmethod
     def from_trees(
@@ -316,16 +331,29 @@ class Ensemble:
         return self.trees.tree(number % self.n_trees)
 
     def score(
-        self, X: Any, *, engine: str = "auto", precision: Precision = "double", n_threads: int | None = 1
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        engine: str = "auto",
+        precision: Precision = "double",
+        n_threads: int | None = 1,
     ) -> FloatArray:
         """Score of every row of `X`, in float64.
 
-        The bits depend neither on the engine nor on the number of threads, the memory order of `X` or the other rows.
+        The bits depend neither on the engine nor on the number of threads, the memory order of `X` or the other rows;
+        with early exit on the other rows of the query.
 
         Parameters
         ----------
         X : matrix of documents x features
             An array, a DataFrame, a sparse matrix or nested lists.
+        qid : array-like, optional
+            Id of the query of every row, in any order: a model with early exit (`exit`) uses it then. Without queries
+            every row is scored by itself, through all trees.
+        group : array-like of int, optional
+            Sizes of consecutive queries, instead of `qid`.
         engine : str, default "auto"
             A name of `rankwood.available_engines`; "auto" takes the engine that is fastest for so many rows.
         precision : {"double", "single"}, default "double"
@@ -340,10 +368,40 @@ class Ensemble:
             One score per row.
         """
         threads = resolve_threads(n_threads)
+        if qid is not None or group is not None:
+            return self._score_queries(X, qid, group, engine, precision, threads)[0]
         if is_plain(X, self.n_features):
             return self._prepare(engine, len(X)).score_plain(X, precision, threads)
         n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
         return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
+
+    def trees_evaluated(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        engine: str = "auto",
+        precision: Precision = "double",
+        n_threads: int | None = 1,
+    ) -> NodeArray:
+        """Number of trees that every row of `X` goes through when it is scored with early exit.
+
+        Parameters
+        ----------
+        X : matrix of documents x features
+            As for `score`.
+        qid, group
+            Queries of the rows, one of the two, as for `score`.
+        engine, precision, n_threads
+            As for `score`.
+
+        Returns
+        -------
+        int32 array
+            A checkpoint for documents that stop there, the number of all trees for the others.
+        """
+        return self._score_queries(X, qid, group, engine, precision, resolve_threads(n_threads))[1]
 
     def leaves(self, X: Any, *, engine: str = "auto", n_threads: int | None = None) -> AnyArray:
         """Number of the leaf that every row of `X` reaches in every tree.
@@ -376,7 +434,7 @@ class Ensemble:
             Numbers of trees, or a mask.
         """
         chosen = as_tree_numbers(trees, self.n_trees)
-        return self._with(trees=self.trees.select(chosen), tree_weights=self.tree_weights[chosen])
+        return self._with(trees=self.trees.select(chosen), tree_weights=self.tree_weights[chosen], exit=None)
 
     def reweigh(self, weights: Any) -> Ensemble:
         """The same trees with other weights.
@@ -391,7 +449,7 @@ class Ensemble:
         array = as_entries(weights, WEIGHT, "weights")
         if len(array) != self.n_trees:
             raise ModelError(f"weights must have one entry per tree ({self.n_trees}), got {len(array)}")
-        return self._with(tree_weights=array)
+        return self._with(tree_weights=array, exit=None)
 
     def concat(self, *others: Ensemble) -> Ensemble:
         """The trees of this model and then those of others; bases add up.
@@ -422,6 +480,7 @@ class Ensemble:
             n_features=n_features,
             base=sum(model.base for model in models),
             feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
+            exit=None,
         )
 
     def with_metadata(self, **entries: Any) -> Ensemble:
@@ -440,9 +499,12 @@ class Ensemble:
         Parameters
         ----------
         **changes
-            Arguments of `Ensemble(...)`.
+            Arguments of `Ensemble(...)`. With other trees, weights or base, early exit goes unless it is given.
         """
-        return Ensemble(**{name: getattr(self, name) for name in ARGUMENTS} | changes)
+        arguments = {name: getattr(self, name) for name in ARGUMENTS}
+        if changes.keys() & {*SCORING_ARRAYS, "base"}:
+            arguments["exit"] = None
+        return Ensemble(**arguments | changes)
 
     def topology(self) -> Topology:
         """Size and shape of the trees, and which features they use.
@@ -481,12 +543,14 @@ class Ensemble:
         return read_model(path, cls)
 
     def fingerprint(self) -> str:
-        """SHA-256 of what scores depend on: trees, weights, base and number of features."""
+        """SHA-256 of what scores depend on: trees, weights, base, number of features and early exit."""
         digest = hashlib.sha256(f"rankwood {self.n_features} {self.base.hex()}".encode())
         for name in SCORING_ARRAYS:
             array = getattr(self, name)
             digest.update(f"{name} {len(array)}".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        if self.exit is not None:
+            digest.update(f"exit {json.dumps(self.exit.as_dict(), sort_keys=True)}".encode())
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -504,7 +568,8 @@ class Ensemble:
         return int(self.fingerprint()[:15], 16)
 
     def __repr__(self) -> str:
-        return f"Ensemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features)"
+        stops = "" if self.exit is None else f", exit after {', '.join(map(str, self.exit.checkpoints)) or 'no'} trees"
+        return f"Ensemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features{stops})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Ensemble does not change; {name} is set by making a new one")
@@ -540,6 +605,14 @@ class Ensemble:
             _native.check_sums(self.leaf_value, self.node_offsets, self.tree_weights, self.base)
         except ValueError as error:
             raise ModelError(str(error)) from None
+
+    def _score_queries(
+        self, X: Any, qid: Any, group: Any, engine: str, precision: Precision, threads: int
+    ) -> tuple[FloatArray, NodeArray]:
+        """Scores, and trees evaluated, of the rows of queries."""
+        rows = one_block(X, self.n_features, self.feature_names)
+        queries = find_queries(len(rows), qid, group)
+        return self._prepare(engine, len(rows)).score_queries(rows, queries, precision, threads)
 
     def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
         prepared: PreparedModel = _engines().prepared(self, engine, n_rows)
@@ -602,7 +675,7 @@ def _plain_number(value: Any) -> Any:
 
 
 SCORING_ARRAYS = (*NEEDED, "node_offsets", "tree_weights")
-ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL)
+ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL, "exit")
 
 
 def _rebuild(arguments: dict[str, Any]) -> Ensemble:

@@ -1,8 +1,9 @@
 """The model file: a safetensors file (arrays and a JSON header; loading runs no code), checked in every part.
 
 The header's metadata has one entry, `rankwood`: JSON with the format version, what is not an array, and the model's own
-metadata. Version 1 has exactly the arrays below; a file with others, or with a higher version, is refused. The checksum
-tells a file whose numbers were damaged; files without one are read, too.
+metadata. A file has exactly the arrays below; one with others, or with a higher version, is refused. Models with early
+exit have version 2 and an entry `exit`, because versions of rankwood without it would rank otherwise; all others have
+version 1. The checksum tells a file whose numbers were damaged; files without one are read, too.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ import numpy as np
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.errors import MissingPackageError, ModelError, RankwoodError, one_line
+from rankwood.model.early_exit import EarlyExit
 from rankwood.model.trees import COLUMNS, NEEDED, OPTIONAL
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # the highest that is read
 _KIND = {"int32": "I32", "int64": "I64", "float64": "F64", "bool": "BOOL"}  # as safetensors calls them
 _COLUMNS = {name: _KIND[np.dtype(column.dtype).name] for name, column in COLUMNS.items()}
 ARRAYS = {name: _COLUMNS[name] for name in NEEDED} | {"node_offsets": "I64", "tree_weights": "F64"}
 OPTIONAL_ARRAYS = {name: _COLUMNS[name] for name in OPTIONAL}
 FACTS = ("format_version", "n_features", "base", "feature_names", "metadata")
+EXIT = "exit"  # in files of version 2
 CHECKSUM = "checksum"  # optional: SHA-256 of the arrays in the order above
 # Little-endian, as safetensors has it. Booleans are read as bytes: not every byte is one.
 NUMPY_TYPE = {"I32": "<i4", "I64": "<i8", "F64": "<f8", "BOOL": "u1"}
@@ -55,7 +58,9 @@ def model_bytes(model: Ensemble) -> bytes:
 
     facts = {name: getattr(model, name) for name in FACTS if name != "format_version"}
     arrays = {name: getattr(model, name) for name in (*ARRAYS, *OPTIONAL_ARRAYS)}
-    facts |= {"format_version": FORMAT_VERSION, CHECKSUM: _checksum(arrays)}
+    facts |= {"format_version": 1, CHECKSUM: _checksum(arrays)}
+    if model.exit is not None:
+        facts |= {"format_version": 2, EXIT: model.exit.as_dict()}
     header = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     # One entry of metadata only: safetensors would write several in random order.
     content: bytes = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})
@@ -160,8 +165,9 @@ def _parse_facts(header: bytes) -> dict[str, Any]:
     if version > FORMAT_VERSION:
         found = f"the file has format version {one_line(version)}"
         raise ModelError(f"{found}, this rankwood reads up to {FORMAT_VERSION}: upgrade rankwood")
-    if set(facts) - {CHECKSUM} != set(FACTS):
-        odd = ", ".join(sorted(map(one_line, (set(facts) - {CHECKSUM}) ^ set(FACTS))))
+    expected = {*FACTS, EXIT} if version > 1 else set(FACTS)
+    if set(facts) - {CHECKSUM} != expected:
+        odd = ", ".join(sorted(map(one_line, (set(facts) - {CHECKSUM}) ^ expected)))
         raise ModelError(f"the file is damaged: missing or unknown in the description of the model: {odd}")
     names = facts["feature_names"]
     for fine, name in (
@@ -172,7 +178,9 @@ def _parse_facts(header: bytes) -> dict[str, Any]:
     ):
         if not fine:
             raise ModelError(f"the file is damaged: {name} is {one_line(facts[name])}")
-    return {CHECKSUM: facts.get(CHECKSUM), **{name: facts[name] for name in FACTS if name != "format_version"}}
+    exit = EarlyExit.from_dict(facts[EXIT]) if version > 1 else None
+    known = {name: facts[name] for name in FACTS if name != "format_version"}
+    return {CHECKSUM: facts.get(CHECKSUM), **known, EXIT: exit}
 
 
 def _checksum(arrays: Mapping[str, AnyArray | None]) -> str:

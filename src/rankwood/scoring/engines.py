@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from rankwood import _native
-from rankwood.dtypes import SCORE, AnyArray, FloatArray
+from rankwood.data.queries import Queries, find_queries
+from rankwood.dtypes import NODE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError, RankwoodError
-from rankwood.matrix import is_plain, row_blocks
+from rankwood.matrix import is_plain, one_block, row_blocks
 from rankwood.system import active_isa, resolve_threads
 
 if TYPE_CHECKING:
@@ -63,6 +64,27 @@ class Kernel(Protocol):
     def leaves(self, X: AnyArray, leaves: AnyArray, n_threads: int) -> None: ...
 
 
+class ExitKernel(Protocol):
+    """The native half of a prepared model with early exit; the rows of query q are `order[offsets[q]:offsets[q + 1]]`.
+
+    It fills in the scores and the number of trees that each row went through.
+    """
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    def score(
+        self,
+        X: AnyArray,
+        offsets: OffsetArray,
+        order: AnyArray | None,
+        scores: FloatArray,
+        trees: NodeArray,
+        single: bool,
+        n_threads: int,
+    ) -> None: ...
+
+
 @dataclass(frozen=True)
 class Limits:
     """The largest model that an engine can score. None means no limit.
@@ -104,6 +126,9 @@ class Engine:
         Given an `Ensemble`, returns what scores it.
     find_obstacle : callable, optional
         Called without arguments, returns what this machine lacks to run the engine, or None.
+    make_exit : callable, optional
+        Given an `Ensemble` with early exit and what `make_kernel` made of it, returns what scores it by queries; an
+        engine without it has no early exit.
 
     Examples
     --------
@@ -118,6 +143,7 @@ class Engine:
     limits: Limits
     make_kernel: Callable[[Ensemble], Kernel]
     find_obstacle: Callable[[], str | None] = lambda: None
+    make_exit: Callable[[Ensemble, Any], ExitKernel] | None = None
 
     def obstacle(self, model: Ensemble) -> str | None:
         """The reason why this engine cannot score a model on this machine, or None when it can.
@@ -167,7 +193,24 @@ class Engine:
         obstacle = self.obstacle(model)
         if obstacle is not None:
             raise ModelError(f"engine {self.name!r} cannot score this model: {obstacle}")
-        return PreparedModel(self.name, model, self.make_kernel(model))
+        kernel = self.make_kernel(model)
+        exits = None if self.make_exit is None or model.exit is None else self.make_exit(model, kernel)
+        return PreparedModel(self.name, model, kernel, exits)
+
+
+def exit_rule(model: Ensemble) -> tuple[OffsetArray, FloatArray, int]:
+    """Checkpoints, margins and top of a model with early exit, as kernels take them."""
+    assert model.exit is not None
+    checkpoints, margins = model.exit.checkpoints, model.exit.margins
+    return np.array(checkpoints, dtype=OFFSET), np.array(margins, dtype=WEIGHT), model.exit.top
+
+
+def _model_arrays(model: Ensemble) -> tuple[Any, ...]:
+    return *model.trees.native(), model.n_features, model.tree_weights, model.base
+
+
+def _model_and_exit(model: Ensemble) -> tuple[Any, ...]:
+    return _model_arrays(model) + exit_rule(model)
 
 
 class PreparedModel:
@@ -183,6 +226,8 @@ class PreparedModel:
         The model that was prepared.
     kernel : Kernel
         What the engine made of it.
+    exit_kernel : ExitKernel, optional
+        What the engine made of a model with early exit, if it can.
 
     Attributes
     ----------
@@ -192,35 +237,50 @@ class PreparedModel:
         Names of the features, if the model has any.
     """
 
-    __slots__ = ("_fits_single", "_kernel", "engine", "feature_names", "max_leaves", "n_features", "n_trees")
+    __slots__ = (
+        "_exit_kernel", "_exits", "_fits_single", "_kernel", "engine", "feature_names", "max_leaves", "n_features",
+        "n_trees",
+    )  # fmt: skip
 
-    def __init__(self, engine: str, model: Ensemble, kernel: Kernel) -> None:
+    def __init__(self, engine: str, model: Ensemble, kernel: Kernel, exit_kernel: ExitKernel | None = None) -> None:
         self.engine = engine
         self.n_features, self.feature_names = model.n_features, model.feature_names
         self.n_trees, self.max_leaves = model.n_trees, int(np.diff(model.leaf_offsets).max(initial=1))
-        self._kernel = kernel
+        self._kernel, self._exit_kernel = kernel, exit_kernel
+        self._exits = model.exit is not None
         self._fits_single = model.trees.fit_single(model.tree_weights)
 
     @property
     def n_bytes(self) -> int:
         """Memory that the prepared model takes, in bytes."""
-        return self._kernel.n_bytes
+        return self._kernel.n_bytes + (0 if self._exit_kernel is None else self._exit_kernel.n_bytes)
 
     @property
     def from_cache(self) -> bool:
         """Whether preparing it took a library that an earlier run had compiled; False in engines that never compile."""
         return bool(getattr(self._kernel, "from_cache", False))
 
-    def score(self, X: Any, *, precision: Precision = "double", n_threads: int | None = 1) -> FloatArray:
+    def score(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        precision: Precision = "double",
+        n_threads: int | None = 1,
+    ) -> FloatArray:
         """Score of every row of `X`, in float64.
 
         The bits depend on the precision alone: not on the engine, the instruction set, the number of threads or the
-        other rows. `Ensemble.score` has the same default, and so gives the same bits.
+        other rows (with early exit: those of other queries). `Ensemble.score` has the same default, and so gives the
+        same bits.
 
         Parameters
         ----------
         X : matrix of documents x features
             An array, a data frame, a sparse matrix or nested lists.
+        qid, group : array-like, optional
+            Queries of the rows, one of the two, as for `Ensemble.score`: a model with early exit uses it then.
         precision : {"double", "single"}, default "double"
             "double": leaf values times weights, summed in float64 from left to right, starting with the base, as
             LightGBM does. "single" is faster: they are rounded to float32, and the sums of each 16
@@ -235,6 +295,9 @@ class PreparedModel:
             One score per row.
         """
         threads = resolve_threads(n_threads)
+        if qid is not None or group is not None:
+            rows = one_block(X, self.n_features, self.feature_names)
+            return self.score_queries(rows, find_queries(len(rows), qid, group), precision, threads)[0]
         if is_plain(X, self.n_features):
             return self.score_plain(X, precision, threads)
         return self.score_blocks(*row_blocks(X, self.n_features, self.feature_names), precision, threads)
@@ -293,6 +356,35 @@ class PreparedModel:
             self._kernel.score(block, scores[rows], single, threads)
         return scores
 
+    def score_queries(
+        self, X: AnyArray, queries: Queries, precision: Precision, threads: int
+    ) -> tuple[FloatArray, NodeArray]:
+        """Scores of the rows of queries, with early exit if the model has it, and the trees that each went through.
+
+        Parameters
+        ----------
+        X : float array
+            What `rankwood.matrix.one_block` gives.
+        queries : rankwood.data.queries.Queries
+            Queries of the rows.
+        precision : {"double", "single"}
+            As for `score`.
+        threads : int
+            At least 1.
+        """
+        if not self._exits:
+            blocks = [(slice(0, len(X)), X)]
+            return self.score_blocks(len(X), blocks, precision, threads), np.full(len(X), self.n_trees, NODE)
+        if self._exit_kernel is None:
+            raise ModelError(
+                f"engine {self.engine!r} has no early exit: take another, or score the model without, "
+                "model.replace(exit=None)"
+            )
+        single = self._sums_in_single(precision)
+        scores, trees = np.empty(len(X), dtype=SCORE), np.empty(len(X), dtype=NODE)
+        self._exit_kernel.score(X, queries.offsets, queries.order, scores, trees, single, threads)
+        return scores, trees
+
     def leaves_of_blocks(self, n_rows: int, blocks: Blocks, threads: int) -> AnyArray:
         """Leaves of rows that come in blocks: what `leaves` does once everything is checked.
 
@@ -346,14 +438,20 @@ class ReferenceKernel:
         self._traversal.leaves(X, leaves, n_threads)
 
 
-REFERENCE = Engine("reference", "plain traversal, the judge of the others", Limits(), ReferenceKernel)
+REFERENCE = Engine(
+    "reference",
+    "plain traversal, the judge of the others",
+    Limits(),
+    ReferenceKernel,
+    make_exit=lambda model, _: _native.ReferenceExit(*_model_and_exit(model)),
+)
 
 
 # Engine `traverse`: a few documents, or trees with thousands of leaves, walked eight paths side by side.
 
 
 def _traverse_kernel(model: Ensemble) -> Kernel:
-    return _native.Traverse(*model.trees.native(), model.n_features, model.tree_weights, model.base)
+    return _native.Traverse(*_model_arrays(model))
 
 
 TRAVERSE = Engine(
@@ -361,6 +459,7 @@ TRAVERSE = Engine(
     "few documents at once, or large trees: paths are walked side by side, without branches",
     Limits(max_nodes=2_000_000_000),
     _traverse_kernel,
+    make_exit=lambda model, _: _native.TraverseExit(*_model_and_exit(model)),
 )
 
 
@@ -369,7 +468,7 @@ TRAVERSE = Engine(
 
 
 def _bitslice_kernel(model: Ensemble) -> Kernel:
-    return _native.Bitslice(*model.trees.native(), model.n_features, model.tree_weights, model.base)
+    return _native.Bitslice(*_model_arrays(model))
 
 
 BITSLICE = Engine(
@@ -377,6 +476,7 @@ BITSLICE = Engine(
     "many documents at once: every node is decided for a block of documents, without branches",
     Limits(max_leaves=8192),
     _bitslice_kernel,
+    make_exit=lambda model, kernel: _native.BitsliceExit(kernel, *exit_rule(model)),
 )
 
 

@@ -127,6 +127,7 @@ def time_models(
     batch: int = BATCH,
     precision: Precision = "double",
     n_threads: int | None = 1,
+    group: AnyArray | None = None,
     budget: Budget | None = None,
     before: Callable[[], None] | None = None,
     on_model: Callable[[int], None] = lambda done: None,
@@ -143,6 +144,9 @@ def time_models(
         Documents per call; all rows when there are fewer.
     precision, n_threads
         As for `Ensemble.score`.
+    group : array of int, optional
+        Sizes of the queries of the rows. Calls are then of whole queries, up to `batch` documents of them or a single
+        query, and a model with early exit is timed with it.
     budget : Budget, optional
         How many calls each model takes.
     before : callable, optional
@@ -163,7 +167,7 @@ def time_models(
     (10, 'double', True)
     """
     threads, allowed = resolve_threads(n_threads), budget or Budget()
-    runners = [_Runner(model, X, engine, batch, precision, threads, before) for model, X in models]
+    runners = [_Runner(model, X, group, engine, batch, precision, threads, before) for model, X in models]
     n_enough = 0
     with no_garbage_collection():
         while n_enough < len(runners):
@@ -203,20 +207,26 @@ class _Runner:
         self,
         model: Ensemble | PreparedModel,
         X: AnyArray,
+        group: AnyArray | None,
         engine: str,
         batch: int,
         precision: Precision,
         n_threads: int,
         before: Callable[[], None] | None,
     ) -> None:
-        self._batch, self._precision, self._n_threads, self._before = min(batch, len(X)), precision, n_threads, before
+        self._precision, self._n_threads, self._before = precision, n_threads, before
+        sets = (
+            [(rows, {}) for rows in _row_sets(X, min(batch, len(X)))] if group is None else _query_sets(X, group, batch)
+        )
+        self._batch = round(float(np.mean([len(rows) for rows, _ in sets])))
         if engine != "auto" and isinstance(model, Ensemble):
             model = get_engine(engine).prepare(model)
         self._engine = model.engine if isinstance(model, PreparedModel) else choose_engine(model, self._batch)
-        self._score = partial(model.score, precision=precision, n_threads=n_threads)
+        score = partial(model.score, precision=precision, n_threads=n_threads)
         self._cpu_clock = time.process_time_ns if n_threads > 1 else time.thread_time_ns
-        self._rows = itertools.cycle(_row_sets(X, self._batch))
+        self._calls = itertools.cycle([(partial(score, rows, **queries), len(rows)) for rows, queries in sets])
         self.wall: list[int] = []  # nanoseconds of each call
+        self._docs: list[int] = []  # documents of each call
         self.spent = 0  # nanoseconds of all turns
         self._turns: list[tuple[int, int, int]] = []  # number of calls, and nanoseconds of wall-clock and CPU time
         self._calls_per_turn = 1 if before is not None else self._warm_up()
@@ -224,9 +234,9 @@ class _Runner:
     def _warm_up(self) -> int:
         """Make a few calls, and return how many of them make up a turn."""
         times = []
-        for rows in itertools.islice(self._rows, 3):
+        for call, _ in itertools.islice(self._calls, 3):
             start = time.perf_counter_ns()
-            self._score(rows)
+            call()
             times.append(time.perf_counter_ns() - start)
         return int(np.clip(_TURN // max(1, min(times)), 1, _MOST_CALLS))
 
@@ -237,11 +247,12 @@ class _Runner:
         clock, n_before = time.perf_counter_ns, len(self.wall)
         cpu_start, turn_start = self._cpu_clock(), clock()
         for _ in range(self._calls_per_turn):
-            rows = next(self._rows)
+            call, n_docs = next(self._calls)
             start = clock()
-            self._score(rows)
+            call()
             stop = clock()
             self.wall.append(stop - start)
+            self._docs.append(n_docs)
             if budget.is_spent(len(self.wall), self.spent + stop - turn_start):
                 break
         cpu = self._cpu_clock() - cpu_start
@@ -255,7 +266,8 @@ class _Runner:
         if self._n_threads == 1 and cpu.min() > 0:
             alone = np.repeat(n_calls == 1, n_calls)
             times[alone] = np.minimum(times[alone], cpu[n_calls == 1])
-        times = np.sort(times) / 1000 / self._batch
+        docs = np.asarray(self._docs)
+        times = np.sort(times / 1000 / docs)
         low, high = interval_ranks(len(times))
         return Timing(
             us_per_doc=float(np.quantile(times, QUARTILE, method="inverted_cdf")),
@@ -266,7 +278,7 @@ class _Runner:
             engine=self._engine,
             precision=self._precision,
             n_threads=self._n_threads,
-            wall_us=float(np.median(self.wall)) / 1000 / self._batch,
+            wall_us=float(np.median(self.wall / docs)) / 1000,
             waited=_waited(wall, cpu, self._n_threads),
         )
 
@@ -276,6 +288,19 @@ def _row_sets(X: AnyArray, size: int) -> list[AnyArray]:
     n_sets, most = len(X) // size, min(_MOST_ROW_SETS, max(1, _MOST_ROWS // size))
     numbers = range(n_sets) if n_sets <= most else range(0, n_sets, -(-n_sets // most))
     return [np.ascontiguousarray(X[number * size : (number + 1) * size]) for number in numbers]
+
+
+def _query_sets(X: AnyArray, group: AnyArray, size: int) -> list[tuple[AnyArray, dict[str, AnyArray]]]:
+    """Whole queries one after the other, up to `size` documents of them or a single query, with their sizes."""
+    offsets = np.concatenate([[0], np.cumsum(group)])
+    sets, first = [], 0
+    while first < len(group) and offsets[first] < _MOST_ROWS:
+        end = max(first + 1, int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1)
+        rows = np.ascontiguousarray(X[offsets[first] : offsets[end]])
+        if len(rows):
+            sets.append((rows, {"group": np.asarray(group[first:end])}))
+        first = end
+    return sets
 
 
 def _waited(wall: AnyArray, cpu: AnyArray, n_threads: int) -> float:
@@ -380,6 +405,19 @@ class EngineTimes:
 
 
 @dataclass(frozen=True)
+class ExitTimes:
+    """Times of one engine with and without early exit, on the same batches of whole queries."""
+
+    engine: str
+    exit: Timing
+    plain: Timing
+
+    def as_dict(self) -> dict[str, Any]:
+        times = {name: getattr(self.exit, name) for name in ("us_per_doc", "low", "high", "n_calls", "batch")}
+        return {"engine": self.engine, **times, "us_per_doc_without": self.plain.us_per_doc}
+
+
+@dataclass(frozen=True)
 class Bench:
     """Times of engines for a model: what `bench` returns.
 
@@ -401,6 +439,10 @@ class Bench:
         Documents, and those whose scores were compared with the reference.
     evicted_bytes : int
         Size of the buffer that pushes everything else out of the caches.
+    exits : tuple of ExitTimes
+        Times with early exit, of models that have it and engines that can.
+    trees_evaluated : float or None
+        Share of the trees that documents go through on average with early exit.
     """
 
     engines: tuple[EngineTimes, ...]
@@ -412,6 +454,8 @@ class Bench:
     n_docs: int
     n_compared: int
     evicted_bytes: int
+    exits: tuple[ExitTimes, ...] = ()
+    trees_evaluated: float | None = None
 
     @property
     def agree(self) -> bool:
@@ -420,7 +464,8 @@ class Bench:
     @property
     def timings(self) -> list[Timing]:
         """Warm times of all cells: cold calls wait for memory, which counts as CPU time."""
-        return [cell.warm for times in self.engines for cell in times.cells]
+        cells = [cell.warm for times in self.engines for cell in times.cells]
+        return cells + [timing for times in self.exits for timing in (times.exit, times.plain)]
 
     @property
     def busy(self) -> bool:
@@ -445,6 +490,11 @@ class Bench:
             "skipped_batches": list(self.skipped),
             **{name: getattr(self, name) for name in ("precision", "n_threads", "n_docs", "n_compared")},
             "evicted_bytes": self.evicted_bytes,
+            **(
+                {}
+                if self.trees_evaluated is None
+                else {"exits": [times.as_dict() for times in self.exits], "trees_evaluated": self.trees_evaluated}
+            ),
             "busy": self.busy,
         }
 
@@ -468,6 +518,7 @@ def bench(
     engines: Sequence[str | Engine] | None = None,
     batches: Sequence[int | None] = BATCHES,
     *,
+    group: AnyArray | None = None,
     precision: Precision = "double",
     n_threads: int = 1,
     repeats: int | None = None,
@@ -485,6 +536,8 @@ def bench(
         Engines or their names, "auto" among them if wanted; every one that can score the model unless given.
     batches : sequence of int or None
         Documents per call, None for all of them; sizes that `X` has too few rows for are left out.
+    group : array of int, optional
+        Sizes of the queries of the rows: a model with early exit is also timed with it.
     precision, n_threads
         As for `Ensemble.score`.
     repeats : int, optional
@@ -514,6 +567,9 @@ def bench(
     reference = ReferenceResults(model, rows, precision, threads)
     checks = (reference.check(prepared, sizes) for one in contestants for prepared in one.prepared)
     disagreements = tuple(dict.fromkeys(found for found in checks if found is not None))
+    exits = _exit_models(model, contestants, group)
+    if exits and not disagreements:
+        disagreements = _exit_disagreements(model, exits, rows, group, precision, threads)
     evict = Evictor()
     budget = BENCH_BUDGET if repeats is None else Budget(repeats, 0.0, np.inf)
     few = Budget(budget.calls, 0.0, budget.most_seconds)
@@ -528,6 +584,13 @@ def bench(
             if progress is not None:
                 progress(next(done), total)
         results.append(EngineTimes(one.name, one.prepare_s, one.from_cache, one.n_bytes, tuple(cells)))
+    exit_times = [
+        ExitTimes(prepared.engine, *time_models(
+            [(prepared, rows), (get_engine(prepared.engine).prepare(model.replace(exit=None)), rows)],
+            precision=precision, n_threads=threads, group=group, budget=budget))
+        for prepared in (exits if not disagreements else ())
+    ]  # fmt: skip
+    trees = model.trees_evaluated(rows, group=group, precision=precision, n_threads=threads) if exits else None
     found = Bench(
         engines=tuple(results),
         unavailable=unavailable,
@@ -538,9 +601,32 @@ def bench(
         n_docs=len(rows),
         n_compared=reference.n_docs,
         evicted_bytes=evict.n_bytes,
+        exits=tuple(exit_times),
+        trees_evaluated=None if trees is None else float(trees.mean()) / max(1, model.n_trees),
     )
     warn_if_busy(found.timings)
     return found
+
+
+def _exit_models(model: Ensemble, contestants: Sequence[_Contestant], group: AnyArray | None) -> list[PreparedModel]:
+    """The model in every engine that is timed and has early exit; empty when the model has none."""
+    if model.exit is None or group is None:
+        return []
+    engines = [get_engine(name) for name in dict.fromkeys(p.engine for one in contestants for p in one.prepared)]
+    return [engine.prepare(model) for engine in engines if engine.make_exit is not None]
+
+
+def _exit_disagreements(
+    model: Ensemble, exits: Sequence[PreparedModel], rows: AnyArray, group: Any, precision: Precision, threads: int
+) -> tuple[Disagreement, ...]:
+    """The first difference of each engine from the reference in scores with early exit."""
+    expected = model.score(rows, group=group, engine="reference", precision=precision, n_threads=threads)
+    found = []
+    for prepared in exits:
+        scores = prepared.score(rows, group=group, precision=precision, n_threads=threads)
+        for row in np.flatnonzero(scores.view(np.int64) != expected.view(np.int64))[:1].tolist():
+            found.append(Disagreement(prepared.engine, len(rows), row, None, float(expected[row]), float(scores[row])))
+    return tuple(found)
 
 
 def _sizes(batches: Sequence[int | None], n_docs: int) -> tuple[list[int], tuple[int, ...]]:

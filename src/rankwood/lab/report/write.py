@@ -257,7 +257,7 @@ class _Subject:
         self, data: Dataset, measures: list[str], convention: str | Convention | None, n_threads: int | None
     ) -> Evaluation:
         """Score the data, keep the scores, and measure them."""
-        self.scores = self.model.score(self.X, n_threads=n_threads)
+        self.scores = self.model.score(self.X, qid=data.queries.index, n_threads=n_threads)
         return evaluate(self.scores, data, measures, convention=convention or "rankwood", n_threads=n_threads)
 
 

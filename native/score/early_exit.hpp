@@ -1,0 +1,338 @@
+// Scoring with early exit: documents far behind the best of their query stop before the last tree.
+//
+//   trees      0 ......... 32 ........ 64 .................. 200    checkpoints 32 and 64
+//   documents  all      ->  those left, moved together  ->  ...     a batch of whole queries at a time
+//
+// The rule, for the documents of one query. All start. At checkpoint i a document that goes on so far has the partial
+// score p of the first checkpoint[i] trees, base included, summed as in sums.hpp. With more than `top` such documents
+//
+//   threshold = (the top-th best of their partial scores) - margin[i]
+//
+// and those with p < threshold stop; so at least `top` go on. Who goes on beyond the last checkpoint has the score that
+// there would be without exit, bit for bit. Whoever stopped stands below all who went on: from the last checkpoint to
+// the first, m is the lowest final score of those who went on beyond it, and the final score of one that stopped is
+//
+//   p                          if m >= threshold     (p < threshold <= m)
+//   p + (m - threshold)        else; and the number next below m where rounding makes that m or more.
+//
+// All of it is monotone in p: ties stay ties, and nobody who stopped at the same checkpoint is overtaken.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "ensemble.hpp"
+#include "interruption.hpp"
+#include "parallel.hpp"
+#include "rows.hpp"
+#include "score/bitslice.hpp"
+
+namespace rankwood {
+
+struct ExitRule {
+  std::vector<std::size_t> checkpoints;  // numbers of trees, rising: multiples of kSumGroup, below that of all trees
+  std::vector<double> margins;           // one per checkpoint, finite and none negative
+  std::size_t top;                       // at least 1
+};
+
+// The rows of query q are order[offsets[q]:offsets[q + 1]], or offsets[q] to offsets[q + 1] when order is null.
+struct QueryRows {
+  const std::int64_t* offsets;
+  std::size_t n_queries;
+  const std::int64_t* order;
+
+  std::size_t begin(std::size_t query) const { return static_cast<std::size_t>(offsets[query]); }
+  std::size_t row(std::size_t at) const { return order == nullptr ? at : static_cast<std::size_t>(order[at]); }
+};
+
+// The final score of a document that stopped with partial score p below `threshold`; `lowest` is m above.
+inline double score_below(double p, double threshold, double lowest) {
+  const double lowered = lowest < threshold ? p + (lowest - threshold) : p;
+  return lowered < lowest ? lowered : std::nextafter(lowest, -std::numeric_limits<double>::infinity());
+}
+
+// Some rows side by side in `gathered`: row i is row_of(i).
+template <class T, class RowOf>
+Rows<T> gather(const Rows<T>& rows, std::size_t n_rows, const RowOf& row_of, std::vector<T>& gathered) {
+  gathered.resize(n_rows * rows.n_features);
+  T* out = gathered.data();
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const T* row = rows.data + static_cast<std::ptrdiff_t>(row_of(i)) * rows.row_stride;
+    if (rows.feature_stride == 1) {
+      out = std::copy_n(row, rows.n_features, out);
+      continue;
+    }
+    for (std::size_t f = 0; f < rows.n_features; ++f)
+      *out++ = row[static_cast<std::ptrdiff_t>(f) * rows.feature_stride];
+  }
+  return {gathered.data(), n_rows, rows.n_features, static_cast<std::ptrdiff_t>(rows.n_features), 1};
+}
+
+// What happened to the documents of one query at one checkpoint.
+struct ExitStop {
+  double threshold;
+  double lowest_partial;  // of those that stopped; infinity when nobody did
+  double lowest_above;    // final score of those that went on
+};
+
+// The rule for a batch of queries: which documents go on, and in the end the scores of all.
+class ExitBatch {
+ public:
+  ExitBatch(const ExitRule& rule, const QueryRows& queries, std::size_t first_query, std::size_t end_query)
+      : rule_(rule), queries_(queries), first_query_(first_query), n_queries_(end_query - first_query) {
+    const std::size_t first = queries.begin(first_query), n = queries.begin(end_query) - first;
+    live.resize(n);
+    sums.resize(n);
+    for (std::size_t i = 0; i < n; ++i) live[i] = first + i;
+    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries.begin(q + 1) - first);
+    partial_.resize(n);
+    stopped_at_.assign(n, static_cast<std::uint32_t>(rule.checkpoints.size()));
+    stops_.resize(n_queries_ * rule.checkpoints.size());
+  }
+
+  std::vector<std::size_t> live;    // places (of QueryRows::row) of the documents that go on, query by query
+  std::vector<double> sums;         // their partial scores
+  std::vector<std::uint32_t> kept;  // which of those before the last checkpoint they are
+
+  // Take those out that stop at a checkpoint.
+  void stop(std::size_t checkpoint) {
+    std::size_t begin = 0, n_kept = 0;
+    kept.resize(live.size());
+    for (std::size_t q = 0; q < n_queries_; ++q) {
+      ExitStop& stop = stops_[q * rule_.checkpoints.size() + checkpoint];
+      const std::size_t end = live_end_[q];
+      stop = {threshold_of(begin, end, rule_.margins[checkpoint]), std::numeric_limits<double>::infinity(), 0.0};
+      for (std::size_t i = begin; i < end; ++i) {
+        const double sum = sums[i];
+        const std::size_t at = live[i];
+        // Written in any case: a branch here would be a coin toss. Those who go on write over it later.
+        partial_[at - first_place()] = sum;
+        live[n_kept] = at;
+        sums[n_kept] = sum;
+        kept[n_kept] = static_cast<std::uint32_t>(i);
+        const bool stops = sum < stop.threshold;
+        n_kept += stops ? 0 : 1;
+        stopped_at_[at - first_place()] = static_cast<std::uint32_t>(stops ? checkpoint : rule_.checkpoints.size());
+        stop.lowest_partial = std::min(stop.lowest_partial, stops ? sum : std::numeric_limits<double>::infinity());
+      }
+      begin = end;
+      live_end_[q] = n_kept;
+    }
+    live.resize(n_kept);
+    sums.resize(n_kept);
+    kept.resize(n_kept);
+  }
+
+  // The scores of all documents once those that are left have gone through all trees, and the trees of each.
+  void finish(std::size_t n_trees, double* scores, std::int32_t* trees) {
+    for (std::size_t i = 0; i < live.size(); ++i) partial_[live[i] - first_place()] = sums[i];
+    const std::size_t n_checkpoints = rule_.checkpoints.size();
+    for (std::size_t q = 0; q < n_queries_; ++q) {
+      ExitStop* stops = stops_.data() + q * n_checkpoints;
+      const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(q == 0 ? 0 : live_end_[q - 1]);
+      const auto end = sums.begin() + static_cast<std::ptrdiff_t>(live_end_[q]);
+      if (begin == end) continue;  // a query without documents
+      double lowest = *std::min_element(begin, end);
+      for (std::size_t c = n_checkpoints; c-- > 0;) {
+        stops[c].lowest_above = lowest;
+        if (std::isinf(stops[c].lowest_partial)) continue;
+        lowest = score_below(stops[c].lowest_partial, stops[c].threshold, lowest);
+      }
+      for (std::size_t at = queries_.begin(first_query_ + q); at < queries_.begin(first_query_ + q + 1); ++at) {
+        const std::uint32_t c = stopped_at_[at - first_place()];
+        const double p = partial_[at - first_place()];
+        const std::size_t row = queries_.row(at);
+        scores[row] = c == n_checkpoints ? p : score_below(p, stops[c].threshold, stops[c].lowest_above);
+        trees[row] = static_cast<std::int32_t>(c == n_checkpoints ? n_trees : rule_.checkpoints[c]);
+      }
+    }
+  }
+
+ private:
+  std::size_t first_place() const { return queries_.begin(first_query_); }
+
+  // Below which documents of the query stop; -infinity when there are too few of them.
+  double threshold_of(std::size_t begin, std::size_t end, double margin) {
+    if (end - begin <= rule_.top) return -std::numeric_limits<double>::infinity();
+    best_.resize(rule_.top);
+    std::partial_sort_copy(sums.begin() + static_cast<std::ptrdiff_t>(begin),
+                           sums.begin() + static_cast<std::ptrdiff_t>(end), best_.begin(), best_.end(),
+                           std::greater<>());
+    return best_.back() - margin;
+  }
+
+  const ExitRule& rule_;
+  const QueryRows& queries_;
+  std::size_t first_query_, n_queries_;
+  std::vector<std::size_t> live_end_;      // of each query, in `live`
+  std::vector<double> partial_;            // partial scores of those that stopped, in the end of all
+  std::vector<std::uint32_t> stopped_at_;  // checkpoint; their number for those that went through all trees
+  std::vector<ExitStop> stops_;            // queries x checkpoints
+  std::vector<double> best_;
+};
+
+// An engine of the plain kind, as early exit wants it: the trees between two checkpoints are an engine of their own.
+// Bitslice::Batch, which needs none of that, shows what a batch does.
+template <class Engine>
+class ExitSegments {
+ public:
+  // `ends`: the checkpoints, and the number of all trees.
+  ExitSegments(const EnsembleView& model, const double* tree_weights, double base, const std::vector<std::size_t>& ends)
+      : ends_(ends), n_features_(static_cast<std::size_t>(model.n_features)), base_(base) {
+    std::size_t first = 0;
+    for (const std::size_t end : ends) {
+      segments_.push_back(make_segment(model, tree_weights, first, end));
+      first = end;
+    }
+  }
+  ExitSegments(const ExitSegments&) = delete;
+  ExitSegments& operator=(const ExitSegments&) = delete;
+
+  std::size_t n_features() const { return n_features_; }
+  std::size_t n_trees() const { return ends_.back(); }
+  double base() const { return base_; }
+  std::size_t n_bytes() const {
+    std::size_t n_bytes = 0;
+    for (const auto& segment : segments_) n_bytes += segment->n_bytes();
+    return n_bytes;
+  }
+
+  template <class T>
+  class Batch {
+   public:
+    explicit Batch(const ExitSegments& engine) : engine_(engine) {}
+
+    void start(const Rows<T>& rows) { rows_ = rows; }
+
+    void add(std::size_t, std::size_t end_tree, double* scores, bool single) {
+      const auto& ends = engine_.ends_;
+      const auto segment = static_cast<std::size_t>(std::find(ends.begin(), ends.end(), end_tree) - ends.begin());
+      engine_.segments_[segment]->add(rows_, scores, single, 1);
+    }
+
+    void keep(const std::vector<std::uint32_t>& kept) {
+      if (kept.size() == rows_.n_rows) return;
+      std::vector<T> gathered;
+      rows_ = gather(rows_, kept.size(), [&](std::size_t i) { return kept[i]; }, gathered);
+      gathered_.swap(gathered);
+    }
+
+   private:
+    const ExitSegments& engine_;
+    Rows<T> rows_ = {};
+    std::vector<T> gathered_;
+  };
+
+ private:
+  static std::unique_ptr<const Engine> make_segment(const EnsembleView& model, const double* tree_weights,
+                                                    std::size_t first, std::size_t end) {
+    const std::size_t node = model.first_node(first), leaf = model.first_leaf(first);
+    std::vector<std::int64_t> offsets;
+    for (std::size_t t = first; t <= end; ++t) offsets.push_back(model.node_offsets[t] - model.node_offsets[first]);
+    EnsembleView part = model;
+    part.feature += node;
+    part.threshold += node;
+    part.left += node;
+    part.right += node;
+    part.missing_left += node;
+    part.leaf_value += leaf;
+    part.node_offsets = offsets.data();
+    part.n_trees = end - first;
+    part.n_nodes = static_cast<std::size_t>(offsets.back());
+    part.n_leaves = part.n_nodes + part.n_trees;
+    return std::make_unique<const Engine>(part, tree_weights + first, 0.0);
+  }
+
+  std::vector<std::unique_ptr<const Engine>> segments_;
+  std::vector<std::size_t> ends_;
+  std::size_t n_features_;
+  double base_;
+};
+
+// The batch of an engine, whatever the type of the rows.
+template <class Engine, class T>
+struct BatchOf {
+  using type = typename Engine::template Batch<T>;
+};
+template <class T>
+struct BatchOf<Bitslice, T> {
+  using type = Bitslice::Batch;
+};
+
+// OUT scores, trees  one per row: its score, and the number of trees that it went through
+template <class Engine, class T>
+class EarlyExit {
+ public:
+  EarlyExit(const Engine& engine, const ExitRule& rule, const Rows<T>& rows, const QueryRows& queries, bool single)
+      : engine_(engine), rule_(rule), rows_(rows), queries_(queries), single_(single) {}
+
+  void score(double* scores, std::int32_t* trees, int n_threads) const {
+    const std::vector<std::size_t> ends = batches(n_threads);
+    // A few runs of batches per thread: each run has memory of its own, and no thread waits long for the last one.
+    const std::size_t n_runs = n_threads > 1 ? std::min(ends.size(), static_cast<std::size_t>(n_threads) * 4) : 1;
+    parallel_for(ends.empty() ? 0 : n_runs, n_threads, [&](std::size_t run) {
+      Left left(engine_);
+      for (std::size_t b = ends.size() * run / n_runs; b < ends.size() * (run + 1) / n_runs; ++b) {
+        check_interruption();
+        ExitBatch batch(rule_, queries_, b == 0 ? 0 : ends[b - 1], ends[b]);
+        if (!batch.live.empty()) score_batch(batch, left);
+        batch.finish(engine_.n_trees(), scores, trees);
+      }
+    });
+  }
+
+ private:
+  using Left = typename BatchOf<Engine, T>::type;  // the documents of a batch that are left
+  static constexpr std::size_t kBatchRows = 2048, kMinBatchRows = 512;
+
+  // The query after the last one of each batch.
+  std::vector<std::size_t> batches(int n_threads) const {
+    const std::size_t share = rows_.n_rows / (n_threads > 1 ? static_cast<std::size_t>(n_threads) * 4 : 1) + 1;
+    const std::size_t most = std::clamp(share, kMinBatchRows, kBatchRows);
+    std::vector<std::size_t> ends;
+    for (std::size_t q = 0, first = 0; q < queries_.n_queries; ++q) {
+      if (q > first && queries_.begin(q + 1) - queries_.begin(first) > most) {
+        ends.push_back(q);
+        first = q;
+      }
+      if (q + 1 == queries_.n_queries) ends.push_back(q + 1);
+    }
+    return ends;
+  }
+
+  void score_batch(ExitBatch& batch, Left& left) const {
+    std::fill(batch.sums.begin(), batch.sums.end(), engine_.base());
+    const std::size_t first_place = batch.live.front();
+    std::vector<T> gathered;
+    Rows<T> rows = rows_;
+    if (queries_.order == nullptr) {
+      rows.data += static_cast<std::ptrdiff_t>(first_place) * rows.row_stride;
+      rows.n_rows = batch.live.size();
+    } else {
+      rows = gather(rows_, batch.live.size(), [&](std::size_t i) { return queries_.row(first_place + i); }, gathered);
+    }
+    left.start(rows);
+    std::size_t first = 0;
+    for (std::size_t c = 0; c < rule_.checkpoints.size(); ++c) {
+      left.add(first, rule_.checkpoints[c], batch.sums.data(), single_);
+      batch.stop(c);
+      left.keep(batch.kept);
+      first = rule_.checkpoints[c];
+    }
+    left.add(first, engine_.n_trees(), batch.sums.data(), single_);
+  }
+
+  const Engine& engine_;
+  const ExitRule& rule_;
+  const Rows<T>& rows_;
+  const QueryRows& queries_;
+  bool single_;
+};
+
+}  // namespace rankwood
