@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -28,12 +29,16 @@
 namespace rankwood {
 
 // Numbers as integers of one unit, a power of two so small that the sum of all of them just fits into 63 bits: sums are
-// exact, in any order.
+// exact, in any order. When one of the numbers is not finite, all are 0.
 class FixedPoint {
  public:
   FixedPoint(const double* x, std::size_t n, int n_threads) : units_(n) {
     double largest = 0.0;
-    for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
+    for (std::size_t i = 0; i < n; ++i) {
+      finite_ = finite_ && std::isfinite(x[i]);
+      largest = std::max(largest, std::abs(x[i]));
+    }
+    if (!finite_) return;
     int exponent = 0, digits = 1;
     std::frexp(largest, &exponent);  // largest < 2^exponent
     while ((std::size_t{1} << digits) < n) ++digits;
@@ -48,15 +53,17 @@ class FixedPoint {
       }
     });
   }
+  bool finite() const { return finite_; }
   const std::int64_t* units() const { return units_.data(); }
   double value(std::int64_t sum) const { return static_cast<double>(sum) * unit_; }
 
  private:
   std::vector<std::int64_t> units_;
   double unit_ = 1.0;
+  bool finite_ = true;
 };
 
-// sums[i] = sum of x over the documents of leaf i, for every leaf of the trees named.
+// sums[i] = sum of x over the documents of leaf i, for every leaf of the trees named, each of them once.
 template <class Code>
 void exact_leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const FixedPoint& x,
                      int n_threads, std::int64_t* sums) {
@@ -146,6 +153,9 @@ double centred_outputs(const TreeOutputs<Code>& outputs, const std::int64_t* tre
   return squares;
 }
 
+// Squares this small beside others are what rounding left: to follow them would lead away from the solution.
+constexpr double kNoise = 1e-24;
+
 struct RidgeSettings {
   double l2;
   std::size_t iterations;
@@ -172,18 +182,27 @@ class JointRidge {
         squares_(blocks_.size()) {}
 
   void solve(const double* target, const RidgeSettings& how, double* values, double* residual) {
-    apply(values);
-    for (std::size_t d = 0; d < outputs_.n_docs; ++d) residual[d] = target[d] - along_[d];
+    const double started = apply(values);
+    double wanted = 0.0;
+    for (std::size_t d = 0; d < outputs_.n_docs; ++d) {
+      wanted += target[d] * target[d];
+      residual[d] = target[d] - along_[d];
+    }
     double steepness = slope(values, residual, how.l2);
-    const double first = steepness;
+    const double enough = std::max(how.tolerance * how.tolerance * steepness, kNoise * std::max(started, wanted));
     for_each_leaf([&](std::size_t leaf) { direction_[leaf] = slope_[leaf] / weight(leaf, how.l2); });
-    for (std::size_t i = 0; i < how.iterations && steepness > how.tolerance * how.tolerance * first; ++i) {
+    for (std::size_t i = 0; i < how.iterations && steepness > enough; ++i) {
       check_interruption();
       double curvature = apply(direction_.data());
-      double squares = 0.0;
-      for_each_leaf([&](std::size_t leaf) { squares += direction_[leaf] * direction_[leaf]; });
+      double squares = 0.0, length = 0.0;
+      for_each_leaf([&](std::size_t leaf) {
+        const double square = direction_[leaf] * direction_[leaf];
+        squares += square;
+        length += weight(leaf, how.l2) * square;
+      });
       curvature += how.l2 * squares;
-      if (!(curvature > 0.0) || !std::isfinite(curvature)) break;
+      // A direction that changes next to no score, such as the same for a whole query, is made of rounding alone.
+      if (!(curvature > kNoise * length) || !std::isfinite(curvature)) break;
       const double step = steepness / curvature;
       for_each_leaf([&](std::size_t leaf) { values[leaf] += step * direction_[leaf]; });
       for (std::size_t d = 0; d < outputs_.n_docs; ++d) residual[d] -= step * along_[d];
@@ -217,9 +236,10 @@ class JointRidge {
     return sum;
   }
 
-  // slope = A' residual - l2 values; returns slope . M slope.
+  // slope = A' residual - l2 values; returns slope . M slope, which is NaN, and ends it all, where sums overflowed.
   double slope(const double* values, const double* residual, double l2) {
     const FixedPoint fixed(residual, outputs_.n_docs, n_threads_);
+    if (!fixed.finite()) return std::numeric_limits<double>::quiet_NaN();
     exact_leaf_sums(outputs_, trees_, n_, fixed, n_threads_, sums_.data());
     double steepness = 0.0;
     for_each_leaf([&](std::size_t leaf) {

@@ -68,4 +68,37 @@ inline void add_trees(const std::vector<WeightedTree>& trees, std::size_t n_rows
   });
 }
 
+// One tree, as sums over its leaves see it: the leaf of every document, and where the two sums of every leaf go.
+struct SummedTree {
+  const std::uint8_t* narrow = nullptr;
+  const std::uint16_t* wide = nullptr;
+  std::size_t n_leaves = 0;
+  double* sums = nullptr;  // of x and of y, leaf after leaf
+};
+
+template <class Leaf>
+inline void sum_tree(const Leaf* leaf_of_row, std::size_t n_rows, const double* x, const double* y, double* sums) {
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    double* of_leaf = sums + 2 * std::size_t{leaf_of_row[i]};
+    of_leaf[0] += x[i];
+    of_leaf[1] += y[i];
+  }
+}
+
+// Sums of x and of y over the documents in every leaf, from the first document to the last. A tree belongs to one
+// thread.
+inline void sum_over_leaves(const std::vector<SummedTree>& trees, std::size_t n_rows, const double* x, const double* y,
+                            int n_threads) {
+  parallel_for(trees.size(), n_threads, [&](std::size_t t) {
+    const SummedTree& tree = trees[t];
+    std::vector<double> sums(2 * std::max<std::size_t>(tree.n_leaves, 256), 0.0);  // no byte is out of range
+    if (tree.narrow != nullptr) {
+      sum_tree(tree.narrow, n_rows, x, y, sums.data());
+    } else {
+      sum_tree(tree.wide, n_rows, x, y, sums.data());
+    }
+    std::copy(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(2 * tree.n_leaves), tree.sums);
+  });
+}
+
 }  // namespace rankwood

@@ -119,6 +119,11 @@ LONG = {
         trees = [leaves] * many, [np.ones(256)] * many, [1.0] * many
         call = lambda: _native.add_trees(*trees, scores, np.zeros_like(scores), n_threads)
         """,
+    "sums of gradients over kept leaves": """
+        leaves, ones = rng.integers(0, 256, 1_000_000, dtype=np.uint8), np.ones(1_000_000)
+        trees = [leaves] * 500_000, ones, ones, n_threads, [np.empty((256, 2))] * 500_000  # the same again and again
+        call = lambda: _native.sum_over_leaves(*trees)
+        """,
     "engine reference": """
         trees, X = model(5_000), rows(10_000_000)
         trees.score(X[:1], engine="reference")
@@ -160,6 +165,14 @@ LONG = {
     "few lines of many queries": "call = follow_lines(100_000, 50_000, 1, 'nDCG@10')",
     "a line search in a query": "call = follow_lines(300_000, 300_000, 3, 'nDCG@10')",
     "a line search for another measure": "call = follow_lines(200_000, 100, 200_000, 'AP')",
+    "least squares over all leaves": """
+        n_docs = 2_000_000
+        codes, values = rng.integers(0, 64, (40, n_docs), dtype=np.uint8), np.zeros(40 * 64)
+        counts = np.concatenate([np.bincount(of_tree, minlength=64) for of_tree in codes]).astype(np.float64)
+        tree, offsets = (codes, values, np.arange(41) * 64), np.arange(0, n_docs + 1, 100)
+        how = rng.random(n_docs) - 0.5, 1e-9, 1_000_000, 0.0, n_threads, np.empty(n_docs)
+        call = lambda: _native.joint_ridge(*tree, np.arange(40), offsets, counts, *how)
+        """,
     "sums of residuals for refitting leaves": """
         tree, residuals = (np.zeros((1, 1_000_000), np.uint8), np.ones(1), np.array([0, 1])), np.ones(1_000_000)
         trees = np.zeros(10_000_000, np.int64)  # the same again and again

@@ -126,129 +126,131 @@ void bind_codes(nb::module_& m) {
   codes.def("node", &Codes::node, nb::arg("i"));
   bind_codes_of<float>(codes);
   bind_codes_of<double>(codes);
-  // The plain traversal with the weights of a model, as an engine of early exit.
-  class WeighedReference {
-   public:
-    WeighedReference(const EnsembleView& model, const double* tree_weights, double)
-        : traversal_(model), tree_weights_(tree_weights, tree_weights + model.n_trees) {}
+}
 
-    std::size_t n_bytes() const { return traversal_.n_bytes() + tree_weights_.size() * sizeof tree_weights_[0]; }
-    template <class T>
-    void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
-      traversal_.add(rows, tree_weights_.data(), scores, single, n_threads);
-    }
+// The plain traversal with the weights of a model, as an engine of early exit.
+class WeighedReference {
+ public:
+  WeighedReference(const EnsembleView& model, const double* tree_weights, double)
+      : traversal_(model), tree_weights_(tree_weights, tree_weights + model.n_trees) {}
 
-   private:
-    ReferenceTraversal traversal_;
-    std::vector<double> tree_weights_;
+  std::size_t n_bytes() const { return traversal_.n_bytes() + tree_weights_.size() * sizeof tree_weights_[0]; }
+  template <class T>
+  void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
+    traversal_.add(rows, tree_weights_.data(), scores, single, n_threads);
+  }
+
+ private:
+  ReferenceTraversal traversal_;
+  std::vector<double> tree_weights_;
+};
+
+// An engine with a rule of early exit.
+template <class Engine>
+struct WithExit {
+  ExitRule rule;
+  Engine engine;  // or a reference to one that lives longer
+};
+
+// Checkpoints at which nobody stops are left out.
+ExitRule rule_of(const In<std::int64_t>& checkpoints, const In<double>& margins, std::int64_t top,
+                 std::size_t n_trees) {
+  require(checkpoints.shape(0) == margins.shape(0), "margins must have one entry per checkpoint");
+  require(top >= 1, "top must be at least 1");
+  ExitRule rule{{}, {}, static_cast<std::size_t>(top)};
+  for (std::size_t c = 0; c < checkpoints.shape(0); ++c) {
+    const std::int64_t at = checkpoints(c), before = c == 0 ? 0 : checkpoints(c - 1);
+    require(at > before && static_cast<std::size_t>(at) < n_trees,
+            "checkpoints must rise, and come before the last tree");
+    require(static_cast<std::size_t>(at) % kSumGroup == 0, "checkpoints must be multiples of 16");
+    require(margins(c) >= 0.0, "margins must not be negative");
+    if (std::isinf(margins(c))) continue;
+    rule.checkpoints.push_back(static_cast<std::size_t>(at));
+    rule.margins.push_back(margins(c));
+  }
+  return rule;
+}
+
+void share_bitslice(WithExit<const Bitslice&>* self, const Bitslice& engine, const In<std::int64_t>& checkpoints,
+                    const In<double>& margins, std::int64_t top) {
+  new (self) WithExit<const Bitslice&>{rule_of(checkpoints, margins, top, engine.n_trees()), engine};
+}
+
+template <class Engine>
+void make_segments(WithExit<ExitSegments<Engine>>* self, const In<std::int32_t>& feature, const In<double>& threshold,
+                   const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                   const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                   const In<double>& tree_weights, double base, const In<std::int64_t>& checkpoints,
+                   const In<double>& margins, std::int64_t top) {
+  const EnsembleView model =
+      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
+  const ExitRule rule = rule_of(checkpoints, margins, top, model.n_trees);
+  unlocked([&] {
+    std::vector<std::int32_t> depths(model.n_trees);
+    check_trees(model, depths.data());
+    std::vector<std::size_t> ends = rule.checkpoints;
+    ends.push_back(model.n_trees);
+    new (self) WithExit<ExitSegments<Engine>>{rule, {model, tree_weights.data(), base, ends}};
+  });
+}
+
+// Throws unless the queries have every row once.
+void check_queries(const QueryRows& queries, std::size_t n_rows) {
+  require(queries.offsets[0] == 0, "offsets must start with 0");
+  for (std::size_t q = 0; q < queries.n_queries; ++q) {
+    require(queries.offsets[q] <= queries.offsets[q + 1], "offsets must not decrease");
+  }
+  require(queries.begin(queries.n_queries) == n_rows, "offsets must end with the number of rows");
+  if (queries.order == nullptr) return;
+  std::vector<std::uint8_t> seen(n_rows);
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const std::int64_t row = queries.order[i];
+    require(row >= 0 && static_cast<std::size_t>(row) < n_rows && seen[static_cast<std::size_t>(row)] == 0,
+            "order must hold every row once");
+    seen[static_cast<std::size_t>(row)] = 1;
+  }
+}
+
+template <class Engine, class T>
+void score_with_exit(const WithExit<Engine>& self, const Matrix<T>& X, const In<std::int64_t>& offsets,
+                     const std::optional<In<std::int64_t>>& order, const Out<double>& scores,
+                     const Out<std::int32_t>& trees, bool single, int n_threads) {
+  const Rows<T> rows = rows_of<T>(X, self.engine.n_features());
+  require(scores.shape(0) == rows.n_rows && trees.shape(0) == rows.n_rows,
+          "scores and trees must have one entry per row");
+  require(offsets.shape(0) > 0, "offsets must have one entry per query and one more");
+  require(!order || order->shape(0) == rows.n_rows, "order must have one entry per row");
+  const QueryRows queries{offsets.data(), offsets.shape(0) - 1, order ? order->data() : nullptr};
+  check_queries(queries, rows.n_rows);
+  unlocked([&] {
+    using Plain = std::remove_cvref_t<Engine>;
+    EarlyExit<Plain, T>(self.engine, self.rule, rows, queries, single).score(scores.data(), trees.data(), n_threads);
+  });
+}
+
+template <class Engine>
+void bind_exit(nb::class_<WithExit<Engine>>& engine) {
+  const auto bind_score = [&](auto score) {
+    engine.def("score", score, nb::arg("X").noconvert(), nb::arg("offsets").noconvert(),
+               nb::arg("order").noconvert().none(), nb::arg("scores").noconvert(), nb::arg("trees").noconvert(),
+               nb::arg("single"), nb::arg("n_threads"));
   };
+  bind_score(&score_with_exit<Engine, float>);
+  bind_score(&score_with_exit<Engine, double>);
+}
 
-  // An engine with a rule of early exit.
-  template <class Engine>
-  struct WithExit {
-    ExitRule rule;
-    Engine engine;  // or a reference to one that lives longer
-  };
-
-  // Checkpoints at which nobody stops are left out.
-  ExitRule rule_of(const In<std::int64_t>& checkpoints, const In<double>& margins, std::int64_t top,
-                   std::size_t n_trees) {
-    require(checkpoints.shape(0) == margins.shape(0), "margins must have one entry per checkpoint");
-    require(top >= 1, "top must be at least 1");
-    ExitRule rule{{}, {}, static_cast<std::size_t>(top)};
-    for (std::size_t c = 0; c < checkpoints.shape(0); ++c) {
-      const std::int64_t at = checkpoints(c), before = c == 0 ? 0 : checkpoints(c - 1);
-      require(at > before && static_cast<std::size_t>(at) < n_trees,
-              "checkpoints must rise, and come before the last tree");
-      require(static_cast<std::size_t>(at) % kSumGroup == 0, "checkpoints must be multiples of 16");
-      require(margins(c) >= 0.0, "margins must not be negative");
-      if (std::isinf(margins(c))) continue;
-      rule.checkpoints.push_back(static_cast<std::size_t>(at));
-      rule.margins.push_back(margins(c));
-    }
-    return rule;
-  }
-
-  void share_bitslice(WithExit<const Bitslice&> * self, const Bitslice& engine, const In<std::int64_t>& checkpoints,
-                      const In<double>& margins, std::int64_t top) {
-    new (self) WithExit<const Bitslice&>{rule_of(checkpoints, margins, top, engine.n_trees()), engine};
-  }
-
-  template <class Engine>
-  void make_segments(WithExit<ExitSegments<Engine>> * self, const In<std::int32_t>& feature,
-                     const In<double>& threshold, const In<std::int32_t>& left, const In<std::int32_t>& right,
-                     const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
-                     const In<std::int64_t>& node_offsets, std::int32_t n_features, const In<double>& tree_weights,
-                     double base, const In<std::int64_t>& checkpoints, const In<double>& margins, std::int64_t top) {
-    const EnsembleView model =
-        view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
-    require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
-    const ExitRule rule = rule_of(checkpoints, margins, top, model.n_trees);
-    unlocked([&] {
-      std::vector<std::int32_t> depths(model.n_trees);
-      check_trees(model, depths.data());
-      std::vector<std::size_t> ends = rule.checkpoints;
-      ends.push_back(model.n_trees);
-      new (self) WithExit<ExitSegments<Engine>>{rule, {model, tree_weights.data(), base, ends}};
-    });
-  }
-
-  // Throws unless the queries have every row once.
-  void check_queries(const QueryRows& queries, std::size_t n_rows) {
-    require(queries.offsets[0] == 0, "offsets must start with 0");
-    for (std::size_t q = 0; q < queries.n_queries; ++q) {
-      require(queries.offsets[q] <= queries.offsets[q + 1], "offsets must not decrease");
-    }
-    require(queries.begin(queries.n_queries) == n_rows, "offsets must end with the number of rows");
-    if (queries.order == nullptr) return;
-    std::vector<std::uint8_t> seen(n_rows);
-    for (std::size_t i = 0; i < n_rows; ++i) {
-      const std::int64_t row = queries.order[i];
-      require(row >= 0 && static_cast<std::size_t>(row) < n_rows && seen[static_cast<std::size_t>(row)] == 0,
-              "order must hold every row once");
-      seen[static_cast<std::size_t>(row)] = 1;
-    }
-  }
-
-  template <class Engine, class T>
-  void score_with_exit(const WithExit<Engine>& self, const Matrix<T>& X, const In<std::int64_t>& offsets,
-                       const std::optional<In<std::int64_t>>& order, const Out<double>& scores,
-                       const Out<std::int32_t>& trees, bool single, int n_threads) {
-    const Rows<T> rows = rows_of<T>(X, self.engine.n_features());
-    require(scores.shape(0) == rows.n_rows && trees.shape(0) == rows.n_rows,
-            "scores and trees must have one entry per row");
-    require(offsets.shape(0) > 0, "offsets must have one entry per query and one more");
-    require(!order || order->shape(0) == rows.n_rows, "order must have one entry per row");
-    const QueryRows queries{offsets.data(), offsets.shape(0) - 1, order ? order->data() : nullptr};
-    check_queries(queries, rows.n_rows);
-    unlocked([&] {
-      using Plain = std::remove_cvref_t<Engine>;
-      EarlyExit<Plain, T>(self.engine, self.rule, rows, queries, single).score(scores.data(), trees.data(), n_threads);
-    });
-  }
-
-  template <class Engine>
-  void bind_exit(nb::class_<WithExit<Engine>> & engine) {
-    const auto bind_score = [&](auto score) {
-      engine.def("score", score, nb::arg("X").noconvert(), nb::arg("offsets").noconvert(),
-                 nb::arg("order").noconvert().none(), nb::arg("scores").noconvert(), nb::arg("trees").noconvert(),
-                 nb::arg("single"), nb::arg("n_threads"));
-    };
-    bind_score(&score_with_exit<Engine, float>);
-    bind_score(&score_with_exit<Engine, double>);
-  }
-
-  template <class Engine>
-  void bind_segments(nb::module_ & m, const char* name, const char* doc) {
-    nb::class_<WithExit<ExitSegments<Engine>>> engine(m, name, doc);
-    engine.def("__init__", &make_segments<Engine>, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
-               nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
-               nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
-               nb::arg("tree_weights").noconvert(), nb::arg("base"), nb::arg("checkpoints").noconvert(),
-               nb::arg("margins").noconvert(), nb::arg("top"));
-    engine.def_prop_ro("n_bytes", [](const WithExit<ExitSegments<Engine>>& self) { return self.engine.n_bytes(); });
-    bind_exit(engine);
-  }
+template <class Engine>
+void bind_segments(nb::module_& m, const char* name, const char* doc) {
+  nb::class_<WithExit<ExitSegments<Engine>>> engine(m, name, doc);
+  engine.def("__init__", &make_segments<Engine>, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
+             nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
+             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
+             nb::arg("tree_weights").noconvert(), nb::arg("base"), nb::arg("checkpoints").noconvert(),
+             nb::arg("margins").noconvert(), nb::arg("top"));
+  engine.def_prop_ro("n_bytes", [](const WithExit<ExitSegments<Engine>>& self) { return self.engine.n_bytes(); });
+  bind_exit(engine);
+}
 
 }  // namespace
 

@@ -101,19 +101,42 @@ struct Learner {
 // Leaf of every document in one tree, in one byte or two.
 using Leaves = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+// Into tree.narrow or tree.wide; leaves of two bytes must be below n_leaves, those of one may be any.
+template <class Tree>
+void set_leaves(Tree& tree, const Leaves& leaves, std::size_t n_leaves) {
+  if (leaves.dtype() == nb::dtype<std::uint8_t>()) {
+    tree.narrow = static_cast<const std::uint8_t*>(leaves.data());
+    return;
+  }
+  require(leaves.dtype() == nb::dtype<std::uint16_t>(), "leaves must be uint8 or uint16");
+  tree.wide = static_cast<const std::uint16_t*>(leaves.data());
+  for (std::size_t i = 0; i < leaves.shape(0); ++i) require(tree.wide[i] < n_leaves, "leaf out of range");
+}
+
 WeightedTree weighted_tree(const Leaves& leaves, const In<double>& values, double weight) {
   WeightedTree tree;
   const std::size_t n_values = values.shape(0);
   for (std::size_t v = 0; v < n_values; ++v) tree.values.push_back(rounded_for_sums(weight * values.data()[v]));
-  if (leaves.dtype() == nb::dtype<std::uint8_t>()) {
-    tree.narrow = static_cast<const std::uint8_t*>(leaves.data());
-    if (n_values < 256) tree.values.resize(256, 0.0);
-  } else {
-    require(leaves.dtype() == nb::dtype<std::uint16_t>(), "leaves must be uint8 or uint16");
-    tree.wide = static_cast<const std::uint16_t*>(leaves.data());
-    for (std::size_t i = 0; i < leaves.shape(0); ++i) require(tree.wide[i] < n_values, "leaf out of range");
-  }
+  set_leaves(tree, leaves, n_values);
+  if (tree.narrow != nullptr && n_values < 256) tree.values.resize(256, 0.0);
   return tree;
+}
+
+void bind_sum_over_leaves(const std::vector<Leaves>& leaves, const In<double>& x, const In<double>& y, int n_threads,
+                          const std::vector<Out<double, 2>>& sums) {
+  require(x.shape(0) == y.shape(0), "x and y must have one entry per document");
+  require(leaves.size() == sums.size(), "trees need leaves and sums");
+  std::vector<SummedTree> trees;
+  for (std::size_t t = 0; t < leaves.size(); ++t) {
+    require(leaves[t].shape(0) == x.shape(0), "one leaf per document is needed");
+    require(sums[t].shape(1) == 2, "sums must have two columns");
+    SummedTree tree;
+    tree.n_leaves = sums[t].shape(0);
+    tree.sums = sums[t].data();
+    set_leaves(tree, leaves[t], tree.n_leaves);
+    trees.push_back(tree);
+  }
+  unlocked([&] { sum_over_leaves(trees, x.shape(0), x.data(), y.data(), n_threads); });
 }
 
 std::vector<std::size_t> checked_nodes(const Learner& learner, const In<std::uint64_t>& nodes) {
@@ -259,6 +282,8 @@ void bind_learner(nb::module_& m) {
       nb::arg("leaves"), nb::arg("values"), nb::arg("weights"), nb::arg("scores"), nb::arg("rests"),
       nb::arg("n_threads"),
       "Add trees to scores: of each the leaf of every document (uint8 or uint16), the leaves' values and its weight.");
+  m.def("sum_over_leaves", &bind_sum_over_leaves, nb::arg("leaves"), nb::arg("x").noconvert(), nb::arg("y").noconvert(),
+        nb::arg("n_threads"), nb::arg("sums"), "Sums of x and of y over the documents in every leaf of every tree.");
 }
 
 }  // namespace rankwood

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <vector>
+
 #include "bindings/bindings.hpp"
 #include "bindings/trees.hpp"
 #include "joint_ridge.hpp"
@@ -78,6 +81,21 @@ void bind_share_sums(const In<Code, 2>& codes, const In<double>& values, const I
   unlocked([&] { share_sums(outputs, totals.data(), n_threads, sums.data()); });
 }
 
+// Leaves of a tree that is named twice would be written to by two threads.
+void check_distinct(const In<std::int64_t>& trees, std::size_t n_trees) {
+  check_trees_of(trees, n_trees);
+  std::vector<bool> named(n_trees);
+  for (std::size_t i = 0; i < trees.shape(0); ++i) {
+    const auto tree = static_cast<std::size_t>(trees(i));
+    require(!named[tree], "trees must name each tree once");
+    named[tree] = true;
+  }
+}
+
+void check_finite(const In<double>& values, const char* message) {
+  for (std::size_t i = 0; i < values.shape(0); ++i) require(std::isfinite(values(i)), message);
+}
+
 // Offsets of queries that split the documents, or none.
 void check_queries(const std::optional<In<std::int64_t>>& offsets, std::size_t n_docs) {
   if (!offsets) return;
@@ -95,12 +113,13 @@ void bind_joint_ridge(const In<Code, 2>& codes, const Out<double>& values, const
                       const In<double>& counts, const In<double>& target, double l2, std::size_t iterations,
                       double tolerance, int n_threads, const Out<double>& residual) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, In<double>(values), leaf_offsets);
-  check_trees_of(trees, outputs.n_trees);
+  check_distinct(trees, outputs.n_trees);
   check_queries(offsets, outputs.n_docs);
   require(counts.shape(0) == values.shape(0), "counts must have one entry per leaf");
   require(target.shape(0) == outputs.n_docs, "target must have one entry per document");
   require(residual.shape(0) == outputs.n_docs, "residual must have one entry per document");
-  require(l2 >= 0.0, "l2 must not be negative");
+  require(l2 >= 0.0 && std::isfinite(l2), "l2 must be a number from 0 upwards");
+  check_finite(target, "target must be finite");
   unlocked([&] {
     JointRidge<Code> ridge(outputs, trees.data(), trees.shape(0), offsets ? offsets->data() : nullptr,
                            offsets ? offsets->shape(0) - 1 : 0, counts.data(), n_threads);
@@ -113,10 +132,11 @@ void bind_tree_gains(const In<Code, 2>& codes, const In<double>& values, const I
                      const In<std::int64_t>& trees, const In<double>& residual, const In<double>& counts, double l2,
                      int n_threads, const Out<double>& gains) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
-  check_trees_of(trees, outputs.n_trees);
+  check_distinct(trees, outputs.n_trees);
   require(residual.shape(0) == outputs.n_docs, "residual must have one entry per document");
   require(counts.shape(0) == values.shape(0), "counts must have one entry per leaf");
   require(gains.shape(0) == trees.shape(0), "gains must have one entry per tree named");
+  check_finite(residual, "residual must be finite");
   unlocked([&] {
     tree_gains(outputs, trees.data(), trees.shape(0), residual.data(), counts.data(), l2, n_threads, gains.data());
   });

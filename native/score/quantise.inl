@@ -276,10 +276,17 @@ void quantise_block(const QuantiseTask<T>& task, std::size_t n_rows, Ahead<T>& a
 
 template <int Offset, class T, class Code>
 void quantise(const QuantiseTask<T>& task, Code* codes) {
+  if (task.n_rows == 1) {  // where every step counts
+    for (std::size_t c = 0; c < task.n_columns; ++c) {
+      quantise_by_value<Offset>(task, task.columns[c], codes + c * task.code_column_stride);
+    }
+    return;
+  }
   Ahead<T> ahead(task);
 #if defined(__SSE2__)
-  // Without look-ups it does not pay to bring codes of a row side by side.
-  const bool at_once = task.n_rows >= kFewestRows[0] && (kHasLookup || task.code_row_stride == 1);
+  // Codes that lie apart are put side by side where they are bytes and there are look-ups; else it does not pay.
+  const bool writes_well = task.code_row_stride == 1 || (kHasLookup && sizeof(Code) == 1);
+  const bool at_once = task.n_rows >= kFewestRows[0] && writes_well;
   if (at_once) {
     QuantiseTask<T> block = task;
     for (std::size_t row = 0; row < task.n_rows; row += kWidth) {

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
     from rankwood.fitting.refit import Refit as Refit
+    from rankwood.fitting.refit import refit as refit
     from rankwood.fitting.ridge import Distil as Distil
     from rankwood.formats.registry import ConversionWarning as ConversionWarning
     from rankwood.formats.registry import load_model as load_model
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from rankwood.training.callbacks import record_evaluation as record_evaluation
     from rankwood.training.callbacks import reset_parameter as reset_parameter
     from rankwood.training.checkpoint import Checkpoint as Checkpoint
+    from rankwood.training.correction import Corrective as Corrective
     from rankwood.training.estimators import DART as DART
     from rankwood.training.estimators import MART as MART
     from rankwood.training.estimators import XDART as XDART
@@ -130,6 +132,7 @@ _HOME_OF = {
     "ShrinkResult": "rankwood.shrinking.result",
     "ShrinkRow": "rankwood.shrinking.result",
     "shrink": "rankwood.shrinking.shrink",
+    "refit": "rankwood.fitting.refit",
     "Distil": "rankwood.fitting.ridge",
     "grow_and_prune": "rankwood.pruning.grow_and_prune",
     "early_exit": "rankwood.shrinking.early_exit",
@@ -149,6 +152,7 @@ _HOME_OF = {
     "out_of_bag_curve": "rankwood.training.out_of_bag",
     "RandomForest": "rankwood.training.estimators",
     "Checkpoint": "rankwood.training.checkpoint",
+    "Corrective": "rankwood.training.correction",
     "early_stopping": "rankwood.training.callbacks",
     "log_evaluation": "rankwood.training.callbacks",
     "record_evaluation": "rankwood.training.callbacks",

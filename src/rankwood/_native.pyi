@@ -347,6 +347,9 @@ def add_trees(
     rests: FloatArray,
     n_threads: int,
 ) -> None: ...
+def sum_over_leaves(
+    leaves: list[AnyArray], x: FloatArray, y: FloatArray, n_threads: int, sums: list[FloatArray]
+) -> None: ...
 
 # bind_forest.cpp
 MAX_VALUE_CODES: int

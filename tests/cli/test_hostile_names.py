@@ -104,6 +104,15 @@ def test_prune(rankwood, folder, tmp_path):
         assert out.exists()
 
 
+def test_refit(rankwood, folder, tmp_path):
+    for name, more in (("better", ()), ("same", ("--rate", 1e-9, "--passes", 1))):
+        out = tmp_path / f"{name}{FILE}.rw"
+        outcome = rankwood("refit", model(folder, "one"), *learning(folder), "-o", out, *more)
+        assert_plain(outcome)
+        assert SHOWN in outcome.err
+        assert out.exists()
+
+
 def test_train(rankwood, folder, tmp_path):
     out = tmp_path / f"{FILE}.rw"
     outcome = rankwood("train", "lambdamart", *learning(folder), "-p", "n_trees=3", "-p", "n_leaves=3", "-o", out)

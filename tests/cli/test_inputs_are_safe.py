@@ -32,6 +32,8 @@ def folder(tmp_path, monkeypatch):
         (["tune", *LEARN, "--budget-us", "1", "-o"], "train.txt"),
         (["prune", "model.rw", *LEARN, "-o"], "model.rw"),
         (["prune", "model.rw", *LEARN, "--judge", "judge.txt", "-o"], "judge.txt"),
+        (["refit", "model.rw", *LEARN, "-o"], "model.rw"),
+        (["refit", "model.rw", *LEARN, "-o"], "valid.txt"),
         (["convert", "model.rw", "--to", "lightgbm"], "model.rw"),
     ],
 )
@@ -62,13 +64,15 @@ TESTED = "measures on test data are of queries that had a part in making the mod
          f"train.txt and link.txt are the same file and given as --train and --valid: {CHOSEN}"),
         (["grow-and-prune", "mart", "--train", "train.txt", "--valid", "train.txt", "--size", "2"],
          f"train.txt is given as --train and --valid: {CHOSEN}"),
+        (["refit", "model.rw", *LEARN, "--test", "valid.txt"],
+         f"valid.txt is given as --valid and --test: {TESTED}"),
         (["train", "mart", *LEARN, "--test", "judge.txt"], None),
     ],
 )  # fmt: skip
 def test_data_in_two_roles_is_warned_of(folder, rankwood, command, said, monkeypatch):
     (folder / "link.txt").symlink_to("train.txt")
     monkeypatch.setattr("rankwood.cli.models.load_data", _stop)
-    for name in ("train", "prune", "tune", "grow_and_prune"):
+    for name in ("train", "prune", "refit", "tune", "grow_and_prune"):
         monkeypatch.setattr(sys.modules[f"rankwood.cli.{name}"], "load_data", _stop)
     outcome = rankwood(*command, "-o", "out.rw")
     assert outcome.err.splitlines() == [*([f"warning: {said}"] if said else []), "rankwood: data is read"]

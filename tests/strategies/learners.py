@@ -24,3 +24,13 @@ DROPPING: dict[str, Callable[..., Any]] = {
     "DART": lambda **more: rw.DART(**SMALL | {"rate": 0.3, "l2": 0.0} | more),
     "XDART": lambda **more: rw.XDART(**SMALL | {"judge": "train", "upper_bound": 2, "l2": 0.0} | more),
 }
+
+# Trees that were there may get other leaf values later.
+CORRECTED: dict[str, Callable[..., Any]] = {
+    "LambdaMART-corrective": lambda **more: rw.LambdaMART(**SMALL | {"corrective": 3} | more),
+    "MART-corrective": lambda **more: rw.MART(**SMALL | SAMPLED | {"corrective": 2} | more),
+    "DART-corrective": lambda **more: rw.DART(**SMALL | {"rate": 0.3, "l2": 0.0, "corrective": 3} | more),
+    "XDART-corrective": lambda **more: rw.XDART(
+        **SMALL | {"judge": "train", "upper_bound": 2, "l2": 0.0, "corrective": 4} | more
+    ),
+}

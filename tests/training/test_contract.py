@@ -10,10 +10,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
-from strategies.learners import DROPPING, LEARNERS
+from strategies.learners import CORRECTED, DROPPING, LEARNERS
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore:no tree has a split")]
-EVERY = LEARNERS | DROPPING
+EVERY = LEARNERS | DROPPING | CORRECTED
 every_learner = pytest.mark.parametrize("learner", EVERY.values(), ids=EVERY.keys())
 
 

@@ -318,7 +318,7 @@ def test_removed_trees_free_their_memory(parts):
     session = Session(Measures(["nDCG@10"], "rankwood"))
     rounds = Rounds(train, LambdaLoss(), rules, rule, growing, sets, 40, session, judge=Judge("valid", sets["valid"]))
     for number in range(40):
-        trees, step, results = rounds.next_round(number, 0.5)
+        trees, step, results, _ = rounds.next_round(number, 0.5)
         growing.append(trees, step, 0.5, results)
         for kept in rounds.kept.values():
             assert kept.trees == list(growing.live)

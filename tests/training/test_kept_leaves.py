@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+import rankwood as rw
 from rankwood import _native
+from rankwood.training.watch import KeptLeaves
 
 pytestmark = pytest.mark.native
 
@@ -60,6 +62,30 @@ def test_threads_and_blocks_change_nothing():
     for scores, rests in found[1:]:
         assert_array_equal(scores, found[0][0])
         assert_array_equal(rests, found[0][1])
+
+
+@given(n_trees=st.integers(1, 6), seed=st.integers(0, 99))
+def test_other_values_leave_no_trace_of_the_old_ones(n_trees, seed):
+    """Scores are those that they would be had the leaves had these values from the start."""
+    rng = np.random.default_rng(seed)
+    leaves = [rng.integers(0, 4, 50).astype(np.uint16) for _ in range(n_trees)]
+    start, weights = rng.normal(size=50), {number: float(weight) for number, weight in enumerate(rng.random(n_trees))}
+
+    def kept_with(tables):
+        kept = KeptLeaves(start.copy(), n_threads=1)
+        for number, table in enumerate(tables):
+            kept.keep(
+                number, rw.Tree.from_nested((0, 0.0, (0, -1.0, *table[:2]), (0, 1.0, *table[2:]))), leaves[number]
+            )
+        kept.put_in(weights, weights)
+        return kept
+
+    old, new = rng.normal(size=(2, n_trees, 4)).tolist()
+    kept, expected = kept_with(old), kept_with(new)
+    kept.revalue({number: np.array(table) for number, table in enumerate(new)}, weights)
+    assert_array_equal(kept.scores, expected.scores)
+    assert_array_equal(kept.rests, expected.rests)
+    assert [values.tolist() for values in kept.values(weights).values()] == new
 
 
 def test_arrays_that_do_not_fit_are_refused():

@@ -58,6 +58,12 @@ GROUPS = (
         ("rankwood.evaluation",),
     ),
     Group(
+        "fitting",
+        "Fitting",
+        "Leaf values of all trees at once. See [training](../training.md#fitting-all-leaves-at-once).",
+        ("rankwood.fitting",),
+    ),
+    Group(
         "pruning",
         "Pruning",
         "CLEaVER and what was added to it. See [pruning](../pruning.md) and [early exit](../early-exit.md).",

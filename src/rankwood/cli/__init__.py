@@ -24,6 +24,7 @@ from rankwood.cli.grow_and_prune import grow_and_prune
 from rankwood.cli.inspect import inspect
 from rankwood.cli.models import spread_values
 from rankwood.cli.prune import prune
+from rankwood.cli.refit import refit
 from rankwood.cli.report import report
 from rankwood.cli.score import score
 from rankwood.cli.sweep import sweep
@@ -90,6 +91,7 @@ app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("prune")(prune)
+app.command("refit")(refit)
 app.command("grow-and-prune")(grow_and_prune)
 app.command("tune")(tune)
 app.command("inspect")(inspect)

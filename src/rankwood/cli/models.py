@@ -308,6 +308,78 @@ def content_to_keep(source: Path, model: Ensemble, target: str, output: Path) ->
     return content if format_of_file(source, model) == target and not is_other_coding else None
 
 
+def check_format(output: Path, format: str | None) -> None:
+    """Refuse, before any work, an output that cannot be written for want of a package or a compiler."""
+    from rankwood.formats.registry import exporters_of, find_exporter
+
+    exporters = exporters_of(output) if format is None else [find_exporter(format, output)]
+    if len(exporters) == 1:  # else the model tells
+        exporters[0].check()
+
+
+def target_format(source: Path, model: Ensemble, output: Path, format: str | None) -> str:
+    """Name of the format to write: the one asked for, that of the input if the output's suffix fits, or by suffix.
+
+    Parameters
+    ----------
+    source : Path
+        File that `model` was read from.
+    model : Ensemble
+        The model as it was read.
+    output : Path
+        File to write.
+    format : str or None
+        Name of the format, if it is asked for.
+    """
+    from rankwood.formats.registry import EXPORTERS, exporters_of, find_exporter
+
+    own = EXPORTERS.get(format_of_file(source, model) or "")
+    if format is None:
+        if own is not None and output.suffix in (*own.suffix, source.suffix):
+            return own.name
+        if not exporters_of(output):
+            return "rankwood"
+    return find_exporter(format, output).name
+
+
+WRITTEN = {"copy": ": the input itself, byte for byte", "converted": ": the input, converted"}
+
+
+def write_changed(
+    model: Ensemble,
+    changed: Ensemble | None,
+    output: Path,
+    target: str,
+    content: bytes | None,
+    *,
+    missing: Missing = Missing.refuse,
+) -> None:
+    """Write what became of a model: the changed one; or, if there is none, the input as it was.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The input.
+    changed : Ensemble or None
+        What became of it; None when it stays.
+    output : Path
+        File to write.
+    target : str
+        Name of the format.
+    content : bytes or None
+        The input's file, which is copied where nothing changed; None if it must be converted (`content_to_keep`).
+    missing : Missing, default Missing.refuse
+        What to do when the format cannot send missing values where the model sends them.
+    """
+    from rankwood.atomic import atomic_write
+
+    if changed is None and content is not None:
+        with atomic_write(output) as file:
+            file.write(content)
+    else:
+        write_model(model if changed is None else changed, output, target, missing=missing)
+
+
 def read_options(texts: list[str]) -> dict[str, Any]:
     """Options of a format by name, from texts NAME=VALUE; whole numbers become int.
 

@@ -11,6 +11,7 @@ import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
 from rankwood.cli.models import (
+    WRITTEN,
     AsJson,
     ByStrategy,
     IfMissing,
@@ -18,14 +19,15 @@ from rankwood.cli.models import (
     Threads,
     ToFormat,
     ZeroBased,
+    check_format,
     check_output,
     content_to_keep,
-    format_of_file,
     growth,
     load_data,
     load_models,
     source_leaves,
-    write_model,
+    target_format,
+    write_changed,
 )
 from rankwood.cli.options import takes_options
 from rankwood.data.dataset import Dataset
@@ -129,32 +131,17 @@ def prune(options: PruneOptions) -> None:
                              **arguments, progress=advance)  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
-    _report(options, given, result, _write(options, given, result))
+    changed = result.ensemble if result.accepted else None
+    write_changed(given.model, changed, options.output, given.target, given.content, missing=options.missing)
+    written = "pruned" if result.accepted else "converted" if given.content is None else "copy"
+    _report(options, given, result, written)
 
 
 def _check(options: PruneOptions) -> None:
     """Refuse an output that is an input or cannot be written, also for want of a package or a compiler."""
-    from rankwood.formats.registry import exporters_of, find_exporter
-
     check_output(options.output, options.model, train=options.train, valid=options.valid, judge=options.judge,
                  test=options.test)  # fmt: skip
-    named = options.to_format is not None
-    exporters = [find_exporter(options.to_format, options.output)] if named else exporters_of(options.output)
-    if len(exporters) == 1:  # else the model tells
-        exporters[0].check()
-
-
-def _target(options: PruneOptions, model: Ensemble) -> str:
-    """Name of the format to write: the one asked for, that of the input if the output's suffix fits, or by suffix."""
-    from rankwood.formats.registry import EXPORTERS, exporters_of, find_exporter
-
-    own = EXPORTERS.get(format_of_file(options.model, model) or "")
-    if options.to_format is None:
-        if own is not None and options.output.suffix in (*own.suffix, options.model.suffix):
-            return own.name
-        if not exporters_of(options.output):
-            return "rankwood"
-    return find_exporter(options.to_format, options.output).name
+    check_format(options.output, options.to_format)
 
 
 def _arguments(options: PruneOptions) -> dict[str, Any]:
@@ -227,7 +214,8 @@ class _Given:
 def _read(options: PruneOptions) -> _Given:
     """Read the model and all data."""
     loaded = load_models([options.model])
-    target = _target(options, *loaded.values())
+    (model,) = loaded.values()
+    target = target_format(options.model, model, options.output, options.to_format)
 
     def data(paths: list[Path]) -> Dataset:
         return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
@@ -239,25 +227,16 @@ def _read(options: PruneOptions) -> _Given:
         judge = options.judge_share or None
     if options.judge:
         judge = data(options.judge)
-    (model,) = loaded.values()
+    (model,) = loaded.values()  # perhaps wider than it was
     content = content_to_keep(options.model, model, target, options.output)  # now: it may change during the search
     return _Given(model, target, content, options.model.stat().st_size, train, valid, test, judge)
 
 
-def _write(options: PruneOptions, given: _Given, result: CleaverResult) -> str:
-    """Write the result; what the file is then: "pruned", the input "converted", or a "copy" of it, byte for byte."""
-    from rankwood.atomic import atomic_write
-
-    if result.accepted or given.content is None:
-        write_model(result.ensemble, options.output, given.target, missing=options.missing)
-        return "pruned" if result.accepted else "converted"
-    with atomic_write(options.output) as file:
-        file.write(given.content)
-    return "copy"
-
-
 def _report(options: PruneOptions, given: _Given, result: CleaverResult, written: str) -> None:
-    """Warn of losses in quality or size, then print the table and its summary, or JSON."""
+    """Warn of losses in quality or size, then print the table and its summary, or JSON.
+
+    `written` is what the file is: "pruned", the input "converted", or a "copy" of it, byte for byte.
+    """
     if result.is_loss:
         tell(f"warning: {_loss(result)}")
     if result.accepted and result.ensemble.n_leaves > source_leaves(given.model):
@@ -270,8 +249,7 @@ def _report(options: PruneOptions, given: _Given, result: CleaverResult, written
     if written != "copy":
         print_line(_size_sentence(options, given, result, n_bytes))
     print_line(result.summary())
-    how = {"copy": ": the input itself, byte for byte", "converted": ": the input, converted"}
-    tell(f"wrote {options.output} ({given.target}){how.get(written, '')}")
+    tell(f"wrote {options.output} ({given.target}){WRITTEN.get(written, '')}")
 
 
 def _loss(result: CleaverResult) -> str:

@@ -244,6 +244,12 @@ class Comparison:
         """All of it as a dictionary that JSON can hold."""
         return {**self.__dict__, "interval": list(self.interval)}
 
+    def words(self) -> str:
+        """The difference with its interval and p-value, as part of a sentence."""
+        low, high = self.interval
+        tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.p_randomisation:.4f}"
+        return f"{self.difference:+.4f} ({tested})"
+
 
 def compare(
     model: Any,

@@ -88,7 +88,7 @@ class TreeOutputs:
             If it would not fit into the memory (`needed_bytes`).
         """
         if data.n_docs == 0:
-            raise DataError("there is nothing to prune by: the data has no documents")
+            raise DataError("there is nothing to go by: the data has no documents")
         check_fits(model, [data], max_memory)
         threads = resolve_threads(n_threads)
         if isinstance(model, AdditiveModel):
@@ -219,6 +219,12 @@ def unsigned_weights(model: Ensemble | AdditiveModel) -> FloatArray:
 def signed_weights(model: Ensemble | AdditiveModel, weights: FloatArray) -> FloatArray:
     """The given weights with the signs of the model's: the inverse of `unsigned_weights`."""
     return np.where(model.tree_weights < 0.0, -weights, weights)
+
+
+def refitted(model: Ensemble, values: FloatArray) -> Ensemble:
+    """The model with other leaf values, given as `TreeOutputs` has them: negated where a tree's weight is negative."""
+    signs = np.where(model.tree_weights < 0.0, -1.0, 1.0)
+    return model.replace(leaf_value=values * np.repeat(signs, np.diff(model.leaf_offsets)))
 
 
 def code_type(model: Ensemble) -> np.dtype[Any]:

@@ -77,9 +77,7 @@ def feature_importance(model: Ensemble, covers: FloatArray) -> FloatArray:
     array([26.67, 20.  ])
     """
     importance, _ = _nodes(model, covers)
-    by_feature: FloatArray = np.zeros(model.n_features)
-    np.add.at(by_feature, model.feature, importance)
-    return by_feature
+    return np.bincount(model.feature, weights=importance, minlength=model.n_features).astype(np.float64)
 
 
 def drop_features(model: Ensemble, covers: FloatArray, features: IndexArray) -> Ensemble:

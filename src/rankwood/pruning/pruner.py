@@ -12,14 +12,14 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part, check_fits, signed_weights, unsigned_weights
+from rankwood.fitting.outputs import Part, check_fits, refitted, signed_weights, unsigned_weights
 from rankwood.fitting.refit import Refit, lambda_gradients, leaf_derivatives, refit_leaves
 from rankwood.fitting.ridge import Distil, distil_leaves
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.line_search import LineSearch, Point, Searched, best_on_segment, line_search
 from rankwood.pruning.strategies import Chooser, score_shares, smallest
-from rankwood.training.tasks import NOTE
+from rankwood.training.tasks import without_grades
 
 Victims = Literal["train", "valid"]
 Variant = Literal["line-search", "gradient", "refit", "distil"]
@@ -39,7 +39,7 @@ class PruningSettings:
         over-fits its training data, the first trees, which generalise best, seem the least useful there and go.
     search : LineSearch, default LineSearch()
         How weights are searched.
-    refit : Refit, default Refit()
+    refit : Refit, default Refit(passes=50, rate=1.0, patience=5)
         How the variant "refit" fits leaf values.
     distil : Distil, default Distil()
         How the variant "distil" fits leaf values.
@@ -64,7 +64,7 @@ class PruningSettings:
 
     victims: Victims = "valid"
     search: LineSearch = field(default_factory=LineSearch)
-    refit: Refit = field(default_factory=Refit)
+    refit: Refit = field(default_factory=lambda: Refit(passes=50, rate=1.0, patience=5))  # of the published figures
     distil: Distil = field(default_factory=Distil)
     max_queries: int | None = None
     max_memory: int | None = None
@@ -250,15 +250,10 @@ class Pruner:
         """The pruned model, of the trees that are left; its scores have the bits that pruning measured."""
         if isinstance(self.model, AdditiveModel):
             return self.model.reweigh(signed_weights(self.model, pruned.weights))
-        signs = np.repeat(np.where(self.model.tree_weights < 0.0, -1.0, 1.0), np.diff(self.model.leaf_offsets))
         changed = pruned.values is not self.train.outputs.values
-        whole = self.model.replace(leaf_value=pruned.values * signs) if changed else self.model
+        whole = refitted(self.model, pruned.values) if changed else self.model
         left = np.flatnonzero(pruned.weights != 0.0)
-        kept = whole.reweigh(signed_weights(self.model, pruned.weights)).select(left)
-        note = kept.metadata
-        if note.pop(NOTE, None) is not None:  # re-weighed trees no longer tell grades apart
-            kept = kept.replace(metadata=note)
-        return kept
+        return without_grades(whole.reweigh(signed_weights(self.model, pruned.weights)).select(left))
 
 
 def _part(model: Ensemble | AdditiveModel, evaluator: Evaluator, name: str, settings: PruningSettings) -> Part:

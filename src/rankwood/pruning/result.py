@@ -224,10 +224,8 @@ class CleaverResult:
         values = f"{self.chosen.test:.4f} (before: {self.rows[0].test:.4f})"
         if self.test is None:
             return f"{values}, too few queries for a test" if self.accepted else values
-        low, high = self.test.interval
-        tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.test.p_randomisation:.4f}"
         shown = "" if self.test_proof is None or self.is_loss else f"; {self.test_proof.words()}"
-        return f"{values}: {self.test.difference:+.4f} ({tested}){shown}"
+        return f"{values}: {self.test.words()}{shown}"
 
     def __repr__(self) -> str:
         return f"CleaverResult({self.summary()})"

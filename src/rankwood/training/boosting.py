@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,13 +15,15 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.file import MAX_HEADER
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import CallbackEnv, Live, Result, Step, apply, live_after
 from rankwood.training.checkpoint import CheckpointFile, identify, read_history
+from rankwood.training.correction import Corrective, LeafValues, as_text, correct, from_text
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
 from rankwood.training.losses import Loss, document_weights
-from rankwood.training.tasks import Regression, Task
+from rankwood.training.tasks import Regression, Task, check_one_target
 from rankwood.training.updates import Update, surpasses
 from rankwood.training.watch import KeptLeaves, Measures, Watched
 
@@ -42,7 +44,8 @@ class GrowingEnsemble:
 
     A round is a tree for every problem of the task: one tree, but for task="ordinal". Trees that were removed again
     stay here (they are small, unlike what training keeps of live ones), so that the model after any round can be had:
-    the steps say which trees were live then, and with what weights.
+    the steps say which trees were live then, and with what weights. Trees are kept as they were grown; values that
+    corrections gave their leaves since are in `corrections`, each with the number of rounds that went before it.
     """
 
     # LightGBM's reset_parameter sets parameters of each of these, and of the callbacks' `params`, which is enough.
@@ -54,6 +57,7 @@ class GrowingEnsemble:
     steps: list[Step] = field(default_factory=list)
     learning_rates: list[float] = field(default_factory=list)
     history: list[list[Result]] = field(default_factory=list)
+    corrections: list[tuple[int, LeafValues]] = field(default_factory=list)
     live: Live = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,13 +71,22 @@ class GrowingEnsemble:
     def last_step(self) -> Step | None:
         return self.steps[-1] if self.steps else None
 
-    def append(self, trees: list[Tree], step: Step, learning_rate: float, results: list[Result]) -> None:
-        """Add a round: its trees, what happened in it, and the measures after it."""
+    def append(
+        self,
+        trees: list[Tree],
+        step: Step,
+        learning_rate: float,
+        results: list[Result],
+        corrected: LeafValues | None = None,
+    ) -> None:
+        """Add a round: its trees, what happened in it, the measures after it, and leaf values that it corrected."""
         self.trees += trees
         self.steps.append(step)
         apply(step, self.live)
         self.learning_rates.append(learning_rate)
         self.history.append(results)
+        if corrected is not None:
+            self.corrections.append((self.n_rounds, corrected))
 
     def check_rate(self, tree: int, learning_rate: float) -> None:
         """Refuse to go on from a checkpoint that was made with another learning rate for a tree."""
@@ -83,14 +96,21 @@ class GrowingEnsemble:
                 f"now it is {learning_rate}: delete it to start anew, or choose another file"
             )
 
-    def trees_of(self, number: int) -> list[Tree]:
-        """The trees of a round."""
+    def trees_of(self, number: int, n_rounds: int | None = None) -> list[Tree]:
+        """The trees of a round, with the leaf values that they had after the first `n_rounds` (default: all)."""
         per_round = self.task.n_problems
-        return self.trees[number * per_round : (number + 1) * per_round]
+        trees = self.trees[number * per_round : (number + 1) * per_round]
+        corrected = self._corrected(self.n_rounds if n_rounds is None else n_rounds)
+        return [replace(trees[0], leaf_value=corrected[number])] if number in corrected else trees
+
+    def _corrected(self, n_rounds: int) -> LeafValues:
+        """Leaf values by the last correction within the first `n_rounds`."""
+        return next((values for n_before, values in reversed(self.corrections) if n_before <= n_rounds), {})
 
     def boosted(self, n_rounds: int | None = None) -> Ensemble:
         """The trees that were live after the first `n_rounds` (default: all), without the starting ensemble."""
-        return self._ensemble(self.live if n_rounds is None else live_after(self.steps[:n_rounds]))
+        live = self.live if n_rounds is None else live_after(self.steps[:n_rounds])
+        return self._ensemble(live, [self.trees_of(number, n_rounds) for number in live])
 
     def whole(self, n_rounds: int | None = None) -> Ensemble:
         """The starting ensemble and the trees that were live after the first `n_rounds` (default: all)."""
@@ -98,11 +118,16 @@ class GrowingEnsemble:
 
     def everything(self) -> Ensemble:
         """All trees ever grown; those that were removed have weight 0."""
-        return self._ensemble({number: self.live.get(number, 0.0) for number in range(self.n_rounds)})
+        weights = {number: self.live.get(number, 0.0) for number in range(self.n_rounds)}
+        return self._ensemble(weights, [self.trees_of(number) for number in weights])
 
     def to_keep(self) -> tuple[Ensemble, dict[str, Any]]:
-        """What a checkpoint holds: all trees, and learning rate, measures and step of every round."""
+        """What a checkpoint holds: all trees; learning rate, measures and step of every round; corrections."""
         notes = {"learning_rates": self.learning_rates, "history": self.history, "steps": self.steps}
+        if self.corrections:
+            grown = as_text([tree.leaf_value for tree in self.trees])
+            corrections = [(n_rounds, as_text(values.values())) for n_rounds, values in self.corrections]
+            notes |= {"grown": grown, "corrections": corrections}
         return self.everything(), notes
 
     def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
@@ -111,15 +136,22 @@ class GrowingEnsemble:
         self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
         self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
         self.live = live_after(self.steps)
+        if "corrections" in notes:
+            grown = from_text(notes["grown"], self.trees)
+            self.trees = [replace(tree, leaf_value=values) for tree, values in zip(self.trees, grown, strict=True)]
+            for n_rounds, text in notes["corrections"]:
+                live = live_after(self.steps[:n_rounds])
+                values = from_text(text, [self.trees[number] for number in live])
+                self.corrections.append((n_rounds, dict(zip(live, values, strict=True))))
 
     def first_with(self, n_trees: int) -> int | None:
         """The first round after which the trees of so many rounds were live; None when there was none."""
         return next((step.iteration for step in self.steps if step.n_trees == n_trees), None)
 
-    def _ensemble(self, live: Live) -> Ensemble:
+    def _ensemble(self, live: Live, trees: Sequence[list[Tree]]) -> Ensemble:
         weights = [self.task.sign * weight for weight in live.values()]
         return Ensemble.from_trees(
-            [tree for number in live for tree in self.trees_of(number)],
+            [tree for of_round in trees for tree in of_round],
             tree_weights=np.repeat(np.array(weights, dtype=np.float64), self.task.n_problems),
             n_features=self.start.n_features,
             feature_names=self.start.feature_names,
@@ -145,6 +177,8 @@ class Rounds(Growth):
         Measures, seed and threads.
     judge : Judge, optional
         Data that the removal of trees is judged on.
+    corrective : Corrective, optional
+        When the leaves of all trees are corrected, and how.
     """
 
     def __init__(
@@ -159,10 +193,13 @@ class Rounds(Growth):
         session: Session,
         *,
         judge: Judge | None,
+        corrective: Corrective | None = None,
     ) -> None:
         data, weights, task = train.data, weights_of(train), growing.task
         if update.drops and task.n_problems > 1:
             raise RankwoodError("trees can be dropped when there is one problem to learn, not for task='ordinal'")
+        if corrective is not None:
+            check_one_target(task, "corrective")
         constant = loss.constant_hessian and weights is None and data.query_weights is None
         self.train, self.growing, self.update, self.n_trees = train, growing, update, n_trees
         self.params = {"learning_rate": update.learning_rate}
@@ -170,7 +207,8 @@ class Rounds(Growth):
         self.first_measure = Measures(self.measures.measures[:1], self.measures.convention)
         self.builder = TreeBuilder(train, rules, constant_hessian=constant, n_threads=n_threads)
         self.gradient, self.hessian = np.empty(data.n_docs), np.empty(data.n_docs)
-        whole = growing.start if update.drops else growing.whole()
+        self.corrective, self.keeps = corrective, update.drops or corrective is not None
+        whole = growing.start if self.keeps else growing.whole()
         parts = zip(task.targets(data.y), task.split(whole), task.split(growing.start), strict=True)
         self.problems = [_Problem(train, loss, *part, n_threads) for part in parts]
         alone = self.problems[0].scored if task.n_problems == 1 else None
@@ -188,7 +226,7 @@ class Rounds(Growth):
             )
         self.others = list(dict.fromkeys(one for one in (*self.watched.values(), self.judge) if one is not None))
         self.kept: dict[Watched, KeptLeaves] = {}
-        if update.drops:
+        if self.keeps:
             self._keep_leaves([self.problems[0].scored, *self.others])
         self._grown: list[_Grown] = []
 
@@ -198,8 +236,8 @@ class Rounds(Growth):
 
     def advance(self, env: CallbackEnv, interrupted: Callable[[], bool]) -> bool:
         rate = env.params["learning_rate"]
-        trees, step, results = self.next_round(env.iteration, rate)
-        self.growing.append(trees, step, rate, results)
+        trees, step, results, corrected = self.next_round(env.iteration, rate)
+        self.growing.append(trees, step, rate, results, corrected)
         return True
 
     def is_whole(self, env: CallbackEnv) -> bool:
@@ -212,8 +250,8 @@ class Rounds(Growth):
     def can_stop(self) -> bool:
         return True
 
-    def next_round(self, number: int, learning_rate: float) -> tuple[list[Tree], Step, list[Result]]:
-        """The next round: its trees, what became of them and of dropped ones, and the measures after it."""
+    def next_round(self, number: int, learning_rate: float) -> tuple[list[Tree], Step, list[Result], LeafValues | None]:
+        """The next round: its trees, what became of them and of dropped ones, measures after it, corrected values."""
         growing, update, last = self.growing, self.update, self.growing.last_step
         drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
         for kept in self.kept.values():
@@ -223,10 +261,13 @@ class Rounds(Growth):
             kept.keep(number, self._grown[0].grown.tree, self._grown[0].leaves_of(one))
         settled = update.settle(drop, learning_rate, last, self._with_new_tree)
         step = Step(number, drop.k, drop.trees, settled.removed, settled.weight, settled.factor, settled.candidate)
-        self._put_in(step)
+        live = dict(growing.live)
+        apply(step, live)
+        self._put_in(step, live)
+        corrected = self._correct(live) if self.corrective and self.corrective.is_due(number + 1) else None
         results = [result for name, one in self.watched.items() for result in one.results(name, self.measures)]
-        n_trees = len(growing.live) + 1 - (len(drop.trees) if settled.removed else 0)
-        return [one.grown.tree for one in self._grown], self._rated(step, results)._replace(n_trees=n_trees), results
+        trees = [one.grown.tree for one in self._grown]
+        return trees, self._rated(step, results)._replace(n_trees=len(live)), results, corrected
 
     def _grow(self, number: int) -> None:
         """Grow one tree for every problem, fitted to its gradients. Scores do not change yet."""
@@ -237,19 +278,27 @@ class Rounds(Growth):
             problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
             self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
 
-    def _put_in(self, step: Step) -> None:
-        """Add the new trees to all scores, and the dropped trees that stay."""
-        if not self.update.drops:
+    def _put_in(self, step: Step, live: Live) -> None:
+        """Add the new trees to all scores, and the dropped trees that stay; `live` has the weights after the step."""
+        if not self.keeps:
             for new in self._grown:
                 new.problem.scored.add(new.grown, step.weight, new.leaf_of_row)
                 for one in self.others:
                     if one is not new.problem.scored:
                         one.add(new.grown, self.growing.task.sign * step.weight, new.leaves_of(one))
             return
-        live = dict(self.growing.live)
-        apply(step, live)
         for kept in self.kept.values():
             kept.settle(step, live)
+
+    def _correct(self, live: Live) -> LeafValues:
+        """Correct the leaves of all live trees on the training data, and all scores with them."""
+        assert self.corrective is not None
+        (problem,) = self.problems
+        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective)
+        for one, kept in self.kept.items():
+            if one is not problem.scored:
+                kept.revalue(values, live)
+        return values
 
     def _with_new_tree(self, weight: float) -> Result:
         """Measure of the model without the dropped trees and with the new one, which has this weight."""
@@ -280,7 +329,7 @@ class Rounds(Growth):
     def _keep_leaves(self, scored: Iterable[Watched]) -> None:
         """Let trees be taken out of scores, which are those of the start; live trees of a checkpoint are put in."""
         live, edges = self.growing.live, self.train.edges
-        trees = {number: regrown(self.growing.trees[number], edges) for number in live}
+        trees = {number: regrown(self.growing.trees_of(number)[0], edges) for number in live}
         for one in dict.fromkeys(scored):
             kept = self.kept[one] = KeptLeaves(one.scores, n_threads=one.n_threads)
             for number, grown in trees.items():
@@ -368,6 +417,7 @@ def boost(
     *,
     task: Task = REGRESSION,
     start: Ensemble | None = None,
+    corrective: Corrective | None = None,
 ) -> Boosted:
     """Trees are added to a model, each fitted to the gradients of a loss at the scores so far.
 
@@ -393,6 +443,8 @@ def boost(
         With several problems, every problem grows one tree in each of `extent.n_trees` rounds.
     start : Ensemble, optional
         The model to go on from; none starts from the best constant that the loss knows.
+    corrective : Corrective, optional
+        When the leaves of all trees that were added so far are corrected, and how. Trees of `start` stay as they are.
     """
     growing = GrowingEnsemble(_starting_ensemble(start, train, loss, task), task)
     sets = {name: _in_bins_of(train, data, name, session.n_threads) for name, data in session.valid.items()}
@@ -400,12 +452,17 @@ def boost(
     keeper = None
     if session.checkpoint is not None:
         settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
+        if corrective is not None:
+            settings["corrections"] = corrective
+            _check_room(corrective, rules.growth.n_leaves, extent)
         aside = {} if judge is None or judge.queries is None else {judge.name: judge.binned}
         identity = identify(train, {**sets, **aside}, growing.start, {**settings, "measures": session.measures})
         keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
     check_size(max((step.n_trees for step in growing.steps), default=0), extent.n_trees)
-    rounds = Rounds(train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge)
+    rounds = Rounds(
+        train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge, corrective=corrective
+    )
     driven = drive(
         rounds,
         session,
@@ -424,6 +481,17 @@ def boost(
     recorded = {size: growing.first_with(size) for size in extent.record_sizes}
     models = {size: growing.whole(at + 1) for size, at in recorded.items() if at is not None and at < driven.n_done}
     return Boosted(growing.whole(driven.n_kept), driven, steps, models, None if judge is None else judge.queries)
+
+
+def _check_room(corrective: Corrective, n_leaves: int, extent: Extent) -> None:
+    """Refuse, before the first tree, a checkpoint whose notes would not hold the values of all corrections."""
+    n_corrections = extent.n_iterations // corrective.every
+    n_trees = np.minimum(corrective.every * np.arange(1.0, n_corrections + 1), extent.n_trees).sum()
+    if 4 / 3 * 8 * n_leaves * n_trees > 0.8 * MAX_HEADER:
+        raise RankwoodError(
+            f"{n_corrections:,} corrections of up to {extent.n_trees:,} trees are too many for a checkpoint: correct "
+            "less often, or do without checkpoint"
+        )
 
 
 class Judge(NamedTuple):

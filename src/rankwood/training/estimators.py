@@ -21,10 +21,12 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluation
 from rankwood.evaluation.measures import Measure
+from rankwood.fitting.refit import Refit
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, check_identity, identify
+from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
 from rankwood.training.forest import FullDepthRules, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
@@ -32,6 +34,7 @@ from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacemen
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
+from rankwood.training.refitting import Refitting
 from rankwood.training.tasks import NOTE, Ordinal, Regression, Task
 from rankwood.training.updates import Dart, Plain, Update, XDart
 
@@ -65,6 +68,8 @@ class BoostedRanker(Ranker):
     convention: str | Convention = "rankwood"
     early_stopping_rounds: int | None = None
     objective: Callable[..., Any] | None = None
+    corrective: int | Corrective | None = None
+    refit: bool | Refit = False
     importance_type: Literal["gain", "split"] = "gain"
     on_interrupt: Literal["raise", "keep"] = "raise"
     random_state: Any = 0
@@ -124,7 +129,7 @@ class BoostedRanker(Ranker):
         self
         """
         p = self._checked()
-        loss, rules, update, extent = p._loss(), p._tree_rules(), p._update(), p._extent()
+        loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
         stopping = p.early_stopping_rounds
@@ -132,9 +137,13 @@ class BoostedRanker(Ranker):
         data, missing_as, session = begun
         train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
         task = p._task(data.y)
+        refitting = Refitting.of(p.refit, loss, task, data, session)
         start = p._start(init_model, task, train, session)
         start = None if start is None else routed(start, missing_as)
-        result = boost(train, loss, rules, update, extent, session, task=task.covering(start), start=start)
+        task = task.covering(start)
+        result = boost(train, loss, rules, update, extent, session, task=task, start=start, corrective=corrective)
+        if refitting is not None:
+            result = refitting.apply(result, 0 if start is None else start.n_trees)
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
         result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
@@ -159,6 +168,12 @@ class BoostedRanker(Ranker):
     def _extent(self) -> Extent:
         """How far boosting goes."""
         return Extent(self.n_trees)
+
+    def _corrective(self) -> Corrective | None:
+        """When and how the leaves of all trees are corrected."""
+        if isinstance(self.corrective, int):
+            return Corrective(self.corrective) if self.corrective else None
+        return self.corrective
 
     def _task(self, y: FloatArray) -> Task:
         """What the labels are learnt as."""
@@ -266,6 +281,14 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     objective : callable or None, default None
         A loss of your own instead of the learner's: a function `(scores, labels, offsets, weights) -> (gradient,
         hessian)`; see `rankwood.training.losses.CustomLoss`.
+    corrective : int, Corrective or None, default None
+        Trees after which the leaves of all trees so far are corrected: fitted jointly to the labels by Newton steps on
+        the loss, again and again while trees are added; 0 or None never. `Corrective` also says how many steps, and how
+        long. Trees of `init_model` stay as they are. Needs a byte of memory per document and tree.
+    refit : bool or Refit, default False
+        Whether the leaves of all trees are fitted jointly to the labels once training has ended, by the learner's own
+        loss. The first validation data chooses the number of passes, so it must be given, and its measure is then too
+        favourable; trees of `init_model` stay as they are. See `rankwood.refit`.
     importance_type : {"gain", "split"}, default "gain"
         What `feature_importances_` counts.
     on_interrupt : {"raise", "keep"}, default "raise"

@@ -66,6 +66,12 @@ def n_problems(model: Ensemble) -> int:
     return len(_read_note(model)[0])
 
 
+def without_grades(model: Ensemble) -> Ensemble:
+    """The model without the note on binary problems: re-weighed or refitted trees no longer tell grades apart."""
+    notes = model.metadata
+    return model if notes.pop(NOTE, None) is None else model.replace(metadata=notes)
+
+
 def grade_probabilities(model: Ensemble, X: Any, *, n_threads: int | None = None) -> FloatArray:
     """Probability of every grade for every row, by a model that was trained with task="ordinal".
 
@@ -267,3 +273,12 @@ class Ordinal:
                 f"the data has grade {self.n_problems}, the model to start from knows {n_known} at most"
             )
         return Ordinal(n_known)
+
+
+def check_one_target(task: Task, parameter: str) -> None:
+    """Refuse a parameter of a learner that fits all trees to one target, where the task has several."""
+    if task.name == "ordinal":
+        raise RankwoodError(
+            f"{parameter} fits all trees jointly to one target, and task='ordinal' has one for every grade: leave "
+            "either out"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -38,6 +38,7 @@ class KeptLeaves:
         self.rests = np.zeros(len(scores))
         small = np.abs(scores) < 2.0**-28
         scores[small] = np.rint(scores[small] * 2.0**80) * 2.0**-80  # rounded as the values of leaves are
+        self._start = scores.copy()
         self._kept: dict[int, tuple[AnyArray, FloatArray]] = {}
 
     def keep(self, number: int, tree: Tree, leaf_of_row: NDArray[np.uint16]) -> None:
@@ -76,6 +77,26 @@ class KeptLeaves:
         if step.removed:
             self.forget(step.dropped)
         self.put_in([step.iteration, *(() if step.removed else step.dropped)], live)
+
+    def values(self, numbers: Iterable[int]) -> dict[int, FloatArray]:
+        """Values of the leaves of some trees."""
+        return {number: self._kept[number][1] for number in numbers}
+
+    def revalue(self, values: Mapping[int, FloatArray], live: Live) -> None:
+        """Give the leaves of trees other values; `live` are the trees that are in the scores, with their weights."""
+        for number, of_tree in values.items():
+            self._kept[number] = self._kept[number][0], of_tree
+        self.scores[:] = self._start
+        self.rests[:] = 0.0
+        self.put_in(live, live)
+
+    def leaf_sums(self, numbers: Iterable[int], x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums of `x` and of `y` over the documents in every leaf of some trees, tree after tree."""
+        kept = [self._kept[number] for number in numbers]
+        sums: FloatArray = np.empty((sum(len(values) for _, values in kept), 2))
+        parts = np.split(sums, np.cumsum([len(values) for _, values in kept])[:-1])
+        _native.sum_over_leaves([leaves for leaves, _ in kept], x, y, self.n_threads, parts)
+        return sums[:, 0], sums[:, 1]
 
     def _add(self, weights: Live) -> None:
         if weights:
