@@ -180,20 +180,21 @@ def _report(options: TuneOptions, result: TuneResult) -> None:
 
 
 def _print(result: TuneResult) -> None:
-    """Print the table of the front."""
+    """Print the table of the front; `shrink` may have chosen a larger model than those, which is shown, too."""
     with_test = result.chosen.test is not None
-    what = "learner, shape and leaves of trees, share of trees pruned away"
+    what, also = "learner, shape and leaves of trees, share of trees pruned away", ""
     if result.shrunk is not None:
-        what = "how it came about, and its leaves"
+        what, also = "how it came about, and its leaves", ", and the one chosen"
     columns = ["model", "trees", "valid", *["test"] * with_test, "us/doc", ""]
     rows = []
-    for point in result.front:
+    shown = {point.name: point for point in (*result.front, *[result.chosen] * result.within_budget)}
+    for point in sorted(shown.values(), key=lambda point: point.us_per_doc):
         mark = "chosen" if result.within_budget and point.name == result.chosen.name else ""
         mark = mark or ("over" if point.us_per_doc > result.budget_us else "")
         values = [f"{value:.4f}" for value in (point.valid, point.test) if value is not None]
         rows.append([describe(point), f"{point.n_trees:,}", *values, number(point.us_per_doc), mark])
     print_table(
-        f"{result.measure} against time: models that no other beats in both",
+        f"{result.measure} against time: models that no other beats in both{also}",
         columns,
         rows,
         caption=(
