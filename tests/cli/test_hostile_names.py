@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rankwood as rw
+from rankwood.lab.drawing import can_draw
 from rankwood.printable import printable
 
 pytest.importorskip("pyarrow", reason="ARROW ABSENT: pip install 'rankwood[arrow]'")
@@ -111,6 +112,19 @@ def test_refit(rankwood, folder, tmp_path):
         assert_plain(outcome)
         assert SHOWN in outcome.err
         assert out.exists()
+
+
+def test_shrink(rankwood, folder, tmp_path):
+    for name, more in (("small", ("--margin", 0.9, "--alpha", 0.5)), ("same", ("--margin", 1e-9, "--alpha", 1e-9))):
+        out, steps = tmp_path / f"{name}{FILE}.rw", tmp_path / f"{name}-steps{FILE}"
+        figure = ("--figure", tmp_path / f"{FILE}.svg") if can_draw() else ()
+        others = ("--judge", data(folder, "test"), "--unlabelled", data(folder, "test"), "--checkpoint", steps)
+        outcome = rankwood("shrink", model(folder, "one"), *learning(folder), *others, "-o", out, *more, *figure)
+        assert_plain(outcome)
+        assert SHOWN in outcome.err
+        assert out.exists()
+        if figure:
+            ElementTree.parse(figure[1])
 
 
 def test_train(rankwood, folder, tmp_path):
@@ -228,6 +242,9 @@ def test_errors_are_plain(rankwood, folder, tmp_path):
         ("train", NAME, *learning(folder), "-o", tmp_path / "m.rw"),
         ("train", "mart", *learning(folder), "--seed", NAME, "-o", tmp_path / "m.rw"),
         ("prune", given, *learning(folder), "--strategy", NAME, "-o", tmp_path / "m.rw"),
+        ("shrink", given, *learning(folder), "--cost", NAME, "-o", tmp_path / "m.rw"),
+        ("shrink", given, *learning(folder), "--figure", FILE, "-o", tmp_path / "m.rw"),
+        ("shrink", given, *learning(folder), "-m", NAME, "-o", tmp_path / "m.rw"),
         ("convert", given, tmp_path / "m.rw", "--from", NAME),
         ("convert", given, tmp_path / "m.rw", "--option", NAME),
         ("report", given, "--data", data(folder, "test"), "--baseline", NAME, "-o", tmp_path / "r.html"),
@@ -279,6 +296,7 @@ def test_file_names_that_are_no_text(folder, tmp_path):
         ("verify", one, one, "--data", test, "--rows", 1000),
         ("bench", one, "--data", test, "--engine", "reference", "--batch", 1, "--repeats", 6),
         ("prune", one, *files, "--rates", 0.5, "--iterations", 1, "-o", out),
+        ("shrink", one, *files, "--unlabelled", test, "--factor", 2, "--checkpoint", f"{out}-steps", "-o", out),
         ("train", "mart", *files, "-p", "n_trees=2", "-o", out),
         ("report", one, "--data", test, "-m", "AP", "-o", out),
         ("report", one, "--data", test, "-m", "AP", "--title", name, "-o", out),

@@ -34,6 +34,10 @@ def folder(tmp_path, monkeypatch):
         (["prune", "model.rw", *LEARN, "--judge", "judge.txt", "-o"], "judge.txt"),
         (["refit", "model.rw", *LEARN, "-o"], "model.rw"),
         (["refit", "model.rw", *LEARN, "-o"], "valid.txt"),
+        (["shrink", "model.rw", *LEARN, "-o"], "model.rw"),
+        (["shrink", "model.rw", *LEARN, "--unlabelled", "judge.txt", "-o"], "judge.txt"),
+        (["shrink", "model.rw", *LEARN, "-o", "out.rw", "--checkpoint"], "valid.txt"),
+        (["shrink", "model.rw", *LEARN, "-o", "out.rw", "--figure"], "model.rw"),
         (["convert", "model.rw", "--to", "lightgbm"], "model.rw"),
     ],
 )
@@ -46,6 +50,7 @@ def test_an_input_is_not_overwritten(folder, rankwood, command, output):
 
 
 CHOSEN = "models are chosen by queries that they were fitted to, so the choice and its measures are too favourable"
+TWICE = "its documents are learnt twice, as if there were two of each"
 TESTED = "measures on test data are of queries that had a part in making the model, so they are too favourable"
 
 
@@ -60,6 +65,12 @@ TESTED = "measures on test data are of queries that had a part in making the mod
          f"train.txt is given as --train and --valid: {CHOSEN}"),
         (["prune", "model.rw", *LEARN, "--judge", "valid.txt", "--test", "valid.txt"],
          f"valid.txt is given as --valid, --judge and --test: {TESTED}"),
+        (["shrink", "model.rw", *LEARN, "--unlabelled", "valid.txt"],
+         f"valid.txt is given as --valid and --unlabelled: {CHOSEN}"),
+        (["shrink", "model.rw", *LEARN, "--unlabelled", "train.txt"],
+         f"train.txt is given as --train and --unlabelled: {TWICE}"),
+        (["shrink", "model.rw", *LEARN, "--unlabelled", "judge.txt", "--test", "judge.txt"],
+         f"judge.txt is given as --test and --unlabelled: {TESTED}"),
         (["tune", "--train", "train.txt", "--valid", "link.txt", "--budget-us", "1"],
          f"train.txt and link.txt are the same file and given as --train and --valid: {CHOSEN}"),
         (["grow-and-prune", "mart", "--train", "train.txt", "--valid", "train.txt", "--size", "2"],
@@ -72,7 +83,7 @@ TESTED = "measures on test data are of queries that had a part in making the mod
 def test_data_in_two_roles_is_warned_of(folder, rankwood, command, said, monkeypatch):
     (folder / "link.txt").symlink_to("train.txt")
     monkeypatch.setattr("rankwood.cli.models.load_data", _stop)
-    for name in ("train", "prune", "refit", "tune", "grow_and_prune"):
+    for name in ("train", "smaller", "refit", "tune", "grow_and_prune"):
         monkeypatch.setattr(sys.modules[f"rankwood.cli.{name}"], "load_data", _stop)
     outcome = rankwood(*command, "-o", "out.rw")
     assert outcome.err.splitlines() == [*([f"warning: {said}"] if said else []), "rankwood: data is read"]

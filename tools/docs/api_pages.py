@@ -64,10 +64,13 @@ GROUPS = (
         ("rankwood.fitting",),
     ),
     Group(
-        "pruning",
-        "Pruning",
-        "CLEaVER and what was added to it. See [pruning](../pruning.md) and [early exit](../early-exit.md).",
-        ("rankwood.pruning", "rankwood.shrinking"),
+        "shrinking",
+        "Shrinking",
+        "Models made several times smaller. See [shrinking](../shrinking.md) and [early exit](../early-exit.md).",
+        ("rankwood.shrinking",),
+    ),
+    Group(
+        "pruning", "Pruning", "CLEaVER and what was added to it. See [pruning](../pruning.md).", ("rankwood.pruning",)
     ),
     Group(
         "formats",

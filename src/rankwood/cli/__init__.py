@@ -27,6 +27,7 @@ from rankwood.cli.prune import prune
 from rankwood.cli.refit import refit
 from rankwood.cli.report import report
 from rankwood.cli.score import score
+from rankwood.cli.shrink import shrink
 from rankwood.cli.sweep import sweep
 from rankwood.cli.train import train
 from rankwood.cli.tune import tune
@@ -81,7 +82,7 @@ app = typer.Typer(
     cls=Commands,
     help="Tree rankers that are small, fast and provably as good.\n\n"
     "To begin: `rankwood demo --quick` shows what it does in some seconds. Then `rankwood train` or, for a model of "
-    "LightGBM, XGBoost, CatBoost or RankLib, `rankwood prune`. Every command explains itself with --help.",
+    "LightGBM, XGBoost, CatBoost or RankLib, `rankwood shrink`. Every command explains itself with --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -90,6 +91,7 @@ app.command("demo")(demo)
 app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
+app.command("shrink")(shrink)
 app.command("prune")(prune)
 app.command("refit")(refit)
 app.command("grow-and-prune")(grow_and_prune)

@@ -80,6 +80,11 @@ def print_text(text: str) -> None:
     plain_console().print(printable(text))
 
 
+def print_sentence(text: str) -> None:
+    """Print a sentence on standard output: wrapped between words on a terminal, one line elsewhere."""
+    (print_text if sys.stdout.isatty() else print_line)(text)
+
+
 def print_line(line: str = "") -> None:
     """Print one line on standard output, not wrapped."""
     print(printable(line))
@@ -121,7 +126,7 @@ def progress(description: str, *, unit: str = "", quiet: bool = False) -> Iterat
     description : str
         What is being done.
     unit : str, default ""
-        What is counted; "bytes" are shown as MB.
+        What is counted; "bytes" are shown as MB. Without a unit only the share that is done is shown.
     quiet : bool, default False
         Show nothing.
 
@@ -141,27 +146,43 @@ def progress(description: str, *, unit: str = "", quiet: bool = False) -> Iterat
 
 @contextmanager
 def _bar(description: str, unit: str) -> Iterator[Advance]:
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TaskProgressColumn
 
-    counter = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-    columns = (plain_column("{task.description}"), BarColumn(), counter, TimeRemainingColumn())
+    counter = DownloadColumn() if unit == "bytes" else MofNCompleteColumn() if unit else TaskProgressColumn()
+    columns = (plain_column("{task.description}"), BarColumn(), counter, plain_column("{task.fields[left]}"))
+    left = _time_left()
     with Progress(*columns, console=plain_console(stderr=True), transient=True) as bars:
-        task = bars.add_task(printable(description), total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
+        task = bars.add_task(printable(description), total=None, left="")
+        yield lambda done, total: bars.update(task, completed=done, total=total, left=left(done, total))
 
 
 def _lines(description: str, unit: str) -> Advance:
     last = time.monotonic()
+    left = _time_left()
 
     def advance(done: float, total: float | None) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= PLAIN_LINE_SECONDS:
             last = now
-            share = f" ({100 * done / total:.0f} %)" if total else ""
-            tell(f"{description}: {done:,.0f}{' ' + unit if unit else ''}{share}")
+            count = f"{done:,.0f} {unit}" if unit else ""
+            share = "" if total is None else f"{100 * done / total if total else 100:.0f} %"
+            told = f"{count} ({share})" if count and share else count or share
+            tell(f"{description}: {', '.join(filter(None, (told, left(done, total))))}")
 
     return advance
+
+
+def _time_left() -> Callable[[float, float | None], str]:
+    """A function (done, total) that tells in words how long it will take, at the mean speed since now."""
+    start = time.monotonic()
+
+    def left(done: float, total: float | None) -> str:
+        if not total or not 0 < done < total:
+            return ""
+        return f"{in_words((time.monotonic() - start) / done * (total - done))} left"
+
+    return left
 
 
 Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures, time left)

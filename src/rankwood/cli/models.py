@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
-MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--measure", "-m")
+MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--unlabelled", "--measure", "-m")
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:
@@ -244,7 +244,14 @@ def _warn_of_shared_data(roles: Mapping[str, Sequence[Path] | None]) -> None:
             files = " and ".join(dict.fromkeys(map(str, uses.values())))
             are = "is" if len(set(uses.values())) == 1 else "are the same file and"
             given_as = f"{files} {are} given as {', '.join(others)} and {last}"
-            tell(f"warning: {given_as}: {_SHARED_TEST if 'test' in uses else _SHARED}")
+            tell(f"warning: {given_as}: {_consequence(uses)}")
+
+
+def _consequence(roles: Collection[str]) -> str:
+    """What comes of a file that is given in several roles."""
+    if set(roles) == {"train", "unlabelled"}:
+        return "its documents are learnt twice, as if there were two of each"
+    return _SHARED_TEST if "test" in roles else _SHARED
 
 
 _SHARED = "models are chosen by queries that they were fitted to, so the choice and its measures are too favourable"

@@ -9,30 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import (
-    WRITTEN,
-    AsJson,
-    ByStrategy,
-    IfMissing,
-    Missing,
-    Threads,
-    ToFormat,
-    ZeroBased,
-    check_format,
-    check_output,
-    content_to_keep,
-    growth,
-    load_data,
-    load_models,
-    source_leaves,
-    target_format,
-    write_changed,
-)
+from rankwood.cli import smaller
+from rankwood.cli.console import fail, print_json, print_table, progress
+from rankwood.cli.models import AsJson, ByStrategy, IfMissing, Missing, Threads, ToFormat, ZeroBased
 from rankwood.cli.options import takes_options
 from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
-from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
     from rankwood.pruning.result import CleaverResult
@@ -122,26 +104,20 @@ def prune(options: PruneOptions) -> None:
     """  # noqa: E501  typer keeps line ends
     from rankwood.pruning.cleaver import cleaver
 
-    _check(options)  # mistakes are named before files are read
+    smaller.check(options, _files(options))  # mistakes are named before files are read
     arguments = _arguments(options)
-    given = _read(options)
+    given = smaller.read(options, _files(options))
     try:
         with progress("pruning", unit="searches", quiet=options.as_json) as advance:
-            result = cleaver(given.model, given.train, given.valid, test=given.test, judge=given.judge,
-                             **arguments, progress=advance)  # fmt: skip
+            result = cleaver(given.model, given.data["train"], given.data["valid"], test=given.data.get("test"),
+                             judge=_judge(options, given), **arguments, progress=advance)  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
-    changed = result.ensemble if result.accepted else None
-    write_changed(given.model, changed, options.output, given.target, given.content, missing=options.missing)
-    written = "pruned" if result.accepted else "converted" if given.content is None else "copy"
-    _report(options, given, result, written)
+    _report(options, given, result, smaller.write(options, given, result))
 
 
-def _check(options: PruneOptions) -> None:
-    """Refuse an output that is an input or cannot be written, also for want of a package or a compiler."""
-    check_output(options.output, options.model, train=options.train, valid=options.valid, judge=options.judge,
-                 test=options.test)  # fmt: skip
-    check_format(options.output, options.to_format)
+def _files(options: PruneOptions) -> smaller.Files:
+    return {"train": options.train, "valid": options.valid, "judge": options.judge, "test": options.test}
 
 
 def _arguments(options: PruneOptions) -> dict[str, Any]:
@@ -185,139 +161,35 @@ def _shares(text: str) -> list[float]:
         raise RankwoodError(f"--rates takes numbers with commas between them, like 0.3,0.5,0.7, got {text!r}") from None
 
 
-@dataclass(frozen=True)
-class _Given:
-    """The model and the data that were read.
-
-    Parameters
-    ----------
-    target : str
-        Name of the format to write.
-    content : bytes or None
-        The model file as it is, to be written again if no smaller model is accepted; None if it must be converted.
-    n_bytes : int
-        Size of the model file.
-    judge : Dataset, float, "auto", "folds" or None
-        Data set aside to judge by, as `cleaver` takes it.
-    """
-
-    model: Ensemble
-    target: str
-    content: bytes | None
-    n_bytes: int
-    train: Dataset
-    valid: Dataset
-    test: Dataset | None
-    judge: Dataset | float | Literal["auto", "folds"] | None
-
-
-def _read(options: PruneOptions) -> _Given:
-    """Read the model and all data."""
-    loaded = load_models([options.model])
-    (model,) = loaded.values()
-    target = target_format(options.model, model, options.output, options.to_format)
-
-    def data(paths: list[Path]) -> Dataset:
-        return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
-
-    train, valid = data(options.train), data(options.valid)
-    test = data(options.test) if options.test else None
-    judge: Any = "folds" if options.judge_folds else "auto"
+def _judge(options: PruneOptions, given: smaller.Given) -> Dataset | float | Literal["auto", "folds"] | None:
+    """What judges, as `cleaver` takes it."""
+    if "judge" in given.data:
+        return given.data["judge"]
     if options.judge_share is not None:
-        judge = options.judge_share or None
-    if options.judge:
-        judge = data(options.judge)
-    (model,) = loaded.values()  # perhaps wider than it was
-    content = content_to_keep(options.model, model, target, options.output)  # now: it may change during the search
-    return _Given(model, target, content, options.model.stat().st_size, train, valid, test, judge)
+        return options.judge_share or None
+    return "folds" if options.judge_folds else "auto"
 
 
-def _report(options: PruneOptions, given: _Given, result: CleaverResult, written: str) -> None:
-    """Warn of losses in quality or size, then print the table and its summary, or JSON.
-
-    `written` is what the file is: "pruned", the input "converted", or a "copy" of it, byte for byte.
-    """
-    if result.is_loss:
-        tell(f"warning: {_loss(result)}")
-    if result.accepted and result.ensemble.n_leaves > source_leaves(given.model):
-        tell(f"warning: {_larger(given.model, result.ensemble)}")
-    n_bytes = options.output.stat().st_size
+def _report(options: PruneOptions, given: smaller.Given, result: CleaverResult, written: smaller.Written) -> None:
+    """Warn of losses in quality or size, then print the table and its summary, or JSON."""
+    smaller.warn(given, result)
     if options.as_json:
-        print_json({**_answer(result, options.output), "written": written, **_sizes(given, result, n_bytes)})
+        print_json({**smaller.answer(options, given, result), **_answer(result, written)})
         return
     _print_table(result)
-    if written != "copy":
-        print_line(_size_sentence(options, given, result, n_bytes))
-    print_line(result.summary())
-    tell(f"wrote {options.output} ({given.target}){WRITTEN.get(written, '')}")
+    smaller.close(options, given, result, written)
 
 
-def _loss(result: CleaverResult) -> str:
-    return (
-        f"the smaller model is significantly worse on test data: {result.measure} {result.verdict()}; more validation "
-        "queries, or a smaller --margin, ask for more before a model is accepted"
-    )
-
-
-def _larger(before: Ensemble, after: Ensemble) -> str:
-    from rankwood.formats.registry import source_of
-
-    return (
-        f"the model has {after.n_leaves:,} leaves, more than the {source_leaves(before):,} of its "
-        f"{source_of(before).get('format')} source: splits on categories or around zero are written as thresholds, so "
-        "where its own tool serves it, it may be larger and slower than the source"
-    )
-
-
-def _sizes(given: _Given, result: CleaverResult, n_bytes: int) -> dict[str, Any]:
-    """Leaves as the model's own tool counts them, as the model has them here, and after pruning; bytes of the files."""
+def _answer(result: CleaverResult, written: smaller.Written) -> dict[str, Any]:
+    """Entries of the JSON object that only pruning has."""
     return {
-        "n_leaves_source": source_leaves(given.model),
-        "n_leaves_before": given.model.n_leaves,
-        "n_leaves_after": result.ensemble.n_leaves,
-        "bytes_before": given.n_bytes,
-        "bytes_after": n_bytes,
-    }
-
-
-def _size_sentence(options: PruneOptions, given: _Given, result: CleaverResult, n_bytes: int) -> str:
-    grown = growth(given.model)
-    return (
-        f"{options.output.name} has {result.ensemble.n_leaves:,} leaves and {n_bytes:,} bytes, {options.model.name} "
-        f"{given.model.n_leaves:,} leaves and {given.n_bytes:,} bytes" + (f"; {grown}" if grown else "")
-    )
-
-
-def _answer(result: CleaverResult, output: Path) -> dict[str, Any]:
-    full, chosen = result.rows[0], result.chosen
-    return {
-        "model": str(output),
-        "accepted": result.accepted,
-        "n_trees_before": full.n_trees,
-        "n_trees_after": result.ensemble.n_trees,
-        "valid_before": full.valid,
-        "valid_after": chosen.valid,
-        "test_before": full.test,
-        "test_after": chosen.test,
-        "test_difference": None if result.test is None else result.test.difference,
-        "test_interval": None if result.test is None else list(result.test.interval),
-        "p_test": None if result.test is None else result.test.p_randomisation,
-        "test_loss": result.is_loss,
-        "rate": chosen.rate,
-        "variant": chosen.variant,
-        "speed_up": chosen.speed_up,
-        "timing": result.timings[0].conditions if result.timings else None,
-        "measure": result.measure,
-        "convention": result.convention.name,
+        "rate": result.chosen.rate,
+        "variant": result.chosen.variant,
+        "speed_up": result.chosen.speed_up,
         "strategy": result.strategy,
         "accept": result.rule.rule,
-        "margin": result.rule.margin,
-        "alpha": result.rule.alpha,
-        "judging": result.judging,
-        "proof": None if result.proof is None else result.proof.as_dict(),
-        "test_proof": None if result.test_proof is None else result.test_proof.as_dict(),
         "memory_bytes": result.needed_bytes,
-        "table": result.table,
+        "written": "pruned" if written == "smaller" else written,
     }
 
 
@@ -348,7 +220,7 @@ def _print_table(result: CleaverResult) -> None:
         rows,
         caption=(
             f"p: randomisation test against the input, on {JUDGES[result.judging]} and on test queries; speed-up: "
-            f"scoring with the fastest engine, one thread{_batch(result)}.",
+            f"scoring with the fastest engine, one thread{smaller.conditions(result)}.",
             *_margin(result),
             f"convention {result.convention.describe()}",
         ),
@@ -370,13 +242,6 @@ def _margin(result: CleaverResult) -> list[str]:
         f"p (inferior): test against a loss of {result.rule.margin:g} or more, before the correction for "
         f"{len(result.rows) - 1} models that decides."
     ]
-
-
-def _batch(result: CleaverResult) -> str:
-    """Batch and precision that all models were timed with; empty when none was timed."""
-    if not result.timings:
-        return ""
-    return f", {result.timings[0].batch:,} documents per call, {result.timings[0].precision} precision"
 
 
 def _figure(value: float | None) -> str:

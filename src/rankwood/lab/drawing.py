@@ -19,6 +19,7 @@ from rankwood.printable import printable
 
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
 
+KINDS = (".png", ".svg")
 SMOOTHED_FROM = 5  # points that a smoothing spline needs
 
 
@@ -59,6 +60,17 @@ def can_draw() -> bool:
 
 def write_figure(figure: Figure, folder: Path) -> list[Path]:
     """Draw a figure, write it into a folder as PNG and SVG, and return the two paths."""
+    paths = [folder / f"{figure.name}{kind}" for kind in KINDS]
+    _write(figure, paths)
+    return paths
+
+
+def write_one(figure: Figure, path: Path) -> None:
+    """Draw a figure and write it to a file, whose name ends as one of `KINDS`."""
+    _write(figure, [path])
+
+
+def _write(figure: Figure, paths: Sequence[Path]) -> None:
     check_figures()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -66,17 +78,17 @@ def write_figure(figure: Figure, folder: Path) -> list[Path]:
     from matplotlib.text import Text
 
     canvas = Canvas(figsize=figure.size, dpi=150, layout="constrained")
-    paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names in scripts that no font here has
         figure.draw(canvas)
         for text in canvas.findobj(Text):  # names of data and settings are in titles and legends
             text.set_text(label(text.get_text()))
-        with atomic_write(paths[0]) as file:
-            FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
-        with atomic_write(paths[1]) as file:
-            FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
-    return paths
+        for path in paths:
+            with atomic_write(path) as file:
+                if path.suffix.lower() == ".png":
+                    FigureCanvasAgg(canvas).print_png(file)  # type: ignore[no-untyped-call]
+                else:
+                    FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None})  # type: ignore[no-untyped-call]
 
 
 def label(text: str) -> str:

@@ -49,7 +49,7 @@ class Notebook:
         first = models[0]
         notes = [[name, model.n_trees, model.base, facts] for name, (model, facts) in self.steps.items()]
         Ensemble.of(
-            Trees.join([model.trees for model in models]),
+            Trees.join([_with_cover(model.trees) for model in models]),
             n_features=first.n_features,
             feature_names=first.feature_names,
             tree_weights=np.concatenate([model.tree_weights for model in models]),
@@ -60,8 +60,15 @@ class Notebook:
         start = 0
         plain = model.replace(metadata={})
         for name, n_trees, base, facts in saved["steps"]:
-            self.steps[name] = (plain.select(np.arange(start, start + n_trees)).replace(base=base), facts)
+            step = plain.select(np.arange(start, start + n_trees)).replace(base=base)
+            known = step.leaf_cover is not None and step.leaf_cover.any()
+            self.steps[name] = (step if known else step.replace(leaf_cover=None), facts)
             start += n_trees
+
+
+def _with_cover(trees: Trees) -> Trees:
+    """Trees with a cover of every leaf, 0 where it is not known: joined trees keep it only if all have it."""
+    return trees if trees.leaf_cover is not None else trees.replace(leaf_cover=np.zeros(trees.n_leaves))
 
 
 def as_list(values: FloatArray) -> list[float | None]:

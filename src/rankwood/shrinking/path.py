@@ -195,15 +195,14 @@ class Path:
 
         `on_step` is called after every step with the work that it was, in the unit of `work`.
         """
-        before = self.model.n_leaves
-        for n_leaves in sizes:
+        steps = self._steps(sizes)
+        for number, n_leaves in enumerate(sizes):
             found = {}
             for route in self.how.routes:
-                candidate = self._at(route, n_leaves)
+                candidate = self._at(route, sizes[: number + 1])
                 if candidate is not None:
                     found[route.name] = candidate
-                on_step(self._work_of_step(route, before, n_leaves))
-            before = n_leaves
+                on_step(steps[route.name, n_leaves])
             yield n_leaves, found
 
     def best(self, walked: Sequence[Candidates]) -> list[Size]:
@@ -238,44 +237,69 @@ class Path:
                 yield place, walked[number + place][1]
 
     def work(self, sizes: Sequence[int]) -> float:
-        """Work of the whole search, about in passes of all documents through a tree."""
-        steps = zip((self.model.n_leaves, *sizes), sizes, strict=False)
-        return self.work_of_teacher() + sum(
-            self._work_of_step(route, before, size) for before, size in steps for route in self.how.routes
-        )
+        """Work of the search that is not in the notebook yet, about in passes of all documents through a tree."""
+        return self.work_of_teacher() + sum(self._steps(sizes).values())
 
     def work_of_teacher(self) -> float:
-        """Work of `teacher`."""
-        return 120.0 * self.model.n_trees
+        """Work of `teacher`, if it is not in the notebook yet."""
+        return 0.0 if "refitted input" in self.notebook.steps else 60.0 * self.model.n_trees
+
+    def _steps(self, sizes: Sequence[int]) -> dict[tuple[str, int], float]:
+        """Work of every step, by route and size: 0 if it is in the notebook.
+
+        The first step from a base, which several routes may share, makes it.
+        """
+        known = set(self.notebook.steps)
+        steps = {}
+        for number, n_leaves in enumerate(sizes):
+            before = sizes[number - 1] if number else self.model.n_leaves
+            for route in self.how.routes:
+                noted = _step_name(route, sizes[: number + 1]) in known
+                steps[route.name, n_leaves] = 0.0 if noted else self._work_of_step(route, before, n_leaves)
+                if route.base not in known:
+                    known.add(route.base)
+                    steps[route.name, n_leaves] += self._work_of_base(route)
+        return steps
+
+    def _work_of_base(self, route: Route) -> float:
+        """Work of the student that a route begins with."""
+        n_trees = self._n_trees(route)
+        if route.kind == "grown":
+            growing, n_stages = self._growing()
+            return 150.0 * n_trees + growing.iterations * n_stages * n_trees
+        return n_trees / self.how.selection.at_once * (self.model.n_trees + self.how.selection.iterations * n_trees)
 
     def _work_of_step(self, route: Route, before: int, n_leaves: int) -> float:
-        """Work of a route from one size to the next; the first one makes the student that it begins with."""
-        growing, n_stages = self._growing()
-        n_new = n_stages * growing.trees_per_stage
-        n_trees = n_new if route.kind == "grown" else route.trees * self.model.n_trees
-        if route.kind == "grown":
-            before, base = min(before, n_new * growing.n_leaves), 150.0 * n_new + 6.0 * n_stages * n_new
-        else:
-            before, base = round(route.trees * before), n_trees / 4.0 * (self.model.n_trees + 6.0 * n_trees)
-        is_first = n_leaves == max(2, round(self.model.n_leaves / min(self.how.factors)))
+        """Work of a route from one size to the next."""
+        n_trees = self._n_trees(route)
         rounds = max(0.0, np.log(before / n_leaves)) / self.how.thinning.leaves_per_round
-        return float((base if is_first else 0.0) + n_trees * (120.0 + 20.0 * rounds))
+        return n_trees * (60.0 + 20.0 * float(rounds))
 
-    def _at(self, route: Route, n_leaves: int) -> Candidate | None:
-        """The student of a route at a size, refitted; None when the route begins smaller and was there before."""
+    def _n_trees(self, route: Route) -> int:
+        """Trees of the student that a route begins with."""
+        if route.kind == "selected":
+            return max(1, round(route.trees * self.model.n_trees))
+        growing, n_stages = self._growing()
+        return n_stages * growing.trees_per_stage
+
+    def _at(self, route: Route, sizes: Sequence[int]) -> Candidate | None:
+        """The student of a route at the last of some sizes, refitted; it was at all others before.
+
+        None when the route begins smaller and was there before.
+        """
         student = self._students.get(route.name)
         if student is None:
             student = self._students[route.name] = self._base(route)
-        if student.n_leaves <= n_leaves and route.name in self._offered:
+        if student.n_leaves <= sizes[-1] and route.name in self._offered:
             return None
         used = len(np.unique(self._base(route).feature))
         n_features = max(1, round(route.features * used))
-        name = f"{route.name}, {n_leaves} leaves"
+        name = _step_name(route, sizes)
 
         def thinned() -> tuple[Ensemble, Facts]:
             assert student is not None
             lesson = self._lesson(route.teacher)
-            return lesson.levelled(thin(student, lesson, n_leaves, n_features, self.how.thinning)), {}
+            return lesson.levelled(thin(student, lesson, sizes[-1], n_features, self.how.thinning)), {}
 
         smaller, _ = self.notebook.step(f"{name}, before labels", thinned)
         self._students[route.name] = smaller
@@ -288,9 +312,8 @@ class Path:
         def made() -> tuple[Ensemble, Facts]:
             lesson = self._lesson(route.teacher)
             if route.kind == "selected":
-                n_trees = max(1, round(route.trees * self.model.n_trees))
                 teacher = one_weight(self._teacher(route.teacher))
-                return next(select_trees(teacher, lesson, [n_trees], self.how.selection)), {}
+                return next(select_trees(teacher, lesson, [self._n_trees(route)], self.how.selection)), {}
             if self._binned is None:
                 self._binned = BinnedDataset.make(self.data, n_threads=lesson.n_threads)
             growing, n_stages = self._growing()
@@ -330,7 +353,16 @@ class Path:
         return Candidate(ensemble, *(as_array(facts[key]) for key in ("means", "values", "unseen")))
 
 
+def _step_name(route: Route, sizes: Sequence[int]) -> str:
+    """Name of a step: a model of a size depends on the sizes before it."""
+    return f"{route.name}, {' > '.join(map(str, sizes))} leaves"
+
+
 def one_weight(model: Ensemble) -> Ensemble:
-    """The same scores from trees of weight 1: weights move into the leaf values."""
+    """The same scores from trees of weight 1: weights move into the leaf values.
+
+    Notes and counts of the training go: they are not true of trees that get other leaf values.
+    """
     per_leaf = np.repeat(model.tree_weights, np.diff(model.leaf_offsets))
-    return model.replace(leaf_value=model.leaf_value * per_leaf, tree_weights=np.ones(model.n_trees))
+    plain = model.replace(metadata={}, split_gain=None, node_count=None, leaf_cover=None)
+    return plain.replace(leaf_value=model.leaf_value * per_leaf, tree_weights=np.ones(model.n_trees))

@@ -182,12 +182,8 @@ class ShrinkResult:
         """
         if self.test is None:
             return ""
-        low, high = self.test.interval
         shown = "" if self.test_proof is None or self.is_loss else f"; {self.test_proof.words()}"
-        return (
-            f"{self.chosen.test:.4f} (before: {self.rows[0].test:.4f}): {self.test.difference:+.4f} (95 % interval "
-            f"{low:+.4f} .. {high:+.4f}, p = {self.test.p_randomisation:.4f}){shown}"
-        )
+        return f"{self.chosen.test:.4f} (before: {self.rows[0].test:.4f}): {self.test.words()}{shown}"
 
     def __repr__(self) -> str:
         return f"ShrinkResult({self.summary()})"

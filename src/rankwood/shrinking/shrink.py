@@ -252,7 +252,7 @@ class Target:
         accepted = [row for row in rows if row.accepted]
         met = [row for row in accepted if self.is_met(row)]
         if met and (self.leaves is not None or self.us is not None):
-            return met[0], True
+            return max(met, key=lambda row: row.n_leaves), True  # a route may begin with less than a size allows
         chosen = min(accepted, key=lambda row: row.cost(cost), default=rows[0])
         return chosen, self.is_met(chosen)
 
@@ -296,28 +296,38 @@ def _identity(
 # The search.
 
 
+class _Enough(Exception):
+    """Ends the search: Ctrl-C was pressed, or `progress` raised KeyboardInterrupt."""
+
+
 def _walked(
     path: Path, sizes: Sequence[int], progress: Callable[[float, float], None] | None
 ) -> tuple[Candidate, list[Size], bool]:
-    """The refitted input, the best model of every size, and whether Ctrl-C ended the search."""
-    done, total = 0.0, path.work(sizes)
+    """The refitted input, the best model of every size, and whether Ctrl-C ended the search.
+
+    A second Ctrl-C is an exception.
+    """
+    done, total, first = 0.0, path.work(sizes), path.work_of_teacher()
     walked: list[Candidates] = []
     with deferred_interrupt() as pressed:
 
         def tick(work: float) -> None:
             nonlocal done
             done += work
-            if progress is not None:
-                progress(done, total)
+            try:
+                if progress is not None:
+                    progress(done, total)
+            except KeyboardInterrupt:
+                raise _Enough from None
             if pressed():
-                raise KeyboardInterrupt
+                raise _Enough
 
         refitted = path.teacher()
         try:
-            tick(path.work_of_teacher())
+            tick(first)
             for candidates in path.walk(sizes, tick):
                 walked.append(candidates)
-        except KeyboardInterrupt:
+        except _Enough:
             return refitted, path.best(walked), True
     return refitted, path.best(walked), False
 

@@ -177,9 +177,8 @@ def grow_trees(binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growin
         starts = offsets_of([len(tree.leaf_value) for tree in trees])
         outputs = TreeOutputs(codes[: len(trees)], values, starts, 0.0, lesson.n_threads)
         values, residual = lesson.fit(outputs, values, l2=how.l2, iterations=how.iterations)
-        yield Ensemble.from_trees(
-            trees, n_features=lesson.data.n_features, feature_names=lesson.data.feature_names
-        ).replace(leaf_value=values)
+        student = Ensemble.from_trees(trees, n_features=lesson.data.n_features, feature_names=lesson.data.feature_names)
+        yield student.replace(leaf_value=values, split_gain=None, node_count=None, leaf_cover=None)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,185 @@
+"""Commands that read a model and write a smaller one: what `prune` and `shrink` share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from rankwood.cli.console import print_sentence, tell
+from rankwood.cli.models import (
+    WRITTEN,
+    Missing,
+    check_format,
+    check_output,
+    content_to_keep,
+    growth,
+    load_data,
+    load_models,
+    source_leaves,
+    target_format,
+    write_changed,
+)
+from rankwood.data.dataset import Dataset
+from rankwood.model.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    from rankwood.pruning.result import CleaverResult
+    from rankwood.shrinking.result import ShrinkResult
+
+Files = Mapping[str, Sequence[Path] | None]  # data files by the option that names them, such as "train"
+Written = Literal["smaller", "converted", "copy"]  # what the file is: a smaller model, the input, or its very bytes
+
+
+class Options(Protocol):
+    """Options that both commands have."""
+
+    @property
+    def model(self) -> Path: ...
+    @property
+    def output(self) -> Path: ...
+    @property
+    def to_format(self) -> str | None: ...
+    @property
+    def missing(self) -> Missing: ...
+    @property
+    def zero_based(self) -> bool: ...
+    @property
+    def threads(self) -> int | None: ...
+    @property
+    def as_json(self) -> bool: ...
+
+
+def check(options: Options, files: Files) -> None:
+    """Refuse an output that is an input or cannot be written, also for want of a package or a compiler."""
+    check_output(options.output, options.model, **files)
+    check_format(options.output, options.to_format)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The model and the data that were read.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The model.
+    target : str
+        Name of the format to write.
+    content : bytes or None
+        The model file as it is, to be written again if no smaller model is accepted; None if it must be converted.
+    n_bytes : int
+        Size of the model file.
+    data : dict from str to Dataset
+        Data by the option that named its files; roles without files are left out.
+    """
+
+    model: Ensemble
+    target: str
+    content: bytes | None
+    n_bytes: int
+    data: dict[str, Dataset]
+
+
+def read(options: Options, files: Files) -> Given:
+    """Read the model and all data."""
+    loaded = load_models([options.model])
+    (model,) = loaded.values()
+    target = target_format(options.model, model, options.output, options.to_format)
+    how: dict[str, Any] = {"zero_based": options.zero_based, "n_threads": options.threads, "quiet": options.as_json}
+    data = {role: load_data(paths, loaded, **how) for role, paths in files.items() if paths}
+    (model,) = loaded.values()  # as wide as the data
+    content = content_to_keep(options.model, model, target, options.output)  # now: it may change during the search
+    return Given(model, target, content, options.model.stat().st_size, data)
+
+
+def write(options: Options, given: Given, result: CleaverResult | ShrinkResult) -> Written:
+    """Write the result: the smaller model, or else the input, byte for byte where its format stays."""
+    changed = result.ensemble if result.accepted else None
+    write_changed(given.model, changed, options.output, given.target, given.content, missing=options.missing)
+    return "smaller" if result.accepted else "converted" if given.content is None else "copy"
+
+
+def warn(given: Given, result: CleaverResult | ShrinkResult) -> None:
+    """Warn of a significant loss on test data, and of more leaves than the model's own tool counts."""
+    if result.is_loss:
+        tell(f"warning: {_loss(result)}")
+    if result.accepted and result.ensemble.n_leaves > source_leaves(given.model):
+        tell(f"warning: {_larger(given.model, result.ensemble)}")
+
+
+def _loss(result: CleaverResult | ShrinkResult) -> str:
+    return (
+        f"the smaller model is significantly worse on test data: {result.measure} {result.verdict()}; more validation "
+        "queries, or a smaller --margin, ask for more before a model is accepted"
+    )
+
+
+def _larger(before: Ensemble, after: Ensemble) -> str:
+    from rankwood.formats.registry import source_of
+
+    return (
+        f"the model has {after.n_leaves:,} leaves, more than the {source_leaves(before):,} of its "
+        f"{source_of(before).get('format')} source: splits on categories or around zero are written as thresholds, so "
+        "where its own tool serves it, it may be larger and slower than the source"
+    )
+
+
+def close(options: Options, given: Given, result: CleaverResult | ShrinkResult, written: Written) -> None:
+    """Say how large the files are, what was shown, and what was written."""
+    if written != "copy":
+        print_sentence(_size_sentence(options, given, result))
+    print_sentence(result.summary())
+    tell(f"wrote {options.output} ({given.target}){WRITTEN.get(written, '')}")
+
+
+def _size_sentence(options: Options, given: Given, result: CleaverResult | ShrinkResult) -> str:
+    n_bytes, grown = options.output.stat().st_size, growth(given.model)
+    return (
+        f"{options.output.name} has {result.ensemble.n_leaves:,} leaves and {n_bytes:,} bytes, {options.model.name} "
+        f"{given.model.n_leaves:,} leaves and {given.n_bytes:,} bytes" + (f"; {grown}" if grown else "")
+    )
+
+
+def answer(options: Options, given: Given, result: CleaverResult | ShrinkResult) -> dict[str, Any]:
+    """Entries of the JSON object that both commands print.
+
+    Leaves are given as the model's own tool counts them, as the model has them here, and after.
+    """
+    full, chosen, test = result.rows[0], result.chosen, result.test
+    return {
+        "model": str(options.output),
+        "accepted": result.accepted,
+        "n_trees_before": full.n_trees,
+        "n_trees_after": result.ensemble.n_trees,
+        "valid_before": full.valid,
+        "valid_after": chosen.valid,
+        "test_before": full.test,
+        "test_after": chosen.test,
+        "test_difference": None if test is None else test.difference,
+        "test_interval": None if test is None else list(test.interval),
+        "p_test": None if test is None else test.p_randomisation,
+        "test_loss": result.is_loss,
+        "timing": result.timings[0].conditions if result.timings else None,
+        "measure": result.measure,
+        "convention": result.convention.name,
+        "margin": result.rule.margin,
+        "alpha": result.rule.alpha,
+        "judging": result.judging,
+        "proof": None if result.proof is None else result.proof.as_dict(),
+        "test_proof": None if result.test_proof is None else result.test_proof.as_dict(),
+        "table": result.table,
+        "n_leaves_source": source_leaves(given.model),
+        "n_leaves_before": given.model.n_leaves,
+        "n_leaves_after": result.ensemble.n_leaves,
+        "bytes_before": given.n_bytes,
+        "bytes_after": options.output.stat().st_size,
+    }
+
+
+def conditions(result: CleaverResult | ShrinkResult) -> str:
+    """Batch and precision that all models were timed with; empty when none was timed."""
+    if not result.timings:
+        return ""
+    return f", {result.timings[0].batch:,} documents per call, {result.timings[0].precision} precision"
