@@ -143,7 +143,7 @@ def test_nothing_smaller_that_is_as_good_is_said(run_demo, monkeypatch):
     outcome = run_demo()
     assert outcome.status == 0
     assert "shrunk lambdamart: nothing smaller was shown to be as good, so it stays as it is" in outcome.err
-    assert "No smaller model was accepted" in outcome.out
+    assert "shrunk is lambdamart itself: no smaller model was accepted" in outcome.out
     assert "On the test queries" not in outcome.out
 
 
