@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib
 import json
 import re
@@ -115,12 +114,13 @@ def test_files_of_others_are_safe(run_demo, tmp_path):
     assert [run_demo("--out", "own").status for _ in range(2)] == [0, 0]
 
 
-def test_what_to_try_next_works(run_demo, rankwood, tmp_path):
+def test_what_to_try_next_works(run_demo, rankwood, tmp_path, monkeypatch):
     outcome = run_demo("--out", "a folder")
     commands = [shlex.split(line) for line in outcome.out.splitlines() if line.startswith("  rankwood ")]
     assert [command[1] for command in commands] == ["shrink", "evaluate", "bench", "convert", "verify"]
-    for _, *words in commands:
-        arguments = [found for word in words for found in (sorted(glob.glob(word)) if "*" in word else [word])]
+    assert "  cd 'a folder'\n  rankwood" in outcome.out
+    monkeypatch.chdir(tmp_path / "a folder")
+    for _, *arguments in commands:
         if arguments[0] == "bench":
             arguments += ["--engine", "auto", "--repeats", "6"]  # the same, sooner
         done = rankwood(*arguments)
