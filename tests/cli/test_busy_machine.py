@@ -72,7 +72,7 @@ def test_a_sweep_and_a_report_remember_it(rankwood, inputs, busy, tmp_path):
 
 def test_the_demo_says_it_too(rankwood, busy, tmp_path, monkeypatch):
     demo = importlib.import_module("rankwood.cli.demo")
-    tiny = demo.Size(60, 10, 6, n_trees=4, n_leaves=4, learning_rate=0.2, xdart_trees=4, margin=0.9)
+    tiny = demo.Size(60, 8, 0, 4, 4, 0.2, 5, 2, 4, 0.2, factors=(2.0,), margin=0.9)
     monkeypatch.setattr(demo, "QUICK", tiny)
     outcome = rankwood("demo", "--quick", "--out", tmp_path / "demo")
     assert outcome.err.count(SENTENCE) == busy

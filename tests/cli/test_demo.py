@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib
 import json
 import re
@@ -12,14 +11,16 @@ from pathlib import Path
 import pytest
 
 import rankwood as rw
+from rankwood.pruning.accept import Proof
 
 demo_module = importlib.import_module("rankwood.cli.demo")  # `rankwood.cli.demo` itself is the command
 
 README = Path(__file__).parents[2] / "README.md"
-MODELS = ["lambdamart", "balanced", "xdart", "cleaver"]
+MODELS = ["lambdamart", "small", "shrunk"]
 TINY = demo_module.Size(
-    120, 15, 12, n_trees=12, n_leaves=8, learning_rate=0.2, xdart_trees=8, margin=0.9
-)  # all pruned models pass
+    440, 10, 1, n_trees=24, n_leaves=8, learning_rate=0.2, min_docs_per_leaf=5,
+    rival_trees=6, rival_leaves=4, rival_learning_rate=0.2, factors=(2.0, 4.0), margin=0.9,
+)  # fmt: skip  # all smaller models pass, as there are validation queries for ten folds
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def structure(text: str) -> dict[str, list[str]]:
     return {
         "columns": [cell.strip() for cell in heading.strip("┃").split("┃")],
         "rows": [line.strip("│").split("│")[0].strip() for line in lines if line.startswith("│")],
-        "steps": [" ".join(line.split()[:2]) for line in lines if re.match(r"(made|trained|pruned|took) ", line)],
+        "steps": [" ".join(line.split()[:2]) for line in lines if re.match(r"(made|trained|shrunk|took) ", line)],
         "commands": [line.strip() for line in lines if line.startswith("  rankwood ")],
     }
 
@@ -59,11 +60,16 @@ def test_readme_shows_what_is_printed(run_demo):
     assert printed["rows"] == MODELS
     for sentence in (
         "queries that no model has seen",
-        "p: randomisation test against lambdamart",
+        "diff., factor: against lambdamart; p: randomisation test",
         "us/doc: one thread",
+        "shrunk was chosen because validation data shows that",
+        "queries by cross-validation, none of which",
+        "On the test queries",
+        "queries that chose nothing",
+        "the model that was small from the start",
     ):
-        assert sentence in outcome.out
-        assert sentence in readme_block()
+        assert sentence in " ".join(outcome.out.split())
+        assert sentence in " ".join(readme_block().split())
 
 
 def test_a_table_fits_a_narrow_terminal():
@@ -74,21 +80,28 @@ def test_a_table_fits_a_narrow_terminal():
 def test_numbers_are_those_of_the_library_and_the_report(run_demo, tmp_path):
     outcome = run_demo("--seed", 3)
     folder = tmp_path / "rankwood-demo"
-    test = rw.read_svmlight(folder / "test.txt", n_features=TINY.n_features)
+    test = rw.read_svmlight(folder / "test.txt", n_features=27)
     page = (folder / "report.html").read_text(encoding="utf-8")
     shown = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
     assert [model["name"] for model in shown["models"]] == list(MODELS)
+    full = rw.evaluate(rw.load_model(folder / "lambdamart.rw"), test)["nDCG@10"]
     for name in MODELS:
         model = rw.load_model(folder / f"{name}.rw")
         row = next(line for line in outcome.out.splitlines() if line.startswith(f"│ {name}"))
         cells = [cell.strip() for cell in row.strip("│").split("│")]
-        assert cells[1:3] == [str(model.n_trees), str(model.n_nodes)]
+        assert cells[1] == str(model.n_leaves)
         value = rw.evaluate(model, test)["nDCG@10"]
-        assert cells[3].startswith(f"{value:.4f} (")
+        assert cells[2].startswith(f"{value:.4f} (")
+        if name != "lambdamart":
+            assert float(cells[3]) == pytest.approx(value - full, abs=6e-5)
         (found,) = (one for one in shown["models"] if one["name"] == name)
         assert found["trees"] == model.n_trees
         assert found["quality"][0][0] == pytest.approx(value, abs=1e-5)
-    assert rw.load_model(folder / "cleaver.rw").n_trees < rw.load_model(folder / "lambdamart.rw").n_trees
+    before, after = (rw.load_model(folder / f"{name}.rw") for name in ("lambdamart", "shrunk"))
+    assert 4 * after.n_leaves <= before.n_leaves
+    values = [rw.evaluate(model, test).per_query["nDCG@10"] for model in (before, after)]
+    proof = Proof.of(*values, rw.Acceptance(margin=TINY.margin))
+    assert f"On the test queries {proof.words()}." in " ".join(outcome.out.split())
 
 
 def test_files_of_others_are_safe(run_demo, tmp_path):
@@ -101,12 +114,13 @@ def test_files_of_others_are_safe(run_demo, tmp_path):
     assert [run_demo("--out", "own").status for _ in range(2)] == [0, 0]
 
 
-def test_what_to_try_next_works(run_demo, rankwood, tmp_path):
+def test_what_to_try_next_works(run_demo, rankwood, tmp_path, monkeypatch):
     outcome = run_demo("--out", "a folder")
     commands = [shlex.split(line) for line in outcome.out.splitlines() if line.startswith("  rankwood ")]
-    assert [command[1] for command in commands] == ["evaluate", "inspect", "bench", "convert", "verify"]
-    for _, *words in commands:
-        arguments = [found for word in words for found in (sorted(glob.glob(word)) if "*" in word else [word])]
+    assert [command[1] for command in commands] == ["shrink", "evaluate", "bench", "convert", "verify"]
+    assert "  cd 'a folder'\n  rankwood" in outcome.out
+    monkeypatch.chdir(tmp_path / "a folder")
+    for _, *arguments in commands:
         if arguments[0] == "bench":
             arguments += ["--engine", "auto", "--repeats", "6"]  # the same, sooner
         done = rankwood(*arguments)
@@ -128,7 +142,9 @@ def test_nothing_smaller_that_is_as_good_is_said(run_demo, monkeypatch):
     monkeypatch.setattr(demo_module, "QUICK", replace(TINY, margin=1e-9))
     outcome = run_demo()
     assert outcome.status == 0
-    assert "pruned lambdamart: nothing smaller was shown to be as good, so all trees stay" in outcome.err
+    assert "shrunk lambdamart: nothing smaller was shown to be as good, so it stays as it is" in outcome.err
+    assert "shrunk is lambdamart itself: no smaller model was accepted" in outcome.out
+    assert "On the test queries" not in outcome.out
 
 
 def test_only_core_packages_are_needed():
@@ -148,4 +164,4 @@ def test_only_core_packages_are_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "cleaver" in done.stdout
+    assert "shrunk" in done.stdout

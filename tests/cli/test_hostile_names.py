@@ -213,7 +213,7 @@ def test_reproduce(rankwood, tmp_path, monkeypatch):
 
 def test_demo(rankwood, tmp_path, monkeypatch):
     demo = importlib.import_module("rankwood.cli.demo")
-    tiny = demo.Size(40, 8, 6, n_trees=3, n_leaves=4, learning_rate=0.2, xdart_trees=3, margin=0.9)
+    tiny = demo.Size(60, 8, 0, 4, 4, 0.2, 5, 2, 4, 0.2, factors=(2.0,), margin=0.9)
     monkeypatch.setattr(demo, "QUICK", tiny)
     assert_plain(rankwood("demo", "--quick", "--out", tmp_path / FILE))
 

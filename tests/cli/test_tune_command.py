@@ -131,3 +131,70 @@ def test_tables_tell_rates_within_a_percent_apart():
     parameters = {"learner": "lambdamart", "shape": "plain", "n_leaves": 8}
     shown = [describe(Point(0, parameters, rate, "refit", 2, 6, 0.4, 1.0)) for rate in (0.5, 0.504)]
     assert shown == ["lambdamart 8 leaves -50 %", "lambdamart 8 leaves -50.4 %"]
+
+
+# A given model.
+
+
+@pytest.fixture
+def times_by_leaves(monkeypatch):
+    """A microsecond per 100 leaves."""
+    from rankwood.pruning import judging
+    from rankwood.scoring.timing import Timing
+
+    def timings(models, **_):
+        times = [model.n_leaves / 100 for model, _ in models]
+        return [Timing(time, time, time, n_calls=1, batch=4096, engine="bitslice") for time in times]
+
+    monkeypatch.setattr(judging, "time_models", timings)
+
+
+@pytest.fixture(scope="module")
+def given(folder):
+    train = rw.read_svmlight(folder / "train.txt", n_features=6)
+    rw.LambdaMART(n_trees=16, n_leaves=8, min_docs_per_leaf=5).fit(train).ensemble_.save(folder / "given.rw")
+    return folder / "given.rw"
+
+
+def with_model(folder, model, out, budget):
+    return ("tune", "--model", model, "--train", folder / "train.txt", "--valid", folder / "valid.txt",
+            "--budget-us", budget, "--judge-share", 0.5, "--margin", 0.9, "-o", out)  # fmt: skip
+
+
+def test_a_given_model_is_brought_within_the_budget(rankwood, folder, given, tmp_path, times_by_leaves, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)  # nothing is searched
+    before = rw.load_model(given).n_leaves
+    arguments = with_model(folder, given, tmp_path / "m.rw", before / 200)
+    outcome = rankwood(*arguments, "--test", folder / "test.txt")
+    assert outcome.status == 0, outcome.err
+    after = rw.load_model(tmp_path / "m.rw")
+    assert after.n_leaves <= before / 2
+    assert after.metadata["data"]["train"] == ["train.txt"]
+    for text in ("us/doc", "chosen", f"{after.n_leaves} leaves", f"{after.n_leaves} of {before} leaves",
+                 "it loses less than 0.9 of nDCG@10, 95 % sure, on 10 queries that chose nothing", "; on test data",
+                 "model: how it came about, and its leaves; over"):  # fmt: skip
+        assert text in outcome.out
+    answer = json.loads(rankwood(*arguments, "--json").out)
+    assert answer["chosen"]["us_per_doc"] == after.n_leaves / 100
+    assert answer["proofs"]["input"]["holds"]
+    assert [row["route"] for row in answer["path"]][:2] == ["input", "refitted input"]
+    assert len(answer["path"]) == len(answer["trials"])
+
+
+def test_a_given_model_that_cannot_be_brought_there(rankwood, folder, given, tmp_path, times_by_leaves):
+    outcome = rankwood(*with_model(folder, given, tmp_path / "m.rw", 0.001))
+    assert outcome.status == 1
+    assert "rankwood: no model within 0.001 us per document was shown to be good enough" in outcome.err
+    assert not (tmp_path / "m.rw").exists()
+
+
+def test_options_of_trainings_are_refused_with_a_model(rankwood, folder, given, tmp_path):
+    outcome = rankwood(*with_model(folder, given, tmp_path / "m.rw", 1), "--trials", 3, "--batch", 10)
+    assert outcome.status == 2
+    assert "--trials and --batch: nothing is trained when there is a --model, so leave it out" in outcome.err
+
+
+def test_the_given_model_is_not_written_over(rankwood, folder, given):
+    outcome = rankwood(*with_model(folder, given, given, 1))
+    assert outcome.status == 2
+    assert "is read by this command: write to another file" in outcome.err

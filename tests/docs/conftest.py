@@ -54,7 +54,7 @@ def stage(objects: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
     (folder / "rankwood-demo").mkdir()
     for name in ("train", "valid", "test"):
         shutil.copy(folder / f"{name}.txt", folder / "rankwood-demo")
-    objects["other"].save(folder / "rankwood-demo" / "cleaver.rw")
+    objects["other"].save(folder / "rankwood-demo" / "shrunk.rw")
     objects["model"].save(folder / "model.rw")
     objects["other"].save(folder / "other.rw")
     objects["forest"].ensemble_.save(folder / "forest.rw")

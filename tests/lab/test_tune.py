@@ -415,3 +415,68 @@ def test_fronts_and_budgets():
     assert best_within(points, 0.5) == point(0.4, 1.0)
     assert best_within(points, 9.0) == point(0.6, 3.0)
     assert tune_module.BATCH == 1000
+
+
+# A given model: the path of shrink, in the same form.
+
+
+@pytest.fixture(scope="module")
+def given(parts):
+    return rw.LambdaMART(n_trees=24, n_leaves=8, learning_rate=0.2).fit(parts[0]).ensemble_
+
+
+@pytest.fixture
+def times_by_leaves(monkeypatch):
+    """A microsecond per 100 leaves."""
+    from rankwood.pruning import judging
+    from rankwood.scoring.timing import Timing
+
+    def timings(models, **_):
+        times = [model.n_leaves / 100 for model, _ in models]
+        return [Timing(time, time, time, n_calls=1, batch=4096, engine="bitslice") for time in times]
+
+    monkeypatch.setattr(judging, "time_models", timings)
+
+
+def test_a_given_model_is_shrunk_into_the_budget(parts, given, times_by_leaves):
+    train, valid, test = parts
+    result = rw.tune(train, valid, model=given, test=test, judge=0.5, budget_us=0.5, margin=0.4)
+    shrunk = result.shrunk
+    assert result.within_budget
+    assert result.ensemble.n_leaves <= 50 < given.n_leaves
+    assert result.chosen.us_per_doc == result.ensemble.n_leaves / 100
+    assert result.ensemble.metadata["tune"]["budget_us"] == 0.5
+    assert [point.valid for point in result.points] == [row.valid for row in shrunk.rows]
+    assert {point.name for point in result.front} <= set(result.models)
+    assert result.models[result.chosen.name].fingerprint() == shrunk.chosen.ensemble.fingerprint()
+    assert (result.reported, result.reported_on, result.n_reporting) == (shrunk.chosen.test, "test", 60)
+    assert result.reported == pytest.approx(rw.evaluate(result.ensemble, test)["nDCG@10"], abs=1e-12)
+    assert result.proofs == {"input": shrunk.test_proof}
+    assert result.comparisons["input"].difference == shrunk.test.difference
+    assert "0.4" in result.summary()
+    assert "(budget 0.5)" in result.summary()
+    assert len(json.loads(json.dumps(result.as_dict()))["path"]) == len(shrunk.rows)
+    assert set(result.curves()) == {"front", "shrink"}
+
+
+def test_a_model_that_cannot_be_shown_to_be_good_enough_within_the_budget(parts, given, times_by_leaves):
+    train, valid, _ = parts
+    result = rw.tune(train, valid, model=given, budget_us=0.5, margin=1e-9)
+    assert not result.within_budget
+    assert not result.shrunk.accepted
+    assert result.proofs == result.comparisons == {}
+    assert result.ensemble.fingerprint() == given.fingerprint()
+    assert result.summary().startswith("no model within 0.5 us per document was shown to be good enough: no smaller")
+
+
+def test_a_model_that_is_within_the_budget_stays_where_nothing_smaller_is_shown(parts, given, times_by_leaves):
+    train, valid, _ = parts
+    result = rw.tune(train, valid, model=given, budget_us=100.0, margin=1e-9)
+    assert result.within_budget
+    assert result.ensemble.fingerprint() == given.fingerprint()
+
+
+def test_settings_of_trainings_are_refused_with_a_model(parts, given):
+    train, valid, _ = parts
+    with pytest.raises(rw.RankwoodError, match="n_trials and space say how models are trained and pruned"):
+        rw.tune(train, valid, model=given, budget_us=1.0, n_trials=3, space=SPACE)

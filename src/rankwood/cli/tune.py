@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
+from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data, load_models
 from rankwood.cli.options import takes_options
 from rankwood.data.dataset import Dataset
+from rankwood.errors import RankwoodError
 from rankwood.lab.report.page import number
+from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
     from rankwood.evaluation.evaluator import Comparison
@@ -31,6 +33,10 @@ class TuneOptions:
         float, typer.Option("--budget-us", help="Microseconds that scoring a document may take, on one thread.")
     ]
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="Bring this model within the budget, of any format, instead of training others."),
+    ] = None
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the chosen model on.")] = None
     judge_share: Annotated[
         float | None,
@@ -42,12 +48,18 @@ class TuneOptions:
     margin: Annotated[
         float, typer.Option(help="Loss against the default and the best of all that is to be ruled out.")
     ] = 0.005
-    trials: Annotated[int, typer.Option(min=1, help="Trainings in all, those of a resumed study included.")] = 30
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trainings in all, those of a resumed study included; 30 unless given.")
+    ] = None
     timeout: Annotated[float | None, typer.Option(help="Seconds after which no training begins.")] = None
     measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10"
     convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
-    max_trees: Annotated[int, typer.Option(min=1, help="Trees that a training grows at most.")] = 1000
-    batch: Annotated[int, typer.Option(min=1, help="Documents per call when a model is timed.")] = 1000
+    max_trees: Annotated[
+        int | None, typer.Option(min=1, help="Trees that a training grows at most; 1,000 unless given.")
+    ] = None
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Documents per call when a model is timed; 1,000 unless given.")
+    ] = None
     study: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep trials here, and go on from them if the file exists.")
     ] = None
@@ -65,24 +77,23 @@ def tune(options: TuneOptions) -> None:
 
     Trains LambdaMART and X-DART with trees of all shapes, prunes each at several rates, and times all: the Pareto front of measure and time is printed, and the best model within the budget is written. It is chosen on validation data, and what is said of its quality comes from queries that chose nothing: those of --test, or some set aside. Times are measured on this machine, so run it alone there.
 
+    With --model nothing is trained: the model is made smaller until it is within the budget, as rankwood shrink does, and the largest that is shown to lose less than the margin against it is written.
+
     Ctrl-C ends the search and keeps the best model so far; the exit status is 130. Exit status 1: no model is within the budget, and none is written.
     """  # noqa: E501  typer keeps line ends
-    from rankwood.lab.search import SearchSpace
     from rankwood.lab.tune import tune as search
 
     _check(options)
-    train, valid, test = _read(options)
-    most = options.max_trees
-    space = SearchSpace(n_trees=(min(SearchSpace.n_trees[0], most), most))
+    given = _read(options)
+    own: dict[str, Any] = {"model": given.model} if given.model is not None else _search_settings(options)
     try:
-        with progress("tuning", unit="trials", quiet=options.as_json) as advance:
+        with progress("tuning", unit="trials" if given.model is None else "", quiet=options.as_json) as advance:
             result = search(
-                train, valid, budget_us=options.budget_us, test=test,
+                given.train, given.valid, budget_us=options.budget_us, test=given.test,
                 judge="auto" if options.judge_share is None else options.judge_share or None, margin=options.margin,
-                n_trials=options.trials, timeout=options.timeout,
-                measure=options.measure, convention=options.convention, space=space, batch=options.batch,
+                measure=options.measure, convention=options.convention,
                 study=options.study, on_interrupt="keep", seed=options.seed, n_threads=options.threads,
-                progress=advance,
+                progress=advance, **own,
             )  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted before a model was chosen: none was written", 130)
@@ -95,33 +106,69 @@ def tune(options: TuneOptions) -> None:
 
 def _check(options: TuneOptions) -> None:
     """Refuse before files are read: absent packages, and outputs that are inputs or cannot be written."""
-    from rankwood.atomic import check_writable
     from rankwood.lab.extra import need
     from rankwood.lab.search import STUDY_FILES, TUNING
 
-    need("optuna", TUNING)
-    check_output(options.output, train=options.train, valid=options.valid, test=options.test)
+    if options.model is not None:
+        of_trials = {"--trials": options.trials, "--timeout": options.timeout, "--max-trees": options.max_trees,
+                     "--batch": options.batch}  # fmt: skip
+        others = [name for name, value in of_trials.items() if value is not None]
+        if others:
+            raise RankwoodError(f"{' and '.join(others)}: nothing is trained when there is a --model, so leave it out")
+    else:
+        need("optuna", TUNING)
+    check_output(options.output, options.model, train=options.train, valid=options.valid, test=options.test)
     if options.study is not None:
-        need("filelock", STUDY_FILES)
-        check_writable(options.study)
+        check_output(options.study, options.model, options.train, options.valid, options.test)
+        if options.model is None:
+            need("filelock", STUDY_FILES)
 
 
-def _read(options: TuneOptions) -> tuple[Dataset, Dataset, Dataset | None]:
-    """Training, validation and test data, all as wide as the training data."""
-    read = partial(load_data, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
+class Given(NamedTuple):
+    """What was read: data of one width, and the model that is to be brought within the budget, if any."""
+
+    train: Dataset
+    valid: Dataset
+    test: Dataset | None
+    model: Ensemble | None
+
+
+def _read(options: TuneOptions) -> Given:
+    """All data, as wide as the model, or as the training data when there is none."""
+    models = load_models([options.model]) if options.model is not None else {}
+    read = partial(
+        load_data, models=models, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json
+    )
     train = read(options.train)
     valid = read(options.valid, n_features=train.n_features)
-    return train, valid, read(options.test, n_features=train.n_features) if options.test else None
+    test = read(options.test, n_features=train.n_features) if options.test else None
+    return Given(train, valid, test, next(iter(models.values()), None))
+
+
+def _search_settings(options: TuneOptions) -> dict[str, Any]:
+    """Arguments of the search among trainings, as far as options give them."""
+    from rankwood.lab.search import SearchSpace
+
+    given = {"n_trials": options.trials, "timeout": options.timeout, "batch": options.batch}
+    found = {name: value for name, value in given.items() if value is not None}
+    most = options.max_trees
+    if most is not None:
+        found["space"] = SearchSpace(n_trees=(min(SearchSpace.n_trees[0], most), most))
+    return found
 
 
 def _report(options: TuneOptions, result: TuneResult) -> None:
     """Print what was found, and end with the exit status that goes with it."""
+    from rankwood.lab.tune import TRIALS
+
     output = options.output
     if options.as_json:
         print_json({"model": str(output) if result.within_budget else None, **result.as_dict()})
         raise SystemExit(130 if result.interrupted else 0 if result.within_budget else 1)
     _print(result)
-    stopped = f"interrupted after {result.n_trials} of {options.trials} trials: "
+    stopped = "interrupted: "
+    if result.shrunk is None:
+        stopped = f"interrupted after {result.n_trials} of {options.trials or TRIALS} trials: "
     if not result.within_budget:
         fail(stopped + result.summary(), 130) if result.interrupted else fail(result.summary(), 1)
     print_line(f"{output}: {result.summary()}")
@@ -133,21 +180,25 @@ def _report(options: TuneOptions, result: TuneResult) -> None:
 
 
 def _print(result: TuneResult) -> None:
-    """Print the table of the front."""
+    """Print the table of the front; `shrink` may have chosen a larger model than those, which is shown, too."""
     with_test = result.chosen.test is not None
+    what, also = "learner, shape and leaves of trees, share of trees pruned away", ""
+    if result.shrunk is not None:
+        what, also = "how it came about, and its leaves", ", and the one chosen"
     columns = ["model", "trees", "valid", *["test"] * with_test, "us/doc", ""]
     rows = []
-    for point in result.front:
+    shown = {point.name: point for point in (*result.front, *[result.chosen] * result.within_budget)}
+    for point in sorted(shown.values(), key=lambda point: point.us_per_doc):
         mark = "chosen" if result.within_budget and point.name == result.chosen.name else ""
         mark = mark or ("over" if point.us_per_doc > result.budget_us else "")
         values = [f"{value:.4f}" for value in (point.valid, point.test) if value is not None]
         rows.append([describe(point), f"{point.n_trees:,}", *values, number(point.us_per_doc), mark])
     print_table(
-        f"{result.measure} against time: models that no other beats in both",
+        f"{result.measure} against time: models that no other beats in both{also}",
         columns,
         rows,
         caption=(
-            "model: learner, shape and leaves of trees, share of trees pruned away; over: beyond the budget.",
+            f"model: {what}; over: beyond the budget.",
             f"us/doc: one thread, fastest engine, {result.batch:,} documents per call, double precision.",
             f"convention {result.convention.describe()}",
         ),
@@ -155,16 +206,21 @@ def _print(result: TuneResult) -> None:
 
 
 def describe(point: Point) -> str:
-    """Learner, shape and leaves of trees, and share of trees pruned away, in a few words.
+    """Learner, shape and leaves of trees, and share of trees pruned away, in a few words; or the route of `shrink`.
 
     Examples
     --------
     >>> from rankwood.lab.search import Point
+    >>> route = "grown, input teacher"
+    >>> describe(Point(3, {"learner": "shrink", "route": route, "n_leaves": 1200}, 0.0, route, 20, 1180, 0.4, 1.0))
+    'grown, 1,200 leaves'
     >>> parameters = {"learner": "xdart", "shape": "balanced", "n_leaves": 31}
     >>> describe(Point(3, parameters, 0.5, "refit", 20, 600, 0.4, 1.0))
     'xdart balanced 31 leaves -50 %'
     """
     given = point.parameters
+    if "route" in given:
+        return f"{given['route'].partition(',')[0]}, {given['n_leaves']:,} leaves"
     shape = [] if given["shape"] == "plain" else [given["shape"]]
     pruned = [f"-{point.percent} %"] if point.rate else []
     return " ".join([given["learner"], *shape, f"{given['n_leaves']} leaves", *pruned])
@@ -174,6 +230,8 @@ def _comparisons(result: TuneResult) -> list[str]:
     """Sentences that compare the chosen model with the default, and with the best at any cost."""
     from rankwood.lab.tune import REPORTERS
 
+    if result.shrunk is not None:
+        return []  # the summary has it
     names = {"default": "the default LambdaMART", "best": "the best of all, whatever it costs"}
     return [
         f"on {one.n_queries:,} {REPORTERS[result.reported_on or 'test']}: {_sentence(result.measure, one)} against "

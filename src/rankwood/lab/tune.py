@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,10 +34,14 @@ from rankwood.pruning.accept import MARGIN, Acceptance, Proof
 from rankwood.pruning.cleaver import PLENTY, checked_rates, cleaver
 from rankwood.pruning.pruner import PruningSettings
 from rankwood.scoring.timing import Timing, time_models, warn_if_busy
+from rankwood.shrinking.path import ShrinkSettings
+from rankwood.shrinking.result import ShrinkResult, ShrinkRow
+from rankwood.shrinking.shrink import shrink
 from rankwood.system import cpu_name
 
 RATES = (0.3, 0.5, 0.7, 0.85)
 BATCH = 1000
+TRIALS = 30
 PRUNING_QUERIES = 1000  # at most, for pruning; pruned models are measured on all queries
 FEWEST_TO_PRUNE_BY_HALF = 40  # validation queries; pruning is less favoured where half of them do not choose weights
 
@@ -53,7 +58,8 @@ class TuneResult:
     Attributes
     ----------
     ensemble : Ensemble
-        The best model within the budget by validation data; the fastest of all when none is within it.
+        The best model within the budget by validation data; the fastest of all when none is within it. Of a given
+        model: what `shrink` chose, the largest within the budget that is shown to be good enough.
     within_budget : bool
         Whether a model is within the budget.
     chosen : Point
@@ -66,10 +72,11 @@ class TuneResult:
         Every model that was tried.
     comparisons : mapping of str to Comparison
         The chosen model on the queries that report, query by query, against the "default" LambdaMART (the first trial)
-        and against the "best" of all whatever its time, where these are other models. Empty when no queries report.
+        and against the "best" of all whatever its time, where these are other models; or against the "input", the
+        model that was given. Empty when no queries report.
     proofs : mapping of str to Proof
         Whether the chosen model is shown there to lose less than the margin against either, which is not corrected:
-        one model was looked at.
+        one model was looked at. Against the "input" it is what the queries that judged show when there is no test data.
     reported : float or None
         Measure of the chosen model on the queries that report, which chose nothing.
     reported_on : {"test", "aside"} or None
@@ -84,13 +91,15 @@ class TuneResult:
     convention : Convention
         The convention of the measure.
     n_trials : int
-        Finished trials, those of a resumed study included.
+        Finished trials, those of a resumed study included; 0 when a model was given.
     interrupted : bool
         Whether Ctrl-C ended the search.
     timings : tuple of Timing
         Every timing of a model, with its engine, precision and threads. Empty with a `latency` function.
     n_reporting : int
         Number of queries that report.
+    shrunk : ShrinkResult or None
+        The outcome of `shrink` when a model was given: the whole path, and what was shown of every size.
     """
 
     ensemble: Ensemble
@@ -111,6 +120,7 @@ class TuneResult:
     reported: float | None = None
     reported_on: Literal["test", "aside"] | None = None
     n_reporting: int = 0
+    shrunk: ShrinkResult | None = None
 
     @property
     def trials(self) -> list[dict[str, Any]]:
@@ -161,11 +171,16 @@ class TuneResult:
             "comparisons": {name: one.as_dict() for name, one in self.comparisons.items()},
             "proofs": {name: one.as_dict() for name, one in self.proofs.items()},
             "trials": self.trials,
+            "path": None if self.shrunk is None else self.shrunk.table,
         }
 
     def summary(self) -> str:
         """Return the outcome as a sentence."""
         chosen = self.chosen
+        if self.shrunk is not None:
+            taken = f"{chosen.us_per_doc:.3g} us per document (budget {self.budget_us:g})"
+            missed = f"no model within {self.budget_us:g} us per document was shown to be good enough"
+            return f"{taken if self.within_budget else missed}: {self.shrunk.summary()}"
         trees = counted(chosen.n_trees, "tree")
         if not self.within_budget:
             return (
@@ -192,10 +207,11 @@ def tune(
     valid: Dataset,
     *,
     budget_us: float,
+    model: Any = None,
     test: Dataset | None = None,
     judge: float | Literal["auto"] | None = "auto",
     margin: float = MARGIN,
-    n_trials: int = 30,
+    n_trials: int = TRIALS,
     timeout: float | None = None,
     measure: str | Measure = "nDCG@10",
     convention: str | Convention = "rankwood",
@@ -219,6 +235,9 @@ def tune(
     as a constraint, looks where it is promising. The winner is chosen on validation data and timed once more. What is
     said of its quality is of queries that chose nothing: test data, or validation queries that were set aside.
 
+    A given `model` is made smaller instead, by `shrink`, until it is within the budget: no other is trained, and no
+    package of the extra is needed.
+
     Parameters
     ----------
     train : Dataset
@@ -227,13 +246,17 @@ def tune(
         Data to stop training by and to choose the model by.
     budget_us : float
         Microseconds that scoring a document may take, on one thread.
+    model : Ensemble or fitted ranker, optional
+        A model to bring within the budget. `n_trials`, `timeout`, `space`, `rates`, `batch` and `latency` are of the
+        search among trainings and are refused with it.
     test : Dataset, optional
         Data to measure the winner on, against the default and the best of all. It decides nothing.
     judge : float, "auto" or None, default "auto"
         Share of the validation queries that is set aside for that when there is no test data; "auto" is half when
-        there are 1,000 or more, else none. None sets none aside.
+        there are 1,000 or more, else none. None sets none aside. With a `model` it is the `judge` of `shrink`.
     margin : float, default 0.005
-        Loss of the measure, against the default and the best of all, that is ruled out or not (`proofs`).
+        Loss of the measure, against the default and the best of all, that is ruled out or not (`proofs`). With a
+        `model`: the loss against it that must be ruled out.
     n_trials : int, default 30
         Trials in all, those of a resumed study included.
     timeout : float, optional
@@ -250,7 +273,7 @@ def tune(
         Documents per call when a model is timed, on one thread of the fastest engine.
     study : path-like, optional
         A file to keep trials in, and to go on from; models of the front are kept in the folder FILE.models. Only one
-        search may use it at a time.
+        search may use it at a time. With a `model`: the file for finished steps, the `checkpoint` of `shrink`.
     latency : callable, optional
         A function (model, rows) -> microseconds per document, instead of measuring them here.
     on_interrupt : "raise" or "keep", default "raise"
@@ -261,7 +284,7 @@ def tune(
     n_threads : int, optional
         Threads of training and pruning; all CPUs unless given.
     progress : callable, optional
-        Called with the number of trials done, fractions included, and of all.
+        Called with the number of trials done, fractions included, and of all; with a `model`, with work instead.
 
     Returns
     -------
@@ -269,7 +292,7 @@ def tune(
         `ensemble`, the model, and `within_budget`, whether there is one within the budget; `chosen`, its point;
         `front` and `models`, the Pareto front and its models; `points` and `trials`, all that was tried; `reported`,
         `comparisons` and `proofs` on queries that chose nothing; `budget_us`, `batch`, `measure`, `convention`,
-        `n_trials`, `interrupted` and `timings`.
+        `n_trials`, `interrupted` and `timings`; `shrunk`, the outcome of `shrink`, with a `model`.
 
     Raises
     ------
@@ -277,6 +300,10 @@ def tune(
         When a package of the extra `lab` is missing.
     RankwoodError
         When the file of the study was made with other data or settings, or another search is using it.
+
+    See Also
+    --------
+    shrink : What a given model goes through, with all its settings.
 
     Examples
     --------
@@ -289,6 +316,14 @@ def tune(
     (True, True, True)
     """
     _check(train, valid, test, budget_us, n_trials, timeout, batch)
+    if model is not None:
+        _refuse(n_trials=n_trials, timeout=timeout, space=space, rates=rates, batch=batch, latency=latency)
+        shrunk = shrink(
+            model, train, valid, test=test, judge=judge, measure=measure, convention=convention, margin=margin,
+            budget_us=budget_us, cost="us", settings=ShrinkSettings(seed=seed), checkpoint=study,
+            on_interrupt=on_interrupt, n_threads=n_threads, progress=progress,
+        )  # fmt: skip
+        return _of_path(shrunk, test, budget_us)
     chosen_rates = tuple(checked_rates(rates)) if len(rates) else ()
     if 0.0 in chosen_rates:
         raise RankwoodError("a pruning rate of 0 is the whole model, which is always there: leave it out")
@@ -330,6 +365,56 @@ def _check(
         raise RankwoodError(f"timeout is a number of seconds above 0, got {timeout}")
     if batch < 1:
         raise RankwoodError(f"a batch is at least 1 document, got {batch}")
+
+
+# A model that is given: no trials, but the path of `shrink`, in the same form.
+
+
+def _refuse(**given: Any) -> None:
+    """Raise an error for arguments of the search among trainings, which has no part in bringing a model down."""
+    defaults = {name: one.default for name, one in signature(tune).parameters.items()}
+    others = [name for name, value in given.items() if value is not defaults[name] and value != defaults[name]]
+    if others:
+        raise RankwoodError(f"{' and '.join(others)} say how models are trained and pruned: leave out with model=")
+
+
+def _of_path(shrunk: ShrinkResult, test: Dataset | None, budget_us: float) -> TuneResult:
+    """The models of a path as points, and what `shrink` chose among them."""
+    points = tuple(_point(number, row) for number, row in enumerate(shrunk.rows))
+    (chosen,) = (point for point, row in zip(points, shrunk.rows, strict=True) if row is shrunk.chosen)
+    front = front_of(points)
+    proof = shrunk.test_proof or shrunk.proof
+    note = {**chosen.as_dict(), "budget_us": budget_us, "measure": shrunk.measure}
+    return TuneResult(
+        ensemble=shrunk.ensemble.with_metadata(tune=note),
+        within_budget=shrunk.reached,
+        chosen=chosen,
+        front=tuple(front),
+        models={point.name: shrunk.rows[point.trial].ensemble for point in [*front, chosen]},
+        points=points,
+        comparisons={} if shrunk.test is None else {"input": shrunk.test},
+        budget_us=budget_us,
+        batch=shrunk.timings[0].batch,
+        measure=shrunk.measure,
+        convention=shrunk.convention,
+        n_trials=0,
+        interrupted=shrunk.interrupted,
+        timings=shrunk.timings,
+        proofs={"input": proof} if shrunk.accepted and proof is not None else {},
+        reported=shrunk.chosen.test,
+        reported_on=None if test is None else "test",
+        n_reporting=0 if test is None else test.n_queries,
+        shrunk=shrunk,
+    )
+
+
+def _point(number: int, row: ShrinkRow) -> Point:
+    """A model of the path as a point; its number stands for the trial."""
+    assert row.us_per_doc is not None  # a budget has all timed
+    parameters = {"learner": "shrink", "route": row.route, "n_leaves": row.n_leaves}
+    return Point(
+        number, parameters, 0.0, row.route, row.n_trees, row.ensemble.n_nodes, row.valid, row.us_per_doc, row.test
+    )
 
 
 class Reporters(NamedTuple):
