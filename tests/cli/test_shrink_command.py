@@ -78,7 +78,7 @@ def test_json(rankwood, folder, tmp_path):
         "model", "accepted", "reached", "route", "written", "interrupted", "measure", "convention", "margin", "alpha",
         "judging", "proof", "n_trees_before", "n_trees_after", "n_leaves_source", "n_leaves_before", "n_leaves_after",
         "n_features_before", "n_features_after", "bytes_before", "bytes_after", "valid_before", "valid_after",
-        "us_before", "us_after", "factor", "speed_up", "timing", "test_before", "test_after", "test_difference",
+        "us_before", "us_after", "factor", "speed_up", "exit", "timing", "test_before", "test_after", "test_difference",
         "test_interval", "p_test", "test_loss", "test_proof", "table",
     }  # fmt: skip
     small = rw.load_model(tmp_path / "small.rw")
@@ -164,6 +164,46 @@ def test_another_format_on_demand(rankwood, folder, tmp_path):
         assert outcome.status == 0, outcome.err
         assert json.loads(outcome.out)["written"] == written
         rw.load_model(tmp_path / name, "lightgbm")
+
+
+@pytest.fixture(scope="module")
+def long_queries(tmp_path_factory):
+    """Queries long enough, and a model of enough trees, that documents can stop."""
+    folder = tmp_path_factory.mktemp("long")
+    data = rw.make_ranking(n_queries=150, docs_per_query=40, n_features=6, seed=2)
+    for name, part in zip(
+        ("train", "valid", "test"), (*data.split(0.4)[0].split(0.7), data.split(0.4)[1]), strict=True
+    ):
+        rw.write_svmlight(part, folder / f"{name}.txt")
+    train = rw.read_svmlight(folder / "train.txt", n_features=6)
+    rw.LambdaMART(n_trees=60, n_leaves=6, learning_rate=0.2).fit(train).ensemble_.save(folder / "model.rw")
+    return folder
+
+
+def test_early_exit(rankwood, long_queries, tmp_path):
+    given = (*arguments(long_queries, tmp_path / "small.rw"), "--judge", long_queries / "test.txt", "--margin", 0.5,
+             "--factor", 2, "--exit")  # fmt: skip
+    outcome = rankwood(*given)
+    assert outcome.status == 0, outcome.err
+    small = rw.load_model(tmp_path / "small.rw")
+    assert small.exit is not None
+    assert max(len(line) for line in outcome.out.splitlines() if line.startswith(("┃", "│"))) <= 80
+    (chosen,) = [line for line in outcome.out.splitlines() if "chosen" in line]
+    assert chosen.split()[1:3] == ["with", "exit"]
+    assert "% evaluated, with early exit)" in outcome.out.splitlines()[-1]
+    answer = json.loads(rankwood(*given, "--json").out)
+    assert answer["exit"]["accepted"]
+    assert answer["exit"]["trees_evaluated"] < 1
+    assert answer["proof"] == answer["exit"]["proof"]
+
+    outcome = rankwood(*given, "--to", "lightgbm", "-o", tmp_path / "small.txt")
+    assert outcome.status == 0, outcome.err
+    assert outcome.err.splitlines()[-2:] == [
+        "warning: LightGBM cannot hold early exit: the model is written without, so every document goes through all "
+        "trees",
+        f"wrote {tmp_path / 'small.txt'} (lightgbm)",
+    ]
+    assert "exit" not in outcome.out
 
 
 @pytest.fixture(scope="module")

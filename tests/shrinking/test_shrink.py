@@ -250,6 +250,93 @@ def test_notes_hold_missing_values():
     assert_array_equal(as_array(as_list(values)), values)
 
 
+# Early exit.
+
+
+@pytest.fixture(scope="module")
+def long_queries():
+    train, rest = rw.make_ranking(n_queries=240, docs_per_query=50, n_features=10, seed=4).split(0.4)
+    valid, test = rest.split(0.6)
+    model = rw.LambdaMART(n_trees=70, n_leaves=8, learning_rate=0.15).fit(train).ensemble_
+    return model, train, valid, test
+
+
+EXIT = {**LOOSE, "factor": 2, "exit": 0.005}
+
+
+@pytest.mark.parametrize("judge", ["folds", "other"])
+def test_early_exit_is_the_last_row_to_be_judged(long_queries, judge):
+    model, train, valid, test = long_queries
+    given = {"judge": test} if judge == "other" else {"test": test}
+    found, plain = (rw.shrink(model, train, valid, **{**EXIT, **given, "exit": loss}) for loss in (0.005, False))
+    place = found.rows.index(found.exit)
+    assert found.chosen is found.exit
+    assert found.rows[:place] + found.rows[place + 1 :] == plain.rows
+    assert found.rows[place - 1] == plain.chosen
+    assert found.ensemble.replace(exit=None) == plain.ensemble
+    assert found.ensemble.exit == rw.early_exit(plain.ensemble, valid, loss=0.005).exit
+    assert found.ensemble.metadata.keys() == {"shrink", "early_exit"}
+    assert found.chosen.valid == rw.evaluate(found.ensemble, valid)["nDCG@10"]
+    judges = test if judge == "other" else valid
+    trees = found.ensemble.trees_evaluated(judges.X, qid=judges.qid)
+    assert found.exit.trees_evaluated == pytest.approx(trees.mean() / found.ensemble.n_trees)
+    assert found.exit.trees_evaluated < 1 == plain.chosen.trees_evaluated
+    share = round(100 * found.exit.trees_evaluated)
+    assert f"of 70 trees ({share} % evaluated, with early exit), " in found.summary()
+    if judge == "other":
+        lost = rw.evaluate(model, test)["nDCG@10"] - rw.evaluate(found.ensemble, test)["nDCG@10"]
+        assert found.proof.difference == pytest.approx(-lost)
+    else:
+        assert found.chosen.test == found.test.other_mean == rw.evaluate(found.ensemble, test)["nDCG@10"]
+
+
+def test_a_fold_judges_exit_as_the_others_learnt_it(long_queries):
+    model, train, valid, _ = long_queries
+    found = rw.shrink(model, train, valid, **EXIT)
+    small, choosers = found.ensemble.replace(exit=None), Choosers(np.ones(valid.n_queries), QUICK.folds, 0)
+    changed = np.empty(valid.n_queries)
+    for fold in range(QUICK.folds):
+        swift = rw.early_exit(small, valid.select_queries(choosers.fold != fold), loss=0.005)
+        left_out = valid.select_queries(choosers.fold == fold)
+        one, other = (rw.evaluate(each, left_out).per_query["nDCG@10"] for each in (small, swift))
+        changed[choosers.fold == fold] = other - one
+    without = found.rows[found.rows.index(found.exit) - 1].proof
+    assert found.proof.difference == pytest.approx(without.difference + changed.mean())
+    assert changed.any()
+
+
+def test_early_exit_is_dropped_unless_shown(long_queries, problem):
+    model, train, valid, _ = long_queries
+    without = rw.shrink(model, train, valid, **{**EXIT, "exit": False})
+    tight = {**EXIT, "exit": 1.0, "margin": 1e-6 - without.proof.lower}  # just enough without
+    found = rw.shrink(model, train, valid, **tight)
+    assert not found.exit.accepted
+    assert found.ensemble == without.ensemble
+    assert found.chosen == replace(without.chosen, proof=found.chosen.proof)
+    assert "; no early exit: with it, that it loses less than " in found.summary()
+    model, train, valid, _ = problem  # with no checkpoint before the last tree
+    found = rw.shrink(model, train, valid, exit=True, **LOOSE)
+    assert found.exit.ensemble.exit.never
+    assert found.ensemble.exit is None
+    assert "; no early exit: no document can stop without risk of losing more than 0.0005 by it" in found.summary()
+    assert rw.shrink(model, train, valid, exit=True, **{**LOOSE, "margin": 1e-9}).exit is None
+
+
+def test_exit_is_timed_on_whole_queries(long_queries):
+    model, train, valid, _ = long_queries
+    found = rw.shrink(model, train, valid, **{**EXIT, "measure_speed": True})
+    assert len(found.timings) == len(found.rows)
+    assert all(row.us_per_doc == timing.us_per_doc for row, timing in zip(found.rows, found.timings, strict=True))
+    assert {timing.batch for timing in found.timings} == {round(valid.n_docs / 2)}  # in two calls of whole queries
+
+
+@pytest.mark.parametrize("loss", [-1.0, float("nan"), "much"])
+def test_a_loss_is_a_number(problem, loss):
+    model, train, valid, _ = problem
+    with pytest.raises(rw.RankwoodError, match="exit must be a number of 0 or more"):
+        rw.shrink(model, train, valid, exit=loss, **LOOSE)
+
+
 # Models and data of all kinds.
 
 

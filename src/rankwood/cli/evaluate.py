@@ -78,11 +78,10 @@ def _exit(
     model: Ensemble, result: Evaluation, without: Evaluation, data: Dataset, threads: int | None
 ) -> dict[str, Any]:
     """What early exit does: the share of trees evaluated, and measures without it and lost by it."""
-    from rankwood.evaluation.evaluator import aligned_features
+    from rankwood.evaluation.evaluator import share_of_trees
 
-    trees = model.trees_evaluated(aligned_features(model, data), qid=data.queries.index, n_threads=threads)
     return {
-        "trees_evaluated": float(trees.mean()) / max(1, model.n_trees),
+        "trees_evaluated": share_of_trees(model, data, n_threads=threads),
         "measures_without": without.means,
         "loss": {measure: without[measure] - result[measure] for measure in result},
     }

@@ -45,7 +45,7 @@ class ShrinkOptions:
         typer.Option(
             "--judge",
             help="Data set aside to judge smaller models by. Unless given, half of the --valid queries if there are "
-            "4,000 or more; fewer judge in 5 folds.",
+            "4,000 or more; fewer judge in 10 folds.",
         ),
     ] = None
     margin: Annotated[float, typer.Option(help="The loss that must be ruled out.")] = 0.005
@@ -59,6 +59,9 @@ class ShrinkOptions:
         typer.Option(help="How many times fewer leaves. Unless one of the three is given: as few as can be shown."),
     ] = None
     cost: Annotated[CostName, typer.Option(help="What is cheap: few leaves, or few us.")] = CostName.leaves
+    exit: Annotated[
+        bool, typer.Option("--exit", help="Add early exit, if it is shown to lose less than the margin, too.")
+    ] = False
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="File that finished steps are kept in, and gone on from.")
     ] = None
@@ -167,11 +170,22 @@ def _shrunk(options: ShrinkOptions, given: smaller.Given) -> ShrinkResult:
             budget_us=options.budget_us,
             factor=options.factor,
             cost=options.cost.value,
+            exit=_may_exit(options, given),
             settings=ShrinkSettings(max_queries=options.max_queries, seed=options.seed),
             checkpoint=options.checkpoint,
             n_threads=options.threads,
             progress=advance,
         )
+
+
+def _may_exit(options: ShrinkOptions, given: smaller.Given) -> bool:
+    """Whether early exit is asked for and can be written; a warning tells when it cannot."""
+    from rankwood.formats.registry import EXPORTERS
+    from rankwood.formats.writing import cannot_hold_exit
+
+    if options.exit and given.target != "rankwood":
+        tell(f"warning: {cannot_hold_exit(EXPORTERS[given.target].title)}")
+    return options.exit and given.target == "rankwood"
 
 
 def _report(options: ShrinkOptions, given: smaller.Given, result: ShrinkResult, written: smaller.Written) -> None:
@@ -213,6 +227,7 @@ def _answer(result: ShrinkResult, written: smaller.Written) -> dict[str, Any]:
         "us_after": chosen.us_per_doc,
         "factor": result.factor,
         "speed_up": result.speed_up,
+        "exit": None if result.exit is None else result.exit.as_dict(),
         "interrupted": result.interrupted,
         "written": "shrunk" if written == "smaller" else written,
     }
@@ -264,8 +279,12 @@ def _short(route: str) -> str:
     --------
     >>> [_short(route) for route in ("refitted input", "grown, input teacher", "60% of the trees, refitted teacher")]
     ['refitted', 'grown', 'selected']
+    >>> _short("grown, input teacher, early exit")
+    'with exit'
     """
-    first = route.partition(",")[0]
+    first, _, rest = route.partition(",")
+    if rest.endswith("early exit"):
+        return "with exit"
     return "selected" if first.endswith("of the trees") else first.removesuffix(" input")
 
 

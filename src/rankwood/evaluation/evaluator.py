@@ -404,6 +404,14 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
     return np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
+def share_of_trees(model: Ensemble, data: Dataset, *, n_threads: int | None = None) -> float:
+    """Share of the trees that documents go through on average, with early exit where the model has it."""
+    if model.exit is None:
+        return 1.0
+    trees = model.trees_evaluated(aligned_features(model, data), qid=data.queries.index, n_threads=n_threads)
+    return float(trees.sum(dtype=np.int64)) / max(1, model.n_trees * len(trees))
+
+
 def unique_measures(measures: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure | MeasureFunction]:
     """Measures, each once, in the order given."""
     return list(dict.fromkeys(parse_measure(measure) for measure in as_sequence(measures)))

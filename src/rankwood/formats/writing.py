@@ -107,11 +107,12 @@ def without_exit(model: Ensemble, target: str) -> Ensemble:
     if model.exit is None:
         return model
     if not model.exit.never:
-        warn(
-            f"{target} cannot hold early exit: the model is written without, so every document goes through all trees",
-            4,
-        )
+        warn(cannot_hold_exit(target), 4)
     return model.replace(exit=None)
+
+
+def cannot_hold_exit(target: str) -> str:
+    return f"{target} cannot hold early exit: the model is written without, so every document goes through all trees"
 
 
 def names_of(model: Ensemble, default: str = "f{}") -> list[str]:

@@ -95,9 +95,14 @@ def compared(full: Ensemble, chosen: Ensemble, test: Evaluator) -> Comparison | 
         return None
 
 
-def timed(models: Sequence[Ensemble], data: Dataset) -> tuple[Timing, ...]:
-    """Scoring time of models with the same features, on the documents of a data set."""
-    X = aligned_features(models[0], data)
-    timings = time_models([(model, X) for model in models], budget=TIMED)
+def timed(models: Sequence[Ensemble], data: Dataset, *, by_query: bool = False) -> tuple[Timing, ...]:
+    """Scoring time of models with the same features, on the documents of a data set.
+
+    With `by_query` on batches of whole queries, which early exit needs.
+    """
+    X, group = aligned_features(models[0], data), None
+    if by_query:
+        X, group = X if data.order is None else X[data.order], data.queries.sizes
+    timings = time_models([(model, X) for model in models], group=group, budget=TIMED)
     warn_if_busy(timings)
     return tuple(timings)

@@ -29,6 +29,7 @@ from rankwood.model.ensemble import Ensemble
 
 CHECKPOINTS = (0.10, 0.20, 0.30, 0.45, 0.65)
 TOP = 10  # where the measure has no cutoff
+LOSS = 0.0005
 
 
 def early_exit(
@@ -36,7 +37,7 @@ def early_exit(
     valid: Dataset,
     *,
     measure: AnyMeasure = "nDCG@10",
-    loss: float = 0.0005,
+    loss: float = LOSS,
     level: float = 0.95,
     checkpoints: Sequence[float] = CHECKPOINTS,
     top: int | None = None,
@@ -90,8 +91,7 @@ def early_exit(
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, Ensemble):
         raise ModelError(f"early exit is learnt for an Ensemble or a fitted learner, got {type(model).__name__}")
-    if not (isinstance(loss, (int, float)) and 0 <= loss < math.inf):
-        raise RankwoodError(f"loss must be a number of 0 or more, got {one_line(repr(loss))}")
+    check_loss(loss, "loss")
     if not (isinstance(level, (int, float)) and 0.5 <= level < 1):
         raise RankwoodError(f"level must lie between 0.5 and 1, got {one_line(repr(level))}")
     evaluator = Evaluator(valid, measure, convention, n_threads=n_threads)
@@ -113,6 +113,12 @@ def early_exit(
             "queries": valid.n_queries,
         }
     )
+
+
+def check_loss(loss: Any, name: str) -> None:
+    """Refuse what is no loss that may be allowed."""
+    if isinstance(loss, bool) or not (isinstance(loss, (int, float)) and 0 <= loss < math.inf):
+        raise RankwoodError(f"{name} must be a number of 0 or more, got {one_line(repr(loss))}")
 
 
 def as_checkpoints(checkpoints: Sequence[float], n_trees: int) -> tuple[int, ...]:

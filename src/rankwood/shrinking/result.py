@@ -38,6 +38,8 @@ class ShrinkRow:
         The same, less that of the input.
     accepted : bool
         Whether it, and all larger models of the path, were shown to lose less than the margin.
+    trees_evaluated : float
+        Share of the trees that documents of the queries that judge go through; below 1 with early exit.
     """
 
     route: str
@@ -51,6 +53,7 @@ class ShrinkRow:
     test: float | None = None
     test_difference: float | None = None
     accepted: bool = False
+    trees_evaluated: float = 1.0
 
     def cost(self, by: Cost) -> float:
         """Microseconds or leaves."""
@@ -77,7 +80,8 @@ class ShrinkResult:
     chosen : ShrinkRow
         Row of the model that was chosen, the first one when none was accepted.
     rows : tuple of ShrinkRow
-        The input, the input with refitted leaves, then the best model of every size, the largest first.
+        The input, the input with refitted leaves, then the best model of every size, the largest first. The chosen
+        one with early exit stands behind the same without.
     measure : str
         Name of the measure.
     convention : Convention
@@ -94,6 +98,9 @@ class ShrinkResult:
         Scoring time of every row; empty unless speed was measured.
     interrupted : bool
         Whether the search was ended before the last size.
+    exit : ShrinkRow or None
+        Row of the chosen model with early exit, whether that is kept or dropped; None unless it was asked for, and when
+        no smaller model was accepted.
     """
 
     ensemble: Ensemble
@@ -109,6 +116,7 @@ class ShrinkResult:
     test_proof: Proof | None = None
     timings: tuple[Timing, ...] = ()
     interrupted: bool = False
+    exit: ShrinkRow | None = None
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -152,15 +160,25 @@ class ShrinkResult:
         if not self.accepted:
             shown = "" if self._nearest.proof is None else f"; of {self._nearest.n_leaves:,}, {self.proof_in_words()}"
             return f"no smaller model was accepted: the model keeps its {full.n_leaves:,} leaves{shown}"
+        share = f" ({100 * chosen.trees_evaluated:.0f} % evaluated, with early exit)" if chosen is self.exit else ""
         faster = "" if self.speed_up is None else f", {self.speed_up:.1f}x as fast"
         missed = "" if self.reached else "; nothing as small as was asked for could be shown to be good enough"
         tested = "" if self.test is None else f"; on test data {self.verdict()}"
         lost = ", a significant loss" if self.is_loss else ""
         return (
-            f"{chosen.n_leaves:,} of {full.n_leaves:,} leaves, {chosen.n_trees:,} of {full.n_trees:,} trees, "
+            f"{chosen.n_leaves:,} of {full.n_leaves:,} leaves, {chosen.n_trees:,} of {full.n_trees:,} trees{share}, "
             f"{chosen.n_features:,} of {full.n_features:,} features{faster}: {self.proof_in_words()}"
-            f"{missed}{tested}{lost}"
+            f"{self._without_exit()}{missed}{tested}{lost}"
         )
+
+    def _without_exit(self) -> str:
+        """Why there is no early exit although it was asked for."""
+        if self.exit is None or self.exit.accepted or self.exit.proof is None:
+            return ""
+        if self.exit.proof.holds:  # but nobody may stop
+            loss = self.exit.ensemble.metadata["early_exit"]["loss"]
+            return f"; no early exit: no document can stop without risk of losing more than {loss:g} by it"
+        return f"; no early exit: with it, {self.exit.proof.words()}"
 
     def proof_in_words(self) -> str:
         """What was shown, or what would be needed to show it.

@@ -19,6 +19,9 @@
             │
             ▼
           proof, size by size, until one fails                          pruning.accept, result
+            │
+            ▼  on demand
+          early exit of the chosen model, and its proof                 early_exit
 """
 
 from __future__ import annotations
@@ -36,14 +39,16 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Evaluator, weighted_values
+from rankwood.evaluation.evaluator import Evaluator, share_of_trees, weighted_values
 from rankwood.evaluation.measures import AnyMeasure, parse_measure
 from rankwood.evaluation.significance import in_sequence
 from rankwood.fitting.outputs import sample_queries
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Judging, Proof
 from rankwood.pruning.judging import checked, compared, measured, proof_on, roles_of, timed
+from rankwood.scoring.timing import Timing
 from rankwood.shrinking.choice import Candidate, Choosers
+from rankwood.shrinking.early_exit import LOSS, check_loss, early_exit
 from rankwood.shrinking.notebook import Notebook
 from rankwood.shrinking.path import Candidates, Path, ShrinkSettings, Size
 from rankwood.shrinking.result import Cost, ShrinkResult, ShrinkRow
@@ -69,6 +74,7 @@ def shrink(
     budget_us: float | None = None,
     factor: float | None = None,
     cost: Cost = "leaves",
+    exit: bool | float = False,
     settings: ShrinkSettings | None = None,
     measure_speed: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -120,6 +126,10 @@ def shrink(
         model that passes is taken.
     cost : {"leaves", "us"}, default "leaves"
         What cheap means: leaves, so that the same model comes out on every machine, or measured microseconds.
+    exit : bool or float, default False
+        Whether the chosen model gets early exit (`early_exit`), learnt by the queries that chose it; a number is the
+        loss that it may have there, 0.0005 unless given. It is judged as all models are, against the input, and dropped
+        unless the loss with it is shown to be less than the margin.
     settings : ShrinkSettings or None, default None
         What is seldom changed: routes, sizes, steps, folds, seed.
     measure_speed : bool, default True
@@ -142,6 +152,7 @@ def shrink(
     --------
     cleaver : Takes trees out and re-weighs the rest, as in the paper.
     refit : Fits all leaves to labels once more; nothing gets smaller.
+    early_exit : Lets documents stop early that are too far behind to matter.
 
     Examples
     --------
@@ -153,7 +164,7 @@ def shrink(
     (True, True)
     """
     model, how, rule = _checked_model(model), settings or ShrinkSettings(), Acceptance("non-inferior", margin, alpha)
-    target = Target.of(model, leaves, budget_us, factor)
+    target, exit_loss = Target.of(model, leaves, budget_us, factor), _exit_loss(exit)
     roles = roles_of(checked(valid, "valid"), judge, plenty=PLENTY, seed=how.seed, n_folds=how.folds)
     train = sample_queries(checked(train, "train"), how.max_queries, seed=how.seed)
     extra = [] if unlabelled is None else [unlabelled] if isinstance(unlabelled, Dataset) else list(unlabelled)
@@ -171,18 +182,23 @@ def shrink(
     if interrupted and (on_interrupt == "raise" or not found):
         raise KeyboardInterrupt
 
-    rows = _rows(model, refitted, found, on_valid)
-    rows = _judged(rows, found, on_valid, on_judge, rule, roles.judging)
-    rows = rows if on_test is None else _tested(rows, on_test)
-    timings = timed([row.ensemble for row in rows], valid) if measure_speed or budget_us is not None else ()
-    if timings:
-        rows = [replace(row, us_per_doc=timing.us_per_doc) for row, timing in zip(rows, timings, strict=True)]
+    jury = _Jury(model, on_valid, on_judge, rule, roles.judging)
+    by_query = exit_loss is not None or model.exit is not None
+    clock = partial(timed, data=valid, by_query=by_query) if measure_speed or budget_us is not None else None
+    rows, timings = _measured(_judged(_rows(model, refitted, found, on_valid), found, jury), on_test, clock)
     chosen, reached = target.choose(rows, cost)
-    accepted = chosen is not rows[0]
+    accepted, exit_row = chosen is not rows[0], None
+    if accepted and exit_loss is not None:
+        place = rows.index(chosen)
+        exit_row = _exit_row(chosen, found[place - 2].unseen, choosers, jury, exit_loss)
+        (_, exit_row), more = _measured([rows[0], exit_row], on_test, clock)
+        rows.insert(place + 1, exit_row)
+        timings[place + 1 : place + 1] = more[1:]
+        chosen = exit_row if exit_row.accepted else chosen
     return ShrinkResult(
         ensemble=chosen.ensemble.with_metadata(shrink=_note(rows[0], chosen, how)) if accepted else model,
         accepted=accepted,
-        reached=reached,
+        reached=reached or target.is_met(chosen),
         chosen=chosen,
         rows=tuple(rows),
         measure=str(parse_measure(measure)),
@@ -193,6 +209,7 @@ def shrink(
         test_proof=proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
         timings=tuple(timings),
         interrupted=interrupted,
+        exit=exit_row,
     )
 
 
@@ -267,6 +284,14 @@ def _checked_model(model: Any) -> Ensemble:
     if model.n_leaves - model.n_trees < 2:
         raise ModelError("the model has fewer than two splits: there is nothing to shrink")
     return model
+
+
+def _exit_loss(exit: bool | float) -> float | None:
+    """The loss that early exit may have on the queries that it is learnt by; None when it is not asked for."""
+    if isinstance(exit, bool):
+        return LOSS if exit else None
+    check_loss(exit, "exit")
+    return float(exit)
 
 
 def _weights(data: Dataset) -> FloatArray:
@@ -350,39 +375,74 @@ def _rows(model: Ensemble, refitted: Candidate, found: Sequence[Size], valid: Ev
     ]
 
 
-def _judged(
-    rows: list[ShrinkRow],
-    found: Sequence[Size],
-    valid: Evaluator,
-    judge: Evaluator | None,
-    rule: Acceptance,
-    judging: Judging,
-) -> list[ShrinkRow]:
+class _Jury:
+    """Queries that judge models against the input, and the rule."""
+
+    def __init__(
+        self, model: Ensemble, valid: Evaluator, other: Evaluator | None, rule: Acceptance, judging: Judging
+    ) -> None:
+        self.valid, self.other, self.rule, self.judging = valid, other, rule, judging
+        self.full = measured(other or valid, model).values
+
+    def proof(self, model: Ensemble, unseen: FloatArray) -> Proof:
+        """What other queries show of a model; without any, what `unseen` shows.
+
+        `unseen` are values of validation queries, each of what the others chose.
+        """
+        if self.other is None:
+            values = weighted_values(unseen, self.valid.data.query_weights)
+        else:
+            values = measured(self.other, model).values
+        return Proof.of(self.full, values, self.rule, measure=self.valid.names[0], queries=self.judging)
+
+
+def _judged(rows: list[ShrinkRow], found: Sequence[Size], jury: _Jury) -> list[ShrinkRow]:
     """The rows with a proof for every size, and whether it and all before it hold."""
-    evaluator = valid if judge is None else judge
-    full = measured(evaluator, rows[0].ensemble).values
-    others = [
-        weighted_values(size.unseen, valid.data.query_weights)
-        if judge is None
-        else measured(judge, size.candidate.ensemble).values
-        for size in found
-    ]
-    name = str(valid.measures[0])
-    proofs = [Proof.of(full, values, rule, measure=name, queries=judging) for values in others]
-    passed = in_sequence([proof.p_value if proof.holds else 1.0 for proof in proofs], rule.alpha)
+    proofs = [jury.proof(size.candidate.ensemble, size.unseen) for size in found]
+    passed = in_sequence([proof.p_value if proof.holds else 1.0 for proof in proofs], jury.rule.alpha)
     judged = [
         replace(row, proof=proof, accepted=good) for row, proof, good in zip(rows[2:], proofs, passed, strict=True)
     ]
     return [*rows[:2], *judged]
 
 
-def _tested(rows: Sequence[ShrinkRow], test: Evaluator) -> list[ShrinkRow]:
-    """The rows with the measure on test data."""
-    means = [measured(test, row.ensemble).mean for row in rows]
-    return [
-        replace(row, test=mean, test_difference=mean - means[0] if row is not rows[0] else None)
-        for row, mean in zip(rows, means, strict=True)
-    ]
+def _measured(
+    rows: list[ShrinkRow], test: Evaluator | None, clock: Callable[[list[Ensemble]], Sequence[Timing]] | None
+) -> tuple[list[ShrinkRow], list[Timing]]:
+    """The rows, of which the input is the first, with the measure on test data and scoring times."""
+    if test is not None:
+        means = [measured(test, row.ensemble).mean for row in rows]
+        rows = [
+            replace(row, test=mean, test_difference=mean - means[0] if row is not rows[0] else None)
+            for row, mean in zip(rows, means, strict=True)
+        ]
+    if clock is None:
+        return rows, []
+    timings = list(clock([row.ensemble for row in rows]))
+    return [replace(row, us_per_doc=timing.us_per_doc) for row, timing in zip(rows, timings, strict=True)], timings
+
+
+def _exit_row(chosen: ShrinkRow, unseen: FloatArray, choosers: Choosers, jury: _Jury, loss: float) -> ShrinkRow:
+    """The chosen model with early exit, and its proof.
+
+    Where folds judge, each chooser learns margins by its own queries, and what they change in the fold left out is
+    added to the values of what it chose.
+    """
+    on = jury.valid
+    learn = partial(early_exit, measure=on.measures[0], convention=on.convention, loss=loss, n_threads=on.n_threads)
+    learnt = [learn(chosen.ensemble, on.data.select_queries(queries)) for queries in choosers.choose]
+    plain, *others = (on.evaluate(model).per_query[on.names[0]] for model in (chosen.ensemble, *learnt))
+    swift, judges = learnt[0], jury.other or on
+    proof = jury.proof(swift, unseen + (choosers.out_of_fold(others) - plain))
+    return replace(
+        chosen,
+        route=f"{chosen.route}, early exit",
+        valid=float(on.mean(others[0])),
+        ensemble=swift,
+        proof=proof,
+        accepted=proof.holds and not (swift.exit is None or swift.exit.never),
+        trees_evaluated=share_of_trees(swift, judges.data, n_threads=on.n_threads),
+    )
 
 
 # What is left to say of the chosen model.
