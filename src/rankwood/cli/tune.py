@@ -150,7 +150,7 @@ def _search_settings(options: TuneOptions) -> dict[str, Any]:
     from rankwood.lab.search import SearchSpace
 
     given = {"n_trials": options.trials, "timeout": options.timeout, "batch": options.batch}
-    found = {name: value for name, value in given.items() if value is not None}
+    found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     most = options.max_trees
     if most is not None:
         found["space"] = SearchSpace(n_trees=(min(SearchSpace.n_trees[0], most), most))
