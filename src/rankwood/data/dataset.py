@@ -346,6 +346,18 @@ class Dataset:
             raise DataError(f"feature_names has {len(self.feature_names)} entries for {n_features} features")
 
 
+def docnos(data: Dataset) -> list[str]:
+    """Names of the documents in TREC files: their ids as one word each, or `d` and the row number."""
+    if data.doc_ids is None:
+        return [f"d{row}" for row in range(data.n_docs)]
+    return [one_word(str(name)) or f"d{row}" for row, name in enumerate(data.doc_ids)]
+
+
+def one_word(text: str) -> str:
+    """The text as one word: fields of TREC files end at blanks."""
+    return "_".join(text.split())
+
+
 def _one_per(values: Any, n: int, name: str, what: str, dtype: Any) -> FloatArray:
     try:
         array = np.ascontiguousarray(values, dtype=dtype)

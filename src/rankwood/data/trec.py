@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankwood.atomic import atomic_write
-from rankwood.data.dataset import Dataset
+from rankwood.data.dataset import Dataset, docnos, one_word
 from rankwood.data.text import PathLike
 from rankwood.dtypes import SCORE, IndexArray
 from rankwood.errors import DataError
@@ -91,19 +91,7 @@ def _rows_by_query(data: Dataset) -> Iterator[tuple[str, IndexArray]]:
     offsets = data.queries.offsets.tolist()
     for number, qid in enumerate(data.queries.ids.tolist()):
         rows = np.arange(offsets[number], offsets[number + 1])
-        yield _word(str(qid)), rows if data.queries.order is None else data.queries.order[rows]
-
-
-def docnos(data: Dataset) -> list[str]:
-    """Names of the documents in TREC files: their ids as one word each, or `d` and the row number."""
-    if data.doc_ids is None:
-        return [f"d{row}" for row in range(data.n_docs)]
-    return [_word(str(name)) or f"d{row}" for row, name in enumerate(data.doc_ids)]
-
-
-def _word(text: str) -> str:
-    """The text as one word: fields of TREC files end at blanks."""
-    return "_".join(text.split())
+        yield one_word(str(qid)), rows if data.queries.order is None else data.queries.order[rows]
 
 
 def _check_docnos(qid: str, docnos: list[str]) -> None:

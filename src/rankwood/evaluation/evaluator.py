@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.data.dataset import Dataset
-from rankwood.data.trec import docnos
+from rankwood.data.dataset import Dataset, docnos
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
