@@ -25,7 +25,8 @@ import numpy as np
 
 import rankwood as rw
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part, unsigned_weights
+from rankwood.fitting.measured import Part
+from rankwood.fitting.outputs import unsigned_weights
 from rankwood.pruning.line_search import LineSearch, Point, promising_weights
 from rankwood.system import active_isa, available_isas, cpu_name
 

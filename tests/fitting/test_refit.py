@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part, unsigned_weights
+from rankwood.fitting.measured import Part
+from rankwood.fitting.outputs import unsigned_weights
 from rankwood.fitting.refit import refit_leaves, refit_passes, surrogate_gains
 from rankwood.training.correction import joint_step
 from rankwood.training.losses import LambdaLoss

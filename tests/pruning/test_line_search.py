@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import rankwood as rw
 from oracles import cleaver as oracle
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import MeasuredQueries, Part, unsigned_weights
+from rankwood.fitting.measured import MeasuredQueries, Part
+from rankwood.fitting.outputs import unsigned_weights
 from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search, promising_weights
 from strategies.pruning import models_and_data, rankings, tied_models_and_data
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import rankwood as rw
 from oracles import cleaver as oracle
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part, unsigned_weights
+from rankwood.fitting.measured import Part
+from rankwood.fitting.outputs import unsigned_weights
 from rankwood.pruning.strategies import STRATEGIES, Chooser, score_shares, skip, without_each
 from strategies.pruning import models_and_data, tied_models_and_data
 

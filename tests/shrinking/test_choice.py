@@ -12,9 +12,10 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part
+from rankwood.fitting.measured import Part
 from rankwood.fitting.refit import refit_passes
-from rankwood.shrinking.choice import Candidate, Choosers, _best, _stopped, best_of, refitted
+from rankwood.shrinking.choice import Candidate, Choosers, best_of, best_pass, has_stopped
+from rankwood.shrinking.path import refitted
 
 values = st.floats(-1, 1) | st.just(math.nan)
 
@@ -70,7 +71,7 @@ def test_out_of_fold(choosing):
     ],
 )
 def test_early_stopping(means, patience, best, stopped):
-    assert (_best(means, patience), _stopped(means, patience)) == (best, stopped)
+    assert (best_pass(means, patience), has_stopped(means, patience)) == (best, stopped)
 
 
 def test_each_fold_takes_its_own():
@@ -105,7 +106,7 @@ def test_passes_are_chosen_fold_by_fold(parts):
     ])  # fmt: skip
 
     def taken_by(queries):
-        return _best(of_pass[:, queries].mean(axis=1).tolist(), how.patience)
+        return best_pass(of_pass[:, queries].mean(axis=1).tolist(), how.patience)
 
     everyone = np.ones(valid.n_queries, bool)
     assert_array_equal(found.ensemble.leaf_value, passes[taken_by(everyone)])

@@ -16,7 +16,8 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_measure
 from rankwood.evaluation.per_query import resolve
-from rankwood.fitting.outputs import MeasuredQueries, Part, check_fits, refitted, unsigned_weights
+from rankwood.fitting.measured import MeasuredQueries, Part
+from rankwood.fitting.outputs import check_fits, refitted, unsigned_weights
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.correction import joint_step
 from rankwood.training.losses import LambdaLoss, label_gains

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.fitting.outputs import Part
+from rankwood.fitting.measured import Part
 
 OnIteration = Callable[[int, int], None]  # (iterations done, iterations at most)
 

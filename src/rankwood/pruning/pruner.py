@@ -12,7 +12,8 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part, check_fits, refitted, signed_weights, unsigned_weights
+from rankwood.fitting.measured import Part
+from rankwood.fitting.outputs import check_fits, refitted, signed_weights, unsigned_weights
 from rankwood.fitting.refit import Refit, lambda_gradients, leaf_derivatives, refit_leaves
 from rankwood.fitting.ridge import Distil, distil_leaves
 from rankwood.model.additive import AdditiveModel

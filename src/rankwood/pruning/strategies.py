@@ -15,7 +15,8 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.fitting.outputs import MeasuredQueries, TreeOutputs
+from rankwood.fitting.measured import MeasuredQueries
+from rankwood.fitting.outputs import TreeOutputs
 
 Strategy: TypeAlias = Callable[[TreeOutputs, FloatArray, MeasuredQueries, int], Any]
 # The same arguments, but it returns the k trees to remove, the first to go first.

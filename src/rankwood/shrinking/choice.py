@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwood.dtypes import FloatArray, IndexArray
-from rankwood.fitting.outputs import Part
-from rankwood.fitting.refit import Refit, refit_passes
 from rankwood.model.ensemble import Ensemble
 
 
@@ -83,27 +81,6 @@ class Candidate:
     unseen: FloatArray
 
 
-def refitted(student: Ensemble, train: Part, valid: Part, choosers: Choosers, how: Refit) -> Candidate:
-    """The student with its leaves fitted to labels, each chooser taking the pass that is best by its own queries."""
-    weights = np.ones(student.n_trees)
-    leaf_values = [train.outputs.values]
-    values = [valid.queries.values(valid.outputs.scores(weights))]
-    means = [choosers.means(values[0])]
-    for new in refit_passes(train, weights, how):
-        leaf_values.append(new)
-        values.append(valid.queries.values(valid.with_values(new).outputs.scores(weights)))
-        means.append(choosers.means(values[-1]))
-        if all(_stopped(of_one, how.patience) for of_one in zip(*means, strict=True)):
-            break
-    taken = [_best(of_one, how.patience) for of_one in zip(*means, strict=True)]
-    return Candidate(
-        student.replace(leaf_value=leaf_values[taken[0]]),
-        np.array([means[number][chooser] for chooser, number in enumerate(taken)]),
-        values[taken[0]],
-        choosers.out_of_fold([values[number] for number in taken]),
-    )
-
-
 def best_of(candidates: Sequence[Candidate], means: Sequence[FloatArray], choosers: Choosers) -> tuple[int, FloatArray]:
     """Number of the candidate that all queries take, and every query's value for what the other folds take.
 
@@ -113,12 +90,12 @@ def best_of(candidates: Sequence[Candidate], means: Sequence[FloatArray], choose
     return int(taken[0]), choosers.out_of_fold([candidates[number].unseen for number in taken])
 
 
-def _stopped(means: Sequence[float], patience: int) -> bool:
+def has_stopped(means: Sequence[float], patience: int) -> bool:
     """Whether there were so many passes in a row without a better mean."""
     return len(means) - 1 - int(np.argmax(means)) >= patience
 
 
-def _best(means: Sequence[float], patience: int) -> int:
+def best_pass(means: Sequence[float], patience: int) -> int:
     """The pass that early stopping takes: the best one before `patience` passes in a row were not better."""
     best = 0
     for number, mean in enumerate(means):

@@ -13,10 +13,10 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
-from rankwood.fitting.outputs import Part
-from rankwood.fitting.refit import Refit
+from rankwood.fitting.measured import Part
+from rankwood.fitting.refit import Refit, refit_passes
 from rankwood.model.ensemble import Ensemble
-from rankwood.shrinking.choice import Candidate, Choosers, best_of, refitted
+from rankwood.shrinking.choice import Candidate, Choosers, best_of, best_pass, has_stopped
 from rankwood.shrinking.notebook import Facts, Notebook, as_array, as_list
 from rankwood.shrinking.students import (
     Growing,
@@ -336,6 +336,27 @@ class Path:
 
         ensemble, facts = self.notebook.step(name, made)
         return Candidate(ensemble, *(as_array(facts[key]) for key in ("means", "values", "unseen")))
+
+
+def refitted(student: Ensemble, train: Part, valid: Part, choosers: Choosers, how: Refit) -> Candidate:
+    """The student with its leaves fitted to labels, each chooser taking the pass that is best by its own queries."""
+    weights = np.ones(student.n_trees)
+    leaf_values = [train.outputs.values]
+    values = [valid.queries.values(valid.outputs.scores(weights))]
+    means = [choosers.means(values[0])]
+    for new in refit_passes(train, weights, how):
+        leaf_values.append(new)
+        values.append(valid.queries.values(valid.with_values(new).outputs.scores(weights)))
+        means.append(choosers.means(values[-1]))
+        if all(has_stopped(of_one, how.patience) for of_one in zip(*means, strict=True)):
+            break
+    taken = [best_pass(of_one, how.patience) for of_one in zip(*means, strict=True)]
+    return Candidate(
+        student.replace(leaf_value=leaf_values[taken[0]]),
+        np.array([means[number][chooser] for chooser, number in enumerate(taken)]),
+        values[taken[0]],
+        choosers.out_of_fold([values[number] for number in taken]),
+    )
 
 
 def _weighted_mean(candidates: Sequence[Candidate | None]) -> FloatArray:
