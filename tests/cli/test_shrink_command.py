@@ -180,7 +180,8 @@ def long_queries(tmp_path_factory):
     return folder
 
 
-def test_early_exit(rankwood, long_queries, tmp_path):
+def test_early_exit(rankwood, long_queries, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.shrinking.early_exit.CHECKPOINT_LEAVES", 0.0)  # a small model will do
     given = (*arguments(long_queries, tmp_path / "small.rw"), "--judge", long_queries / "test.txt", "--margin", 0.5,
              "--factor", 2, "--exit")  # fmt: skip
     outcome = rankwood(*given)
