@@ -52,6 +52,21 @@ def test_more_loss_saves_more_trees_and_results_repeat(parts, model):
     assert rw.early_exit(model, parts[1], loss=0.002, n_threads=1) == shares[1]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_where_nothing_may_be_lost_the_best_go_through_all_trees(parts, model, seed):
+    """Also the one whose gap is the margin, however that is rounded."""
+    rng = np.random.default_rng(seed)
+    valid = parts[1].select_queries(rng.permutation(parts[1].n_queries)[:20])
+    uneven = model.replace(leaf_value=model.leaf_value * rng.uniform(0.5, 2.0, model.n_leaves))
+    swift = rw.early_exit(uneven, valid, loss=0.0, checkpoints=CHECKPOINTS)
+    trees, scores = swift.trees_evaluated(valid.X, qid=valid.qid), uneven.score(valid.X)
+    assert trees.min() < 90
+    for query in range(valid.n_queries):
+        rows = valid.queries.rows_of(np.array([query]))
+        best = rows[np.argsort(-scores[rows], kind="stable")[:10]]
+        assert (trees[best] == 90).all()
+
+
 def test_checkpoints_are_worth_their_time(parts, model, monkeypatch):
     def cost(rule, price):
         """Leaves of the trees that a document goes through, and the price of every checkpoint that it comes to."""

@@ -212,12 +212,16 @@ class _Search:
         return found or self._try(checkpoints, [math.inf] * len(checkpoints))
 
     def _gaps(self, checkpoint: int) -> FloatArray:
-        """How far every document is behind the `top`-th best of its query; -infinity where nobody may stop."""
+        """How far every document is behind the `top`-th best of its query; -infinity where nobody may stop.
+
+        Rounded up, so that a margin as wide as the gap does not stop the document.
+        """
         partial = self._scores(self.model.select(np.arange(checkpoint)))
         order, starts = self._by_query(partial)
         at_top = np.full(self.evaluator.data.n_queries, -np.inf)
         at_top[self.index[order[starts]]] = partial[order[starts + self.top - 1]]
-        return at_top[self.index] - partial
+        gaps: FloatArray = np.nextafter(at_top[self.index] - partial, np.inf)
+        return gaps
 
     def _try(self, checkpoints: tuple[int, ...], margins: list[float]) -> _Candidate:
         rule = EarlyExit(checkpoints, tuple(margins), self.top)
