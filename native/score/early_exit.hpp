@@ -78,15 +78,20 @@ Rows<T> gather(const Rows<T>& rows, std::size_t n_rows, const RowOf& row_of, std
 // The rule for a batch of queries: which documents go on, and in the end the scores of all.
 class ExitBatch {
  public:
-  ExitBatch(const ExitRule& rule, const QueryRows& queries, std::size_t first_query, std::size_t end_query)
-      : rule_(rule), queries_(queries), n_queries_(end_query - first_query) {
-    const std::size_t first = queries.begin(first_query), n = queries.begin(end_query) - first;
+  ExitBatch(const ExitRule& rule, const QueryRows& queries) : rule_(rule), queries_(queries) {}
+
+  // Begin with other queries, whose documents have the score `base`; memory is kept.
+  void start(std::size_t first_query, std::size_t end_query, double base) {
+    const std::size_t first = queries_.begin(first_query), n = queries_.begin(end_query) - first;
+    n_queries_ = end_query - first_query;
     live.resize(n);
-    sums.resize(n);
     std::iota(live.begin(), live.end(), first);
-    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries.begin(q + 1) - first);
-    stopped_.resize(n + 1);
-    stops_.reserve(n_queries_ * rule.checkpoints.size());
+    sums.assign(n, base);
+    live_end_.clear();
+    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries_.begin(q + 1) - first);
+    if (stopped_.size() < n + 1) stopped_.resize(n + 1);
+    n_stopped_ = 0;
+    stops_.clear();
   }
 
   std::vector<std::size_t> live;    // places (of QueryRows::row) of the documents that go on, query by query
@@ -177,7 +182,7 @@ class ExitBatch {
 
   const ExitRule& rule_;
   const QueryRows& queries_;
-  std::size_t n_queries_;
+  std::size_t n_queries_ = 0;
   std::vector<std::size_t> live_end_;  // of each query, in `live`
   std::vector<Stopped> stopped_;       // with room for one more
   std::size_t n_stopped_ = 0;
@@ -286,9 +291,10 @@ class EarlyExit {
     const std::size_t n_runs = n_threads > 1 ? std::min(ends.size(), static_cast<std::size_t>(n_threads) * 4) : 1;
     parallel_for(ends.empty() ? 0 : n_runs, n_threads, [&](std::size_t run) {
       Left left(engine_);
+      ExitBatch batch(rule_, queries_);
       for (std::size_t b = ends.size() * run / n_runs; b < ends.size() * (run + 1) / n_runs; ++b) {
         check_interruption();
-        ExitBatch batch(rule_, queries_, b == 0 ? 0 : ends[b - 1], ends[b]);
+        batch.start(b == 0 ? 0 : ends[b - 1], ends[b], engine_.base());
         if (batch.live.empty()) continue;  // queries without documents
         score_batch(batch, left);
         batch.finish(engine_.n_trees(), scores, trees);
@@ -316,7 +322,6 @@ class EarlyExit {
   }
 
   void score_batch(ExitBatch& batch, Left& left) const {
-    std::fill(batch.sums.begin(), batch.sums.end(), engine_.base());
     const std::size_t first_place = batch.live.front();
     std::vector<T> gathered;
     Rows<T> rows = rows_;
