@@ -190,7 +190,7 @@ def test_early_exit(rankwood, long_queries, tmp_path, monkeypatch):
     assert small.exit is not None
     assert max(len(line) for line in outcome.out.splitlines() if line.startswith(("┃", "│"))) <= 80
     (chosen,) = [line for line in outcome.out.splitlines() if "chosen" in line]
-    assert chosen.split()[1:3] == ["with", "exit"]
+    assert chosen.split()[1:3] == ["+", "exit"]
     assert "% evaluated, with early exit)" in outcome.out.splitlines()[-1]
     answer = json.loads(rankwood(*given, "--json").out)
     assert answer["exit"]["accepted"]
