@@ -25,6 +25,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "ensemble.hpp"
@@ -74,26 +75,23 @@ Rows<T> gather(const Rows<T>& rows, std::size_t n_rows, const RowOf& row_of, std
   return {gathered.data(), n_rows, rows.n_features, static_cast<std::ptrdiff_t>(rows.n_features), 1};
 }
 
-// What happened to the documents of one query at one checkpoint.
-struct ExitStop {
-  double threshold;
-  double lowest_partial;  // of those that stopped; infinity when nobody did
-  double lowest_above;    // final score of those that went on
-};
-
 // The rule for a batch of queries: which documents go on, and in the end the scores of all.
 class ExitBatch {
  public:
-  ExitBatch(const ExitRule& rule, const QueryRows& queries, std::size_t first_query, std::size_t end_query)
-      : rule_(rule), queries_(queries), first_query_(first_query), n_queries_(end_query - first_query) {
-    const std::size_t first = queries.begin(first_query), n = queries.begin(end_query) - first;
+  ExitBatch(const ExitRule& rule, const QueryRows& queries) : rule_(rule), queries_(queries) {}
+
+  // Begin with other queries, whose documents have the score `base`; memory is kept.
+  void start(std::size_t first_query, std::size_t end_query, double base) {
+    const std::size_t first = queries_.begin(first_query), n = queries_.begin(end_query) - first;
+    n_queries_ = end_query - first_query;
     live.resize(n);
-    sums.resize(n);
-    for (std::size_t i = 0; i < n; ++i) live[i] = first + i;
-    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries.begin(q + 1) - first);
-    partial_.resize(n);
-    stopped_at_.assign(n, static_cast<std::uint32_t>(rule.checkpoints.size()));
-    stops_.resize(n_queries_ * rule.checkpoints.size());
+    std::iota(live.begin(), live.end(), first);
+    sums.assign(n, base);
+    live_end_.clear();
+    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries_.begin(q + 1) - first);
+    if (stopped_.size() < n + 1) stopped_.resize(n + 1);
+    n_stopped_ = 0;
+    stops_.clear();
   }
 
   std::vector<std::size_t> live;    // places (of QueryRows::row) of the documents that go on, query by query
@@ -105,24 +103,23 @@ class ExitBatch {
     std::size_t begin = 0, n_kept = 0;
     kept.resize(live.size());
     for (std::size_t q = 0; q < n_queries_; ++q) {
-      ExitStop& stop = stops_[q * rule_.checkpoints.size() + checkpoint];
       const std::size_t end = live_end_[q];
-      stop = {threshold_of(begin, end, rule_.margins[checkpoint]), std::numeric_limits<double>::infinity(), 0.0};
+      const double threshold = threshold_of(sums.data() + begin, end - begin, rule_.margins[checkpoint]);
       for (std::size_t i = begin; i < end; ++i) {
+        // Written behind both those who go on and those who stop: a branch here would be a coin toss.
         const double sum = sums[i];
         const std::size_t at = live[i];
-        // Written in any case: a branch here would be a coin toss. Those who go on write over it later.
-        partial_[at - first_place()] = sum;
         live[n_kept] = at;
         sums[n_kept] = sum;
         kept[n_kept] = static_cast<std::uint32_t>(i);
-        const bool stops = sum < stop.threshold;
+        stopped_[n_stopped_] = {sum, at};
+        const bool stops = sum < threshold;
         n_kept += stops ? 0 : 1;
-        stopped_at_[at - first_place()] = static_cast<std::uint32_t>(stops ? checkpoint : rule_.checkpoints.size());
-        stop.lowest_partial = std::min(stop.lowest_partial, stops ? sum : std::numeric_limits<double>::infinity());
+        n_stopped_ += stops ? 1 : 0;
       }
       begin = end;
       live_end_[q] = n_kept;
+      stops_.push_back({threshold, n_stopped_});
     }
     live.resize(n_kept);
     sums.resize(n_kept);
@@ -130,50 +127,66 @@ class ExitBatch {
   }
 
   // The scores of all documents once those that are left have gone through all trees, and the trees of each.
-  void finish(std::size_t n_trees, double* scores, std::int32_t* trees) {
-    for (std::size_t i = 0; i < live.size(); ++i) partial_[live[i] - first_place()] = sums[i];
-    const std::size_t n_checkpoints = rule_.checkpoints.size();
-    for (std::size_t q = 0; q < n_queries_; ++q) {
-      ExitStop* stops = stops_.data() + q * n_checkpoints;
-      const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(q == 0 ? 0 : live_end_[q - 1]);
-      const auto end = sums.begin() + static_cast<std::ptrdiff_t>(live_end_[q]);
-      if (begin == end) continue;  // a query without documents
-      double lowest = *std::min_element(begin, end);
-      for (std::size_t c = n_checkpoints; c-- > 0;) {
-        stops[c].lowest_above = lowest;
-        if (std::isinf(stops[c].lowest_partial)) continue;
-        lowest = score_below(stops[c].lowest_partial, stops[c].threshold, lowest);
+  void finish(std::size_t n_trees, double* scores, std::int32_t* trees) const {
+    for (std::size_t q = 0, begin = 0; q < n_queries_; begin = live_end_[q++]) {
+      double lowest = std::numeric_limits<double>::infinity();
+      for (std::size_t i = begin; i < live_end_[q]; ++i) {
+        const std::size_t row = queries_.row(live[i]);
+        scores[row] = sums[i];
+        trees[row] = static_cast<std::int32_t>(n_trees);
+        lowest = std::min(lowest, sums[i]);
       }
-      for (std::size_t at = queries_.begin(first_query_ + q); at < queries_.begin(first_query_ + q + 1); ++at) {
-        const std::uint32_t c = stopped_at_[at - first_place()];
-        const double p = partial_[at - first_place()];
-        const std::size_t row = queries_.row(at);
-        scores[row] = c == n_checkpoints ? p : score_below(p, stops[c].threshold, stops[c].lowest_above);
-        trees[row] = static_cast<std::int32_t>(c == n_checkpoints ? n_trees : rule_.checkpoints[c]);
+      for (std::size_t c = rule_.checkpoints.size(); c-- > 0;) {
+        const std::size_t number = c * n_queries_ + q;
+        const double lowest_above = lowest;
+        for (std::size_t i = number == 0 ? 0 : stops_[number - 1].end; i < stops_[number].end; ++i) {
+          const std::size_t row = queries_.row(stopped_[i].at);
+          scores[row] = score_below(stopped_[i].sum, stops_[number].threshold, lowest_above);
+          trees[row] = static_cast<std::int32_t>(rule_.checkpoints[c]);
+          lowest = std::min(lowest, scores[row]);
+        }
       }
     }
   }
 
  private:
-  std::size_t first_place() const { return queries_.begin(first_query_); }
-
-  // Below which documents of the query stop; -infinity when there are too few of them.
-  double threshold_of(std::size_t begin, std::size_t end, double margin) {
-    if (end - begin <= rule_.top) return -std::numeric_limits<double>::infinity();
-    best_.resize(rule_.top);
-    std::partial_sort_copy(sums.begin() + static_cast<std::ptrdiff_t>(begin),
-                           sums.begin() + static_cast<std::ptrdiff_t>(end), best_.begin(), best_.end(),
-                           std::greater<>());
-    return best_.back() - margin;
+  // Below which documents of a query stop; -infinity when there are too few of them.
+  double threshold_of(const double* partial, std::size_t n, double margin) {
+    const std::size_t top = rule_.top;
+    if (n <= top) return -std::numeric_limits<double>::infinity();
+    // The best of each of `top` parts are `top` documents: none below the worst of these is needed to find the top-th.
+    best_.assign(partial, partial + top);
+    for (std::size_t first = top; first + top <= n; first += top) {
+      for (std::size_t part = 0; part < top; ++part) best_[part] = std::max(best_[part], partial[first + part]);
+    }
+    const double bound = *std::min_element(best_.begin(), best_.end());
+    best_.resize(n + 1);
+    std::size_t n_best = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      best_[n_best] = partial[i];
+      n_best += partial[i] >= bound ? 1 : 0;
+    }
+    const auto begin = best_.begin(), last = begin + static_cast<std::ptrdiff_t>(top - 1);
+    std::nth_element(begin, last, begin + static_cast<std::ptrdiff_t>(n_best), std::greater<>());
+    return *last - margin;
   }
+
+  struct Stopped {
+    double sum;      // partial score
+    std::size_t at;  // place
+  };
+  struct Stop {  // what happened to the documents of one query at one checkpoint
+    double threshold;
+    std::size_t end;  // behind the last of those that stopped, in `stopped_`
+  };
 
   const ExitRule& rule_;
   const QueryRows& queries_;
-  std::size_t first_query_, n_queries_;
-  std::vector<std::size_t> live_end_;      // of each query, in `live`
-  std::vector<double> partial_;            // partial scores of those that stopped, in the end of all
-  std::vector<std::uint32_t> stopped_at_;  // checkpoint; their number for those that went through all trees
-  std::vector<ExitStop> stops_;            // queries x checkpoints
+  std::size_t n_queries_ = 0;
+  std::vector<std::size_t> live_end_;  // of each query, in `live`
+  std::vector<Stopped> stopped_;       // with room for one more
+  std::size_t n_stopped_ = 0;
+  std::vector<Stop> stops_;  // checkpoints x queries
   std::vector<double> best_;
 };
 
@@ -278,10 +291,12 @@ class EarlyExit {
     const std::size_t n_runs = n_threads > 1 ? std::min(ends.size(), static_cast<std::size_t>(n_threads) * 4) : 1;
     parallel_for(ends.empty() ? 0 : n_runs, n_threads, [&](std::size_t run) {
       Left left(engine_);
+      ExitBatch batch(rule_, queries_);
       for (std::size_t b = ends.size() * run / n_runs; b < ends.size() * (run + 1) / n_runs; ++b) {
         check_interruption();
-        ExitBatch batch(rule_, queries_, b == 0 ? 0 : ends[b - 1], ends[b]);
-        if (!batch.live.empty()) score_batch(batch, left);
+        batch.start(b == 0 ? 0 : ends[b - 1], ends[b], engine_.base());
+        if (batch.live.empty()) continue;  // queries without documents
+        score_batch(batch, left);
         batch.finish(engine_.n_trees(), scores, trees);
       }
     });
@@ -307,7 +322,6 @@ class EarlyExit {
   }
 
   void score_batch(ExitBatch& batch, Left& left) const {
-    std::fill(batch.sums.begin(), batch.sums.end(), engine_.base());
     const std::size_t first_place = batch.live.front();
     std::vector<T> gathered;
     Rows<T> rows = rows_;

@@ -180,7 +180,8 @@ def long_queries(tmp_path_factory):
     return folder
 
 
-def test_early_exit(rankwood, long_queries, tmp_path):
+def test_early_exit(rankwood, long_queries, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwood.shrinking.early_exit.CHECKPOINT_LEAVES", 0.0)  # a small model will do
     given = (*arguments(long_queries, tmp_path / "small.rw"), "--judge", long_queries / "test.txt", "--margin", 0.5,
              "--factor", 2, "--exit")  # fmt: skip
     outcome = rankwood(*given)
@@ -189,7 +190,7 @@ def test_early_exit(rankwood, long_queries, tmp_path):
     assert small.exit is not None
     assert max(len(line) for line in outcome.out.splitlines() if line.startswith(("┃", "│"))) <= 80
     (chosen,) = [line for line in outcome.out.splitlines() if "chosen" in line]
-    assert chosen.split()[1:3] == ["with", "exit"]
+    assert chosen.split()[1:3] == ["+", "exit"]
     assert "% evaluated, with early exit)" in outcome.out.splitlines()[-1]
     answer = json.loads(rankwood(*given, "--json").out)
     assert answer["exit"]["accepted"]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import rankwood as rw
-from rankwood.shrinking.early_exit import as_checkpoints
+from rankwood.shrinking import early_exit
+from rankwood.shrinking.early_exit import CHECKPOINTS, as_checkpoints
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,12 @@ def parts():
 @pytest.fixture(scope="module")
 def model(parts):
     return rw.LambdaMART(n_trees=90, n_leaves=12, learning_rate=0.15).fit(parts[0]).ensemble_
+
+
+@pytest.fixture(autouse=True)
+def free_checkpoints(monkeypatch):
+    """Checkpoints that take no time, so that they are worth it in small models, too."""
+    monkeypatch.setattr(early_exit, "CHECKPOINT_LEAVES", 0.0)
 
 
 @pytest.mark.parametrize(("measure", "level"), [("nDCG@10", 0.95), ("nDCG@5", 0.95), ("nDCG@10", 0.5), ("P@3", 0.9)])
@@ -43,6 +50,41 @@ def test_more_loss_saves_more_trees_and_results_repeat(parts, model):
     evaluated = [one.metadata["early_exit"]["trees_evaluated"] for one in shares]
     assert evaluated[0] >= evaluated[1] >= evaluated[2] < evaluated[0]
     assert rw.early_exit(model, parts[1], loss=0.002, n_threads=1) == shares[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_nothing_may_be_lost_the_best_go_through_all_trees(parts, model, seed):
+    """Also the one whose gap is the margin, however that is rounded."""
+    rng = np.random.default_rng(seed)
+    valid = parts[1].select_queries(rng.permutation(parts[1].n_queries)[:20])
+    uneven = model.replace(leaf_value=model.leaf_value * rng.uniform(0.5, 2.0, model.n_leaves))
+    swift = rw.early_exit(uneven, valid, loss=0.0, checkpoints=CHECKPOINTS)
+    trees, scores = swift.trees_evaluated(valid.X, qid=valid.qid), uneven.score(valid.X)
+    assert trees.min() < 90
+    for query in range(valid.n_queries):
+        rows = valid.queries.rows_of(np.array([query]))
+        best = rows[np.argsort(-scores[rows], kind="stable")[:10]]
+        assert (trees[best] == 90).all()
+
+
+def test_checkpoints_are_worth_their_time(parts, model, monkeypatch):
+    def cost(rule, price):
+        """Leaves of the trees that a document goes through, and the price of every checkpoint that it comes to."""
+        trees = model.replace(exit=rule).trees_evaluated(parts[1].X, qid=parts[1].qid)
+        leaves = [model.select(np.arange(n)).n_leaves + price * sum(c <= n for c in rule.checkpoints) for n in trees]
+        return np.mean(leaves)
+
+    found = {}
+    for price in (0.0, 60.0, 150.0, 1e9):
+        monkeypatch.setattr(early_exit, "CHECKPOINT_LEAVES", price)
+        found[price] = rw.early_exit(model, parts[1], loss=0.02).exit
+    assert found[0.0] == rw.early_exit(model, parts[1], loss=0.02, checkpoints=CHECKPOINTS).exit
+    assert found[1e9] == rw.EarlyExit((), ())
+    numbers = [len(rule.checkpoints) for rule in found.values()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert 0 < numbers[2] < numbers[0]
+    for price in (60.0, 150.0):
+        assert cost(found[price], price) <= min(cost(found[0.0], price), model.n_leaves)
 
 
 def test_rows_may_be_scattered(parts, model):

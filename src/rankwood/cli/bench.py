@@ -152,8 +152,8 @@ def _print_times(result: Bench) -> None:
 def _print_exits(result: Bench) -> None:
     assert result.trees_evaluated is not None
     print_table(
-        "Early exit: microseconds per document, warm, batches of whole queries",
-        ["engine", "documents per call", "with exit", "95 %", "without", "speed-up"],
+        "Early exit: microseconds per document, warm, calls of whole queries",
+        ["engine", "documents", "with exit", "95 %", "without", "speed-up"],
         [
             [
                 times.engine,

@@ -280,11 +280,11 @@ def _short(route: str) -> str:
     >>> [_short(route) for route in ("refitted input", "grown, input teacher", "60% of the trees, refitted teacher")]
     ['refitted', 'grown', 'selected']
     >>> _short("grown, input teacher, early exit")
-    'with exit'
+    '+ exit'
     """
     first, _, rest = route.partition(",")
     if rest.endswith("early exit"):
-        return "with exit"
+        return "+ exit"
     return "selected" if first.endswith("of the trees") else first.removesuffix(" input")
 
 

@@ -175,9 +175,9 @@ class ShrinkResult:
         """Why there is no early exit although it was asked for."""
         if self.exit is None or self.exit.accepted or self.exit.proof is None:
             return ""
-        if self.exit.proof.holds:  # but nobody may stop
+        if self.exit.proof.holds:  # but nobody stops
             loss = self.exit.ensemble.metadata["early_exit"]["loss"]
-            return f"; no early exit: no document can stop without risk of losing more than {loss:g} by it"
+            return f"; no early exit: it would save no time at a loss of {loss:g} at most"
         return f"; no early exit: with it, {self.exit.proof.words()}"
 
     def proof_in_words(self) -> str:
