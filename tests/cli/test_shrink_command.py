@@ -50,6 +50,15 @@ LOOSE = ("--margin", 0.5)
 NEVER = ("--margin", 1e-9, "--alpha", 1e-9)
 
 
+def test_a_target_that_is_missed_is_warned_of(rankwood, folder, tmp_path):
+    outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), *LOOSE, "--budget-us", 1e-9)
+    assert outcome.status == 0, outcome.err
+    n_leaves = rw.load_model(tmp_path / "small.rw").n_leaves
+    (warning,) = [line for line in outcome.err.splitlines() if "asked for" in line]
+    assert warning.startswith("warning: no model as small or as fast as was asked for")
+    assert f"the one written has {n_leaves} leaves, {72 / n_leaves:.1f} times fewer" in warning
+
+
 def test_a_table_and_a_model(rankwood, folder, tmp_path):
     outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), *LOOSE, "--test", folder / "test.txt")
     assert outcome.status == 0, outcome.err
@@ -308,7 +317,7 @@ def test_ctrl_c_before_a_model_or_twice(rankwood, folder, tmp_path, monkeypatch,
     press(monkeypatch, at, times)
     outcome = rankwood(*arguments(folder, tmp_path / "small.rw"), *LOOSE)
     assert outcome.status == 130
-    assert outcome.err.splitlines()[-1] == "rankwood: interrupted: no model was written"
+    assert outcome.err.splitlines()[-1].startswith("rankwood: interrupted before the first size was finished: no model")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -503,6 +503,7 @@ def test_targets(problem):
     [
         ({"leaves": 5, "factor": 2}, "leaves and factor both say how small"),
         ({"factor": -1}, "factor must be a positive number"),
+        ({"factor": 0.5}, "factor says how many times fewer leaves: above 1 and, with 192 leaves, at most 96, got 0.5"),
         ({"leaves": 192}, "the model has 192 leaves: a smaller one must have 2 to 191, got 192"),
         ({"margin": 0.0}, "margin must be a positive number"),
         ({"judge": 1.5}, "must lie between 0 and 1"),

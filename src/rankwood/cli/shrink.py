@@ -101,8 +101,10 @@ def shrink(options: ShrinkOptions) -> None:
         result = _shrunk(options, given)
     except KeyboardInterrupt:
         kept = options.checkpoint is not None and options.checkpoint.exists()
-        again = f"; {options.checkpoint} keeps the finished steps" if kept else ""
-        fail(f"interrupted: no model was written{again}", 130)
+        again = "with --checkpoint FILE the next run would go on from here"
+        if kept:
+            again = f"{options.checkpoint} keeps the finished steps, and the same command goes on from them"
+        fail(f"interrupted before the first size was finished: no model was written; {again}", 130)
     _report(options, given, result, smaller.write(options, given, result))
 
 
@@ -193,6 +195,8 @@ def _report(options: ShrinkOptions, given: smaller.Given, result: ShrinkResult, 
     smaller.warn(given, result)
     if result.interrupted:
         tell(f"warning: {_early(options, result)}")
+    if result.accepted and not result.reached:
+        tell(f"warning: {_missed(result)}")
     if options.figure is not None:
         from rankwood.lab.drawing import write_one
         from rankwood.lab.shrinking import path_figure
@@ -213,6 +217,13 @@ def _early(options: ShrinkOptions, result: ShrinkResult) -> str:
     smallest = f"models of less than {result.rows[-1].n_leaves:,} leaves were not tried"
     again = f"; {options.checkpoint} keeps the finished steps, and the same command goes on from there"
     return f"interrupted: {smallest}{again if options.checkpoint else ''}"
+
+
+def _missed(result: ShrinkResult) -> str:
+    return (
+        "no model as small or as fast as was asked for could be shown to be good enough: the one written has "
+        f"{result.chosen.n_leaves:,} leaves, {result.factor:.1f} times fewer than the input"
+    )
 
 
 def _answer(result: ShrinkResult, written: smaller.Written) -> dict[str, Any]:

@@ -56,7 +56,13 @@ class ShrinkRow:
     trees_evaluated: float = 1.0
 
     def cost(self, by: Cost) -> float:
-        """Microseconds or leaves."""
+        """Microseconds, as far as they were measured, or leaves.
+
+        Parameters
+        ----------
+        by : {"leaves", "us"}
+            What cheap means.
+        """
         return float(self.n_leaves) if by == "leaves" or self.us_per_doc is None else self.us_per_doc
 
     def as_dict(self) -> dict[str, Any]:

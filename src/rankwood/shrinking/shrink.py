@@ -242,6 +242,11 @@ class Target:
             if not 0.0 < value < np.inf:
                 raise RankwoodError(f"{name} must be a positive number, got {value}")
         if factor is not None:
+            if not 1.0 < factor <= model.n_leaves / 2:
+                raise RankwoodError(
+                    f"factor says how many times fewer leaves: above 1 and, with {model.n_leaves:,} leaves, at most "
+                    f"{model.n_leaves // 2:,}, got {factor:g}"
+                )
             leaves = round(model.n_leaves / factor)
         if leaves is not None and not 1 < leaves < model.n_leaves:
             raise RankwoodError(

@@ -62,7 +62,13 @@ class Corrective:
             )
 
     def is_due(self, n_rounds: int) -> bool:
-        """Whether there is a correction after so many rounds."""
+        """Whether there is a correction after so many rounds.
+
+        Parameters
+        ----------
+        n_rounds : int
+            Rounds grown so far.
+        """
         return n_rounds % self.every == 0
 
 
