@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import sklearn.base  # noqa: F401 (scikit-learn itself needs joblib: imported before it is taken away)
 
 import rankwood as rw
 from rankwood.errors import MissingPackageError

@@ -92,6 +92,15 @@ def test_the_plot_has_a_point_per_model_and_names_are_text(opened):
     assert "undefined" not in page.locator("#report").inner_text()
 
 
+def wait_until(page, expression):
+    """Asked from outside, again and again: the page's policy forbids playwright's own waiting inside it."""
+    for _ in range(250):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"not true after 5 s: {expression}")
+
+
 def hover(page, target):
     """Where it is on the screen already: scrolling hides a tooltip."""
     target.scroll_into_view_if_needed()
@@ -186,7 +195,7 @@ def test_tables_can_be_copied_downloaded_and_sorted(opened):
     assert lines[0].split("\t")[:2] == ["model", "nDCG@10"]
     assert lines[3].split("\t")[0] == NASTY
     page.locator("[data-table='significance'][data-as='markdown']").click()
-    page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('| row'))")
+    wait_until(page, "navigator.clipboard.readText().then(text => text.startsWith('| row'))")
     with page.expect_download() as download:
         page.locator("[data-table='models'][data-as='csv']").click()
     text = download.value.path().read_text(encoding="utf-8")
@@ -228,7 +237,7 @@ def test_nothing_is_wider_than_the_window(opened, width):
     page = opened(viewport={"width": width, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.set_viewport_size({"width": 360, "height": 800})  # turned, or made smaller
-    page.wait_for_function("document.querySelector('#chart-tradeoff svg').viewBox.baseVal.width < 360")
+    wait_until(page, "document.querySelector('#chart-tradeoff svg').viewBox.baseVal.width < 360")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
