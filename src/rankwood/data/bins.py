@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.dataset import Dataset
+from rankwood.data.share import Share
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError
 from rankwood.system import resolve_threads
@@ -140,6 +141,8 @@ class BinnedDataset(ByQuery):
         For every feature, 1 if a value is missing.
     rows : array of int or None
         Row of `data` for every row here; None when they are the same.
+    share : Share, optional
+        What the data is of a larger data set that a group of processes holds; all of it unless given.
 
     Examples
     --------
@@ -154,6 +157,11 @@ class BinnedDataset(ByQuery):
     bins: NDArray[np.uint8]
     has_missing: NDArray[np.uint8]
     rows: IndexArray | None
+    share: Share = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.share is None:
+            object.__setattr__(self, "share", Share.whole(self.data))
 
     @classmethod
     def make(cls, data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinnedDataset:

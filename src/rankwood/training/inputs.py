@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
+from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, FeatureMatrix
 from rankwood.errors import DataError
 from rankwood.matrix import column_names, column_order, drop_column
@@ -112,10 +113,11 @@ def training_data(learner: Any, rows: Rows, *, needs_queries: bool) -> Dataset:
         Whether rows without queries are an error; else every row is a query of its own.
     """
     data = rows.dataset(learner, reset=True, alone=not needs_queries)
-    if data.n_docs == 0:
+    share = rows.X.share if isinstance(rows.X, BinnedDataset) else Share.whole(data)
+    if share.n_docs == 0:
         raise DataError("there is nothing to learn from: the training data has no rows")
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
-        if weights is not None and not weights.any():
+        if weights is not None and not share.group.max(np.array([weights.max(initial=0.0)]))[0]:
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
     return data
 
