@@ -27,6 +27,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "aligned.hpp"
 #include "binning.hpp"
 #include "interruption.hpp"
 #include "isa/kernels.hpp"
@@ -90,7 +91,15 @@ class TreeGrower {
              const std::uint8_t* features, const GrowerRules& rules, bool want_splits) {
     const Extremes extremes = take_rows(gradient, hessian, rows, n);
     open(gradient, hessian, extremes, weigh(gradient, hessian, extremes), features, rules);
-    settle_root(root_sums(), want_splits);
+    whole([&] {
+      const Gathered gathered = gather(nodes_[0]);
+      nodes_[0].sums = gathered.sums;
+      if (!want_splits || !may_split(nodes_[0])) return;
+      Pair root = root_pair();
+      histogram(nodes_[0], gathered, [&](std::size_t f, const double* g, const double* h) { receive(root, f, g, h); });
+      choose_alone(0, root.small_found, true);
+      give_back(nodes_[0], nodes_[0].feature < 0);
+    });
   }
 
   // Split a node at its best split. Returns the number of the left child; the right child is the next.
@@ -204,18 +213,8 @@ class TreeGrower {
     return whole([&] { return gather(nodes_[0]).sums; });
   }
 
-  // The root, with the sums over all processes; alone, its best split is found, too.
-  void settle_root(const NodeSums& sums, bool want_splits) {
-    whole([&] {
-      nodes_[0].sums = sums;
-      if (!want_splits || !may_split(nodes_[0])) return;
-      Pair root = root_pair();
-      histogram(nodes_[0], gather(nodes_[0]),
-                [&](std::size_t f, const double* g, const double* h) { receive(root, f, g, h); });
-      choose_alone(0, root.small_found, true);
-      if (nodes_[0].feature < 0) give_back(nodes_[0]);
-    });
-  }
+  // The root gets the sums over all processes.
+  void settle_root(const NodeSums& sums) { nodes_[0].sums = sums; }
 
   // Divide the documents of a node among two children. Returns how many documents of this process go left.
   std::size_t divide(std::size_t number) {
@@ -812,10 +811,10 @@ class TreeGrower {
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
   std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram
   std::vector<std::uint8_t> features_;
-  std::vector<std::uint32_t> rows_;
+  HugeVector<std::uint32_t> rows_;
   bool n_of_all_rows_ = false;
-  std::vector<std::int64_t> gh_;  // of every row: gradient and hessian, packed
-  std::vector<std::int64_t> scratch_;
+  HugeVector<std::int64_t> gh_;  // of every row: gradient and hessian, packed
+  HugeVector<std::int64_t> scratch_;
   std::vector<NodeSums> chunk_sums_;
   std::vector<GrowerNode> nodes_;
   std::vector<Pair> pairs_;

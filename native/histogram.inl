@@ -10,7 +10,7 @@
 //   OUT out   kGroup histograms of kBins entries, zeroed by the caller
 static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
                        std::int64_t* out) noexcept {
-  constexpr std::size_t kAhead = 24;  // rows of a small node lie far apart: fetch them in time
+  constexpr std::size_t kAhead = 48;  // rows of a small node lie far apart: fetch them in time
   const auto add = [&](std::size_t i) {
     const std::uint8_t* row = bins + static_cast<std::size_t>(rows[i]) * kGroup;
     const std::int64_t value = gh[i];

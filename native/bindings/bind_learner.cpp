@@ -254,7 +254,7 @@ void bind_learner(nb::module_& m) {
           "settle_root",
           [](Learner& self, const Three& sums) {
             self.check_nodes({0});
-            self.grower.settle_root({sums[0], sums[1], sums[2]}, false);
+            self.grower.settle_root({sums[0], sums[1], sums[2]});
           },
           nb::arg("sums"))
       .def(

@@ -77,7 +77,10 @@ class Group(ABC):
 
     def max(self, values: AnyArray) -> AnyArray:
         """Largest entry of all processes, place by place."""
-        return values if self.size == 1 else np.max(self.gather(values), axis=0)
+        if self.size == 1:
+            return values
+        largest: AnyArray = np.max(self.gather(values), axis=0)
+        return largest
 
 
 def _added(parts: Sequence[AnyArray]) -> AnyArray:

@@ -208,7 +208,7 @@ def test_samples_are_whole_queries_and_marked_features():
     parts = [set(range(a, b)) for a, b in pairwise(offsets) if b > a]
     assert all(part <= set(rows.tolist()) or not part & set(rows.tolist()) for part in parts)
     assert sampling.features(10, rng).sum() == 3
-    assert Sampling().rows(offsets, rng) is None
+    assert Sampling().rows(offsets, Share(ALONE, 0, 5, 21), rng) is None
 
 
 def test_sampled_trees_score_every_document():
