@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rankwood.data.queries import Queries, find_queries
-from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
+from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
 from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
 
@@ -213,6 +213,31 @@ class Dataset:
             start += len(block)
         if start != self.n_docs:
             raise DataError(f"there were {self.n_docs} documents, now there are {start}: the data was changed meanwhile")
+
+    @property
+    def can_read_features(self) -> bool:
+        """Whether the features are in memory or in files, and were not dropped."""
+        return self._X is not None or self._read_blocks is not None
+
+    def per_row(self, function: Callable[[FeatureMatrix], AnyArray]) -> AnyArray:
+        """What a function gives for every row, from blocks of features: scores, say.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a float32 matrix, returns an array with an entry for each of its rows.
+        """
+        found = [function(X) for _, X in self.feature_blocks()]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def in_memory(self) -> Dataset:
+        """The data set with its features in memory; the same object when they are."""
+        if self._X is not None:
+            return self
+        X = np.empty(self.shape, dtype=FEATURE)
+        for rows, block in self.feature_blocks():
+            X[rows] = block
+        return self.replace(X=X)
 
     @property
     def y(self) -> FloatArray:

@@ -549,7 +549,8 @@ class ArrowSource:
     @classmethod
     def of(cls, data: Any) -> ArrowSource:
         """The table in anything with the Arrow PyCapsule interface: tables, DataFrames, streams of record batches."""
-        return cls(import_pyarrow("reading Arrow data").table(data))
+        pa = import_pyarrow("reading Arrow data")
+        return cls(checked(pa, cls.file, lambda: pa.table(data)))
 
     @property
     def names(self) -> list[str]:

@@ -198,7 +198,10 @@ class Watched(ScoredData):
     @classmethod
     def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
         """The data set with the scores of a model to go on from."""
-        return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads)
+        data = binned.data
+        if model.n_trees == 0:
+            return cls(binned, np.full(data.n_docs, model.base), n_threads=n_threads)
+        return cls(binned, data.per_row(lambda X: model.score(X, n_threads=n_threads)), n_threads=n_threads)
 
     def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
         """Add a tree to the scores: the same additions in the same order as when the model is scored."""
