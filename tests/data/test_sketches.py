@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,7 @@ def same_edges(first: BinEdges, second: BinEdges) -> bool:
 
 def sketched(X, cuts, max_bins, order=None):
     ends = [0, *sorted(cuts), len(X)]
-    parts = [BinSketch.of(X[a:b], a, len(X), max_bins, n_threads=1) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [BinSketch.of(X[a:b], a, len(X), max_bins, n_threads=1) for a, b in pairwise(ends)]
     parts = parts if order is None else [parts[place] for place in order.permutation(len(parts))]
     return BinSketch.merge(parts).edges(n_threads=1)
 
@@ -53,7 +55,7 @@ def test_every_sampled_row_is_in_one_part(n_rows, data):
     n_sample = min(n_rows, _native.BIN_SAMPLE_ROWS)
     cuts = sorted(data.draw(st.lists(st.integers(0, n_rows), max_size=3)))
     ends = [0, *cuts, n_rows]
-    found = [sampled_rows(a, b - a, n_rows) + a for a, b in zip(ends, ends[1:], strict=False)]
+    found = [sampled_rows(a, b - a, n_rows) + a for a, b in pairwise(ends)]
     assert np.array_equal(np.concatenate(found), np.arange(n_sample) * n_rows // n_sample)
 
 

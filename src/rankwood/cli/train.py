@@ -96,6 +96,8 @@ def train(
 ) -> None:
     """Train a ranker on ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet.
 
+    Boosted rankers leave features in the files, which may be larger than memory: a byte a value is kept.
+
     For instance: rankwood train lambdamart --train S1.txt S2.txt --valid S3.txt -p early_stopping_rounds=50 -o model.rw
     """
     from rankwood.training.checkpoint import Checkpoint
@@ -115,7 +117,8 @@ def train(
     if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
-    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
+    in_files = learner not in (Learner.forest, Learner.igbrt)  # others need no more than bins, of a byte a value
+    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "in_files": in_files, "quiet": as_json}
     data = load_data(train, n_features=features, **reading)
     watched, held_out = (load_more(paths, data.n_features, reading) for paths in (valid, test))
     start = time.monotonic()

@@ -369,7 +369,7 @@ def encode_rows(
         Every CPU is used unless given.
     """
     is_all = isinstance(rows, slice) and len(X) == bins.shape[1]
-    encoded = bins if is_all else empty_bins(*X.shape, dtype=bins.dtype.type)
+    encoded = bins if is_all else empty_bins(len(X), X.shape[1], bins.dtype.type)
     has_missing = np.zeros(X.shape[1], dtype=np.uint8)
     _native.encode_bins(X, edges.flat, edges.offsets, encoded, has_missing, resolve_threads(n_threads))
     if not is_all:
@@ -454,7 +454,7 @@ class CodedDataset(ByQuery):
         if not 2 <= max_bins <= MAX_CODES:
             raise DataError(f"max_bins must lie between 2 and {MAX_CODES}, got {max_bins}")
         X = data.X if data.order is None else data.X[data.order]
-        codes = empty_bins(*data.shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
+        codes = empty_bins(data.n_docs, data.n_features, np.uint8 if max_bins <= MAX_BINS else np.uint16)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
         if data.n_docs <= max_bins == MAX_CODES:
             offsets, low = _native.encode_exactly(X, codes, has_missing, threads)

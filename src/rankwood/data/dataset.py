@@ -15,7 +15,6 @@ from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMat
 from rankwood.errors import DataError
 from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
 
-
 ReadBlocks: TypeAlias = Callable[[], Iterator[FeatureMatrix]]
 
 
@@ -212,7 +211,7 @@ class Dataset:
             yield slice(start, start + len(block)), block
             start += len(block)
         if start != self.n_docs:
-            raise DataError(f"there were {self.n_docs} documents, now there are {start}: the data was changed meanwhile")
+            raise DataError(f"there were {self.n_docs} documents, now there are {start}: its files have changed")
 
     @property
     def can_read_features(self) -> bool:

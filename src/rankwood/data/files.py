@@ -139,9 +139,10 @@ def open_data(
     files = as_paths(paths)
     kind = _kind_of_all(files)
     if kind == "svmlight":
-        from rankwood.data.svmlight import open_svmlight
+        from rankwood.data.svmlight import open_svmlight, read_svmlight
 
-        return open_svmlight(
+        is_readable_again = all(file.is_file() for file in files)  # as pipes are not
+        return (open_svmlight if is_readable_again else read_svmlight)(
             files,
             n_features=n_features,
             absent=absent,

@@ -25,6 +25,7 @@ from rankwood.data.tables import (
     Source,
     file_sources,
     numbers_if_plain,
+    shown,
     source_columns,
     source_features,
     source_roles,
@@ -238,12 +239,10 @@ def file_parts(
     sources = file_sources(files, kind, n_threads=n_threads)
     roles, features = source_columns(sources)
     if "qid" not in roles and queries == "required":
-        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {', '.join(sources[0].names[:12])}")
+        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {shown(sources[0].names)}")
     roles.pop("docid", None)
-    cut: list[Source] = []
-    for source in sources:
-        cut += source.cut(rows_per_part) if isinstance(source, ParquetSource) else [source]
-    return [TablePart(source, roles, features) for source in cut]
+    cut = [source.cut(rows_per_part) if isinstance(source, ParquetSource) else [source] for source in sources]
+    return [TablePart(source, roles, features) for pieces in cut for source in pieces]
 
 
 def arrow_part(data: Any) -> TablePart:
@@ -255,10 +254,10 @@ def arrow_part(data: Any) -> TablePart:
         A table, a DataFrame, a reader of record batches.
     """
     source = ArrowSource.of(data)
-    roles = {role: role for role in ("qid", "label") if role in source.names}
+    roles = {name: name for name in source.names if name in ("qid", "label")}
     features = [name for name in source.names if name not in roles]
     if not features:
-        raise DataError(f"there is no feature column; there are: {', '.join(source.names[:12])}")
+        raise DataError(f"there is no feature column; there are: {shown(source.names)}")
     return TablePart(source, roles, features)
 
 

@@ -139,7 +139,9 @@ def find_runs(ids: AnyArray) -> tuple[AnyArray, OffsetArray]:
     >>> find_runs(np.array([7, 7, 3, 7]))
     (array([7, 3, 7]), array([2, 1, 1]))
     """
-    starts = np.concatenate([np.zeros(min(len(ids), 1), OFFSET), np.flatnonzero(ids[1:] != ids[:-1]) + 1]).astype(OFFSET)
+    is_first = np.ones(len(ids), dtype=np.bool_)
+    is_first[1:] = ids[1:] != ids[:-1]
+    starts = np.flatnonzero(is_first)
     return ids[starts], np.diff(np.append(starts, len(ids))).astype(OFFSET)
 
 

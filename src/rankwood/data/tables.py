@@ -275,7 +275,7 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, fro
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
     roles, features = feature_columns(files, [table.column_names for table in tables])
     if "qid" not in roles and queries == "required":
-        names = _shown(tables[0].column_names)
+        names = shown(tables[0].column_names)
         raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {names}")
     for file, table in zip(files, tables, strict=True):
         if table.num_rows == 0:
@@ -309,11 +309,11 @@ def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[s
     roles = _roles(files[0], names)
     features = [name for name in names if name not in roles.values()]
     if not features:
-        raise DataError(f"{files[0]}: there is no feature column; there are: {_shown(names)}")
+        raise DataError(f"{files[0]}: there is no feature column; there are: {shown(names)}")
     for file, others in zip(files, columns, strict=True):
         if sorted(others) != sorted(names):
             odd = sorted(set(names) ^ set(others)) or ["one that is there twice"]
-            raise DataError(f"{file}: its columns are not those of {files[0]}: {_shown(odd)}")
+            raise DataError(f"{file}: its columns are not those of {files[0]}: {shown(odd)}")
     return roles, features
 
 
@@ -352,9 +352,7 @@ def fill_features(pa: Any, file: Path, table: Any, features: list[str], X: Featu
         start += batch.num_rows
 
 
-def _joined(
-    pa: Any, files: list[Path], tables: list[Any], name: str, role: str, first_row: int = 0
-) -> AnyArray:
+def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str, first_row: int = 0) -> AnyArray:
     """One column of all tables: query ids as they are, names of documents as strings, the others as numbers."""
     parts = []
     for file, table in zip(files, tables, strict=True):
@@ -406,7 +404,7 @@ def _as_table(pa: Any, data: Dataset) -> Any:
     return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
-def _shown(names: list[str]) -> str:
+def shown(names: list[str]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
@@ -435,11 +433,14 @@ class Source(Protocol):
         Its size, as progress counts it.
     """
 
-    file: Path
-    first_row: int
+    @property
+    def file(self) -> Path: ...
 
     @property
     def names(self) -> list[str]: ...
+
+    @property
+    def first_row(self) -> int: ...
 
     @property
     def n_bytes(self) -> int: ...
@@ -548,7 +549,7 @@ class ArrowSource:
 
     @classmethod
     def of(cls, data: Any) -> ArrowSource:
-        """The table in anything with the Arrow PyCapsule interface: tables, DataFrames, streams of record batches."""
+        """The table in any object with the Arrow PyCapsule interface: tables, DataFrames, streams of record batches."""
         pa = import_pyarrow("reading Arrow data")
         return cls(checked(pa, cls.file, lambda: pa.table(data)))
 
