@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError
 from rankwood.system import resolve_threads
+
+if TYPE_CHECKING:
+    from rankwood.model.ensemble import Ensemble
 
 # Rows query by query, and back in the order of the input.
 
@@ -66,6 +70,7 @@ class ByQuery:
 
 MAX_BINS = 255
 _MERGED_AT_ONCE = 64  # sketches
+_FEATURES_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -200,9 +205,15 @@ class BinSketch:
         n_threads : int, optional
             Every CPU is used unless given.
         """
-        sample = np.concatenate([np.empty((0, len(self.counts)), dtype=FEATURE), *self.samples])
-        threads = resolve_threads(n_threads)
-        return BinEdges.of(_native.find_sketched_edges(self.counts, self.values, sample, self.max_bins, threads))
+        ends = np.concatenate([[0], np.cumsum(np.maximum(self.counts, 0))])
+        edges: list[list[float]] = []
+        for first in range(0, len(self.counts), _FEATURES_AT_ONCE):  # all samples once more would be too much
+            last = min(first + _FEATURES_AT_ONCE, len(self.counts))
+            columns = [np.empty((0, last - first), dtype=FEATURE), *(sample[:, first:last] for sample in self.samples)]
+            known = self.counts[first:last], self.values[ends[first] : ends[last]]
+            threads = resolve_threads(n_threads)
+            edges += _native.find_sketched_edges(*known, np.concatenate(columns), self.max_bins, threads)
+        return BinEdges.of(edges)
 
     def _by_feature(self) -> list[FeatureMatrix | None]:
         values = np.split(self.values, np.cumsum(np.maximum(self.counts, 0))[:-1])
@@ -253,6 +264,9 @@ class BinnedDataset(ByQuery):
         For every feature, 1 if a value is missing.
     rows : array of int or None
         Row of `data` for every row here; None when they are the same.
+    known_scores : sequence of (Ensemble, array of float64)
+        Models to go on from, and their scores of the documents in input order: where features were dropped they cannot
+        be scored any more.
 
     Examples
     --------
@@ -267,6 +281,7 @@ class BinnedDataset(ByQuery):
     bins: NDArray[np.uint8]
     has_missing: NDArray[np.uint8]
     rows: IndexArray | None
+    known_scores: Sequence[tuple[Ensemble, FloatArray]] = ()
 
     @classmethod
     def make(cls, data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinnedDataset:
@@ -317,7 +332,14 @@ class BinnedDataset(ByQuery):
         numbers = np.flatnonzero(queries) if np.asarray(queries).dtype == bool else np.asarray(queries, dtype=np.int64)
         offsets, sizes = self.data.offsets, self.data.queries.sizes
         rows = np.concatenate([np.arange(offsets[q], offsets[q] + sizes[q]) for q in numbers] or [np.zeros(0, int)])
-        return BinnedDataset(subset, self.edges, np.ascontiguousarray(self.bins[:, rows]), self.has_missing, None)
+        places = rows if self.rows is None else self.rows[rows]  # in the data set
+        known = tuple((model, scores[places]) for model, scores in self.known_scores)
+        bins = np.ascontiguousarray(self.bins[:, rows])
+        return BinnedDataset(subset, self.edges, bins, self.has_missing, None, known)
+
+    def without_features(self) -> BinnedDataset:
+        """The same bins without the features behind them, which frees the memory of these."""
+        return replace(self, data=self.data.without_features())
 
 
 def find_edges(data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinEdges:

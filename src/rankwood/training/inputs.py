@@ -251,7 +251,7 @@ def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
         return []
     if _is_whole(eval_set) or (isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple)):
         eval_set = [eval_set]
-    sets = [(one, None) if _is_whole(one) else tuple(one) for one in eval_set]
+    sets = [(one, None) if _is_whole(one) or is_paths(one) else tuple(one) for one in eval_set]
     if any(len(one) != 2 for one in sets):
         raise DataError("eval_set must hold pairs (X, y), Datasets, or paths of files")
     return sets
