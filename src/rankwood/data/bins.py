@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,7 @@ class ByQuery:
 
 MAX_BINS = 255
 _MERGED_AT_ONCE = 64  # sketches
+RowsDone: TypeAlias = Callable[[int], None]
 _FEATURES_AT_ONCE = 32
 
 
@@ -284,7 +285,14 @@ class BinnedDataset(ByQuery):
     known_scores: Sequence[tuple[Ensemble, FloatArray]] = ()
 
     @classmethod
-    def make(cls, data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinnedDataset:
+    def make(
+        cls,
+        data: Dataset,
+        max_bins: int = MAX_BINS,
+        *,
+        n_threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> BinnedDataset:
         """The data set in quantile bins of its own.
 
         Parameters
@@ -295,11 +303,21 @@ class BinnedDataset(ByQuery):
             Most bins of a feature, between 2 and 255.
         n_threads : int, optional
             Every CPU is used unless given.
+        progress : callable, optional
+            Called now and then with the number of rows that were read, and to be read, when features are in files: all
+            are read twice.
         """
-        return cls.encode(data, find_edges(data, max_bins, n_threads=n_threads), n_threads=n_threads)
+
+        def tell(n_before: int) -> RowsDone | None:
+            return None if progress is None else lambda n_rows: progress(n_before + n_rows, 2 * data.n_docs)
+
+        edges = find_edges(data, max_bins, n_threads=n_threads, progress=tell(0))
+        return cls.encode(data, edges, n_threads=n_threads, progress=tell(data.n_docs))
 
     @classmethod
-    def encode(cls, data: Dataset, edges: BinEdges, *, n_threads: int | None = None) -> BinnedDataset:
+    def encode(
+        cls, data: Dataset, edges: BinEdges, *, n_threads: int | None = None, progress: RowsDone | None = None
+    ) -> BinnedDataset:
         """The data set in given bins: validation data in those of the training data.
 
         Parameters
@@ -310,13 +328,15 @@ class BinnedDataset(ByQuery):
             Upper ends of the bins, like `binned.edges`.
         n_threads : int, optional
             Every CPU is used unless given.
+        progress : callable, optional
+            Called now and then with the number of rows that are in bins.
         """
         if data.n_features != edges.n_features:
             raise DataError(f"the bins are of {edges.n_features} features, the data has {data.n_features}")
         bins = empty_bins(data.n_docs, data.n_features)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
         place = data.queries.places
-        for rows, X in data.feature_blocks():
+        for rows, X in _told(data, progress):
             has_missing |= encode_rows(X, edges, bins, rows if place is None else place[rows], n_threads=n_threads)
         return cls(data, edges, bins, has_missing, data.order)
 
@@ -342,7 +362,9 @@ class BinnedDataset(ByQuery):
         return replace(self, data=self.data.without_features())
 
 
-def find_edges(data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinEdges:
+def find_edges(
+    data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None, progress: RowsDone | None = None
+) -> BinEdges:
     """Edges of quantile bins of every feature of a data set, whose features may be in files.
 
     Parameters
@@ -353,15 +375,51 @@ def find_edges(data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None
         Most bins of a feature.
     n_threads : int, optional
         Every CPU is used unless given.
+    progress : callable, optional
+        Called with the number of rows that were seen, when features are in files.
     """
     if data.has_features:
         return BinEdges.find(data.X, max_bins, n_threads=n_threads)
+    blocks = (X for _, X in _told(data, progress))
+    return sketch_blocks(blocks, 0, data.n_docs, max_bins, n_threads=n_threads).edges(n_threads=n_threads)
+
+
+def sketch_blocks(
+    blocks: Iterable[FeatureMatrix],
+    first_row: int,
+    n_rows: int,
+    max_bins: int = MAX_BINS,
+    *,
+    n_threads: int | None = None,
+) -> BinSketch:
+    """The sketch of consecutive rows that come in blocks, like those of a part of a data set.
+
+    Parameters
+    ----------
+    blocks : iterable of float32 matrices
+        The rows.
+    first_row, n_rows : int
+        Number of the first of them in the whole data set, and how many that has.
+    max_bins : int, default 255
+        Most bins of a feature.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    """
     sketches: list[BinSketch] = []
-    for rows, X in data.feature_blocks():
-        sketches.append(BinSketch.of(X, rows.start, data.n_docs, max_bins, n_threads=n_threads))
+    for X in blocks:
+        sketches.append(BinSketch.of(X, first_row, n_rows, max_bins, n_threads=n_threads))
+        first_row += len(X)
         if len(sketches) == _MERGED_AT_ONCE:
             sketches = [BinSketch.merge(sketches)]
-    return BinSketch.merge(sketches).edges(n_threads=n_threads)
+    return BinSketch.merge(sketches)
+
+
+def _told(data: Dataset, progress: RowsDone | None) -> Iterator[tuple[slice, FeatureMatrix]]:
+    """The blocks of features; after each is used, the number of rows so far is told."""
+    for rows, X in data.feature_blocks():
+        yield rows, X
+        if progress is not None:
+            progress(rows.stop)
 
 
 # The layout of bins: nothing else in Python knows it.

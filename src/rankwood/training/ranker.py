@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from rankwood._version import __version__
+from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FeatureMatrix, FloatArray
 from rankwood.errors import RankwoodError
@@ -82,6 +83,9 @@ class Ranker(BaseEstimator):
         array of float, shape (n_rows,)
         """
         check_is_fitted(self, "ensemble_")
+        if isinstance(X, (Dataset, BinnedDataset)):  # whose features may be in files
+            data = Rows(X).dataset(self)
+            return data.per_row(lambda block: self.ensemble_.score(block, n_threads=self._n_threads()))
         return self.ensemble_.score(self._scoring_matrix(X), n_threads=self._n_threads())
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
