@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.svmlight import Progress
-from rankwood.data.text import MAX_EXPANSION, PathLike, as_paths
+from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import Queries, find_queries, find_runs, queries_of_runs
-from rankwood.data.svmlight import Progress
 from rankwood.data.tables import (
     ArrowSource,
     ParquetSource,
@@ -30,6 +29,7 @@ from rankwood.data.tables import (
     source_features,
     source_roles,
 )
+from rankwood.data.text import Progress
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ from rankwood import _native
 from rankwood.atomic import atomic_write
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import Queries, queries_of_runs
-from rankwood.data.text import MAX_EXPANSION, PathLike, TextFile, as_paths, existing_file
+from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, TextFile, as_paths, existing_file, text_writer
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, OffsetArray
 from rankwood.errors import DataError
 from rankwood.system import active_isa, resolve_threads
@@ -85,8 +83,6 @@ def _numbers(path: Path, convert: Callable[[str], Number], expected: str) -> lis
 
 # Feeding SVMlight text to its native parser: windows of whole lines, read from files one after another.
 
-
-Progress: TypeAlias = Callable[[int, int], None]  # bytes of the files read so far, and of all files
 
 _FIRST_WINDOW = 1 << 20  # enough to learn the shape of the data
 _LONGEST_LINE = 256 << 20
@@ -661,17 +657,6 @@ def write_svmlight(
     weights = data.weights if data.weights is not None else data.query_weights
     if weights is not None:
         _write_weights(os.fspath(path) + ".weight", weights)
-
-
-@contextmanager
-def text_writer(path: PathLike) -> Iterator[BinaryIO]:
-    """A file opened for bytes, packed when its name ends in `.gz`; it appears when all is written."""
-    with atomic_write(path) as file:
-        if not os.fspath(path).endswith(".gz"):
-            yield cast(BinaryIO, file)
-            return
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
-            yield cast(BinaryIO, packed)
 
 
 def _query_id(value: object) -> bytes:

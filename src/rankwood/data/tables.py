@@ -11,8 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.svmlight import Progress, text_writer
-from rankwood.data.text import PathLike, as_paths
+from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError, MissingPackageError
 from rankwood.matrix import column_order
