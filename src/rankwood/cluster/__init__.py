@@ -1,1 +1,1 @@
-"""Work in many processes of a Dask cluster. Needs the extra `rankwood[dask]`, which is imported inside functions only."""
+"""Work in many processes of a Dask cluster; needs the extra `rankwood[dask]`, imported inside functions only."""

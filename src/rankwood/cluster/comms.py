@@ -1,9 +1,9 @@
-"""A group of processes that talk over Dask's own connections: TCP or TLS, as the cluster has it.
+r"""A group of processes that talk over Dask's own connections: TCP or TLS, as the cluster has it.
 
 ::
 
     rank 0 <──── rank 1        every rank listens, and connects to all ranks before it: one connection per pair
-       ^   \\       ^
+       ^   \        ^
        └── rank 2 ──┘          a thread per rank reads, writes, and sends a sign of life every second
 
 The program of a rank hands its messages to that thread and waits for those of the others. When a connection closes, or
@@ -283,19 +283,28 @@ class CommGroup(Group):
     async def _leave(self) -> None:
         """Close all connections, when all others have said goodbye, too: a socket closed earlier drops what it sent."""
         await self._send({peer: [(BYE, None)] for peer in self._comms})
-        goodbyes, failed = asyncio.gather(*self._readers.values()), asyncio.create_task(self._failed.wait())
-        await asyncio.wait([goodbyes, failed], return_when=asyncio.FIRST_COMPLETED)
+        failed = asyncio.create_task(self._fails())
+        everyone_left = asyncio.create_task(self._everyone_leaves())
+        await asyncio.wait([everyone_left, failed], return_when=asyncio.FIRST_COMPLETED)
         if self._failure is not None:  # those that are not lost answer at once
-            answers = [reader for peer, reader in self._readers.items() if self._names[peer] not in self._failure.workers]
+            lost = self._failure.workers
+            answers = [reader for peer, reader in self._readers.items() if self._names[peer] not in lost]
             if answers:
                 await asyncio.wait(answers, timeout=ANSWER)
         self._listener.stop()
         for comm in self._comms.values():
             comm.abort()
-        tasks = [*self._readers.values(), *self._tasks, failed]
+        tasks = [*self._readers.values(), *self._tasks, everyone_left, failed]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, goodbyes, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _everyone_leaves(self) -> None:
+        for reader in self._readers.values():
+            await reader
+
+    async def _fails(self) -> None:
+        await self._failed.wait()
 
 
 def _bracketed(host: str) -> str:
@@ -332,7 +341,7 @@ def _decoded(received: tuple[Sequence[int], list[Any]]) -> Any:
             frame[filled : filled + len(pieces[at])] = pieces[at]
             filled += len(pieces[at])
             at += 1
-        frames.append(memoryview(frame))
+        frames.append(frame.data)
     return pickle.loads(frames[0], buffers=frames[1:])
 
 
