@@ -14,9 +14,11 @@ N_WORKERS = 5
 
 @pytest.fixture(scope="session")
 def whole_cluster():
+    import dask
     from distributed import Client, LocalCluster
 
     with (
+        dask.config.set({"distributed.scheduler.locks.lease-timeout": "5s"}),  # after which a dead client's locks open
         LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):

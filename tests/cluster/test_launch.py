@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cluster.toy import N_CELLS, Training, alone
-from rankwood.cluster.client import check_memory, open_client, workers_of
+from rankwood.cluster.client import check_memory, need_distributed, open_client, workers_of
 from rankwood.cluster.launch import RemoteTraceback, run_on_workers, supervise
 from rankwood.errors import ClusterError, DataError, MissingPackageError
 
@@ -193,6 +193,7 @@ def test_ranks_end_when_the_client_dies(client, workers):
         time.sleep(0.2)
     assert not any(client.run(our_threads).values())
     client.run_on_scheduler(forget_queues)
+    assert Training(NUMBERS, 3).run(client) == alone(NUMBERS, 3)  # its locks do not outlive it by much
 
 
 def our_threads():
@@ -216,17 +217,21 @@ def test_memory_is_checked_before_the_start(client, workers):
 
 @pytest.mark.parametrize("text", ["", "local:0", "local:-1", "local:x", "no such file.json", "tcp://", "host"])
 def test_a_wrong_cluster_is_one_sentence(text):
-    with (
-        pytest.raises(ClusterError, match=r"no Dask cluster .*: expected the address of a scheduler"),
-        open_client(text),
-    ):
+    sentence = r"^no Dask cluster .*: expected the address of a scheduler"
+    with pytest.raises(ClusterError, match=sentence), open_client(text):
         pass
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence():
-    with pytest.raises(ClusterError, match="cannot connect to the Dask cluster"):
-        with open_client("tcp://127.0.0.1:9", timeout=1):
-            pass
+    sentence = "^cannot connect to the Dask cluster 'tcp://127.0.0.1:9': "
+    with pytest.raises(ClusterError, match=sentence), open_client("tcp://127.0.0.1:9", timeout=1):
+        pass
+
+
+def test_without_dask_one_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package distributed: pip install 'rankwood\[dask\]'$"):
+        need_distributed("training on a cluster")
 
 
 def test_open_client_by_address_and_file(client, tmp_path):

@@ -70,7 +70,7 @@ class Training:
 
     def run(self, client, *, workers: Sequence[str] | None = None, pause: float = 0.0, retries: int = 3, **more: Any):
         def attempt(present: list[str]):
-            chosen = [worker for worker in present if workers is None or worker in workers]
+            chosen = [worker for worker in present if workers is None or worker in workers] or present[:1]
             self.attempts.append(chosen)
             parts = np.array_split(self.numbers, len(chosen))
             shares = {

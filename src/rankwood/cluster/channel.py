@@ -14,7 +14,7 @@ import pickle
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import Future, TimeoutError, wait
+from concurrent.futures import Future, wait
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -121,15 +121,14 @@ class RankEnd(Channel):
             Anything that can be pickled.
         """
         sent = _begin(self._out.put, _dumps((self._rank, kind, content)))
-        while self._over is None:
-            try:
-                return sent.result(POLL)
-            except TimeoutError:
-                pass  # the queue is full
-            except (OSError, KeyError):  # the scheduler is gone, or the queue is
-                break
-        sent.cancel()
-        raise self._over or ClusterError("the client is gone")
+        while not wait([sent], POLL).done:  # the queue is full
+            if self._over is not None:
+                sent.cancel()
+                raise self._over
+        try:
+            sent.result()
+        except (OSError, KeyError):  # the scheduler is gone, or the queue is
+            raise self._over or ClusterError("the client is gone") from None
 
     def close(self) -> None:
         """End the thread, and let go of the queues."""
