@@ -192,19 +192,11 @@ def test_ranks_end_when_the_client_dies(client, workers):
     while any(client.run(our_threads).values()) and time.monotonic() < end:
         time.sleep(0.2)
     assert not any(client.run(our_threads).values())
-    client.run_on_scheduler(forget_queues)
     assert Training(NUMBERS, 3).run(client) == alone(NUMBERS, 3)  # its locks do not outlive it by much
 
 
 def our_threads():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("rankwood")]
-
-
-def forget_queues(dask_scheduler):
-    """A client that is killed leaves its queues behind, which are empty."""
-    extension = dask_scheduler.extensions["queues"]
-    for name in [name for name in extension.queues if name.startswith("rankwood")]:
-        del extension.queues[name], extension.client_refcount[name]
 
 
 def test_memory_is_checked_before_the_start(client, workers):

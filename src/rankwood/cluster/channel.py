@@ -81,7 +81,7 @@ class RankEnd(Channel):
         self._out, self._in = _queue(client, run), _queue(client, run, rank)
         self._start: SimpleQueue[Any] = SimpleQueue()
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        self._interrupted = False
+        self._interrupted, self._is_orphan = False, False
         self._over: ClusterError | None = None
         self._on_over: Callable[[ClusterError], None] = lambda error: None
         self._thread = threading.Thread(target=self._listen, name=f"rankwood-channel{rank}", daemon=True)
@@ -135,7 +135,7 @@ class RankEnd(Channel):
         with contextlib.suppress(OSError, KeyError):
             self._in.put(_dumps(("end", None)))
         self._thread.join()
-        for queue in (self._in, self._out):
+        for queue in [self._in, self._out] * (2 if self._is_orphan else 1):  # for a client that died, too
             queue.close()
 
     def _take(self, queue: SimpleQueue[Any]) -> Any:
@@ -149,6 +149,7 @@ class RankEnd(Channel):
             received = _begin(self._in.get)
             while not wait([received], POLL).done:
                 if not self._is_wanted():
+                    self._is_orphan = True
                     self._stop("the client has given up the work")
             try:
                 kind, content = pickle.loads(received.result())

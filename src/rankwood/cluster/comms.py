@@ -17,7 +17,9 @@ import contextlib
 import pickle
 import threading
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import CancelledError
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,7 +67,8 @@ class CommGroup(Group):
         self._heard: dict[int, float] = {}
         self._received: dict[int, SimpleQueue[Any]] = {}
         self._readers: dict[int, asyncio.Task[None]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []  # the loop itself does not keep them
+        self._meeting: asyncio.Task[Any] | None = None  # while connections are made
         self._failure: ClusterError | None = None
         self._closed = False
         self._loop = asyncio.SelectorEventLoop()
@@ -73,7 +76,11 @@ class CommGroup(Group):
         self._thread = threading.Thread(target=self._serve, name=f"rankwood-rank{rank}", daemon=True)
         self._thread.start()
         self._listener: Any = None
-        self.address: str = self._wait_for(self._listen())
+        try:
+            self.address: str = self._wait_for(self._listen())
+        except BaseException:
+            self.close()
+            raise
 
     # What the rank's program calls
 
@@ -89,6 +96,8 @@ class CommGroup(Group):
         """
         try:
             self._wait_for(self._meet(addresses, names))
+        except CancelledError:
+            raise self._failure or ClusterError("the group was closed") from None
         except ClusterError as error:
             self.give_up(error)
             raise
@@ -163,7 +172,7 @@ class CommGroup(Group):
         scheme, _ = parse_address(self._worker.address)
         here, there = self._worker.listen_address, self._worker.address
         if scheme == "inproc":
-            scheme, here, there = "tcp", "tcp://127.0.0.1", "tcp://127.0.0.1"
+            scheme, here, there = "tcp", "tcp://127.0.0.1:0", "tcp://127.0.0.1:0"
         self._listener = await listen(
             unparse_address(scheme, f"{_bracketed(get_address_host(here))}:0"),
             self._accept,
@@ -185,6 +194,7 @@ class CommGroup(Group):
         comm.abort()
 
     async def _meet(self, addresses: Sequence[str], names: Sequence[str]) -> None:
+        self._meeting = asyncio.current_task()
         self.size, self._names = len(addresses), names
         self._received = {peer: SimpleQueue() for peer in range(self.size) if peer != self.rank}
         self._check_presence()
@@ -194,6 +204,7 @@ class CommGroup(Group):
         except asyncio.TimeoutError:
             missing = [self._names[peer] for peer in self._received if peer not in self._comms]
             raise ClusterError(f"worker {' and '.join(missing)} did not connect", missing) from None
+        self._meeting = None
         self._tasks.append(asyncio.create_task(self._beat()))
 
     async def _call(self, peer: int, address: str) -> None:
@@ -279,32 +290,28 @@ class CommGroup(Group):
             stop = (STOP, (str(error), error.workers))
             self._tasks.append(self._loop.create_task(self._send({peer: [stop] for peer in self._comms})))
             self._failed.set()
+            if self._meeting is not None:
+                self._meeting.cancel()
 
     async def _leave(self) -> None:
         """Close all connections, when all others have said goodbye, too: a socket closed earlier drops what it sent."""
         await self._send({peer: [(BYE, None)] for peer in self._comms})
-        failed = asyncio.create_task(self._fails())
-        everyone_left = asyncio.create_task(self._everyone_leaves())
-        await asyncio.wait([everyone_left, failed], return_when=asyncio.FIRST_COMPLETED)
+        waiting: list[asyncio.Future[Any]] = [asyncio.gather(*self._readers.values())]
+        waiting.append(asyncio.ensure_future(self._failed.wait()))
+        await asyncio.wait(waiting, return_when=FIRST_COMPLETED)
         if self._failure is not None:  # those that are not lost answer at once
             lost = self._failure.workers
             answers = [reader for peer, reader in self._readers.items() if self._names[peer] not in lost]
             if answers:
                 await asyncio.wait(answers, timeout=ANSWER)
-        self._listener.stop()
+        if self._listener is not None:
+            self._listener.stop()
         for comm in self._comms.values():
             comm.abort()
-        tasks = [*self._readers.values(), *self._tasks, everyone_left, failed]
-        for task in tasks:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _everyone_leaves(self) -> None:
-        for reader in self._readers.values():
-            await reader
-
-    async def _fails(self) -> None:
-        await self._failed.wait()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 def _bracketed(host: str) -> str:

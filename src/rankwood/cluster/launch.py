@@ -67,7 +67,8 @@ def supervise(
     """
     distributed = need_distributed()
     without: set[str] = set()
-    for n_left in range(retries, -1, -1):
+    n_left = retries
+    while True:
         workers = _some_workers(client, without, wait_for_workers)
         try:
             return attempt(workers)
@@ -79,9 +80,9 @@ def supervise(
                 raise
             without |= set(lost or ())
             if n_left == 0:
-                raise ClusterError(f"given up after {retries} retries: {sentence}", sorted(without)) from error
-            LOGGER.warning("%s; starting again with the workers that remain (%d retries left)", sentence, n_left - 1)
-    raise AssertionError  # not reached: the last attempt returns or raises
+                raise ClusterError(f"{sentence}; given up (retries={retries})", sorted(without)) from error
+            n_left -= 1
+            LOGGER.warning("%s; starting again with the workers that remain (retries left: %d)", sentence, n_left)
 
 
 def _some_workers(client: Client, without: set[str], timeout: float) -> list[str]:
