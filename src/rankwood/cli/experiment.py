@@ -51,7 +51,8 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
 def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
     """Do the runs with a progress bar, write the report, and print the main table."""
     from rankwood.lab.drawing import check_figures
-    from rankwood.lab.runs import run_key, share_threads
+    from rankwood.lab.runs import run_key
+    from rankwood.lab.workers import share_threads
     from rankwood.system import environment
 
     try:

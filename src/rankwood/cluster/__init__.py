@@ -1,0 +1,1 @@
+"""Work spread over the workers of a Dask cluster."""

@@ -1,0 +1,302 @@
+"""Who does the runs of a study: this process, several processes of this machine, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from rankwood.cluster.client import import_distributed
+from rankwood.errors import RankwoodError
+from rankwood.lab.extra import need
+from rankwood.system import environment, resolve_threads
+
+Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
+Run = Callable[[Config], Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run returned, the seconds it took, and what is to be noted of the machine if it was another."""
+
+    value: Any
+    seconds: float
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+Finished = Generator[tuple[Config, Done], None, None]
+
+
+class WorkerLost(RankwoodError):
+    """A worker, or all of them, went away; `advice` says how to go on."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class Workers(ABC):
+    """Somebody who does runs."""
+
+    @abstractmethod
+    def finished(self, run: Run, configs: Iterable[Config]) -> Finished:
+        """Do runs, and yield each configuration with its outcome as soon as it is done, in any order.
+
+        Closing the generator, which Ctrl-C and errors do, ends or forgets what is not done.
+
+        Parameters
+        ----------
+        run : callable
+            What to do with a configuration.
+        configs : iterable of mappings
+            Taken one by one, as workers become free. Runs that share data should follow each other.
+
+        Raises
+        ------
+        RankwoodError
+            When a run fails; the message names its configuration.
+        WorkerLost
+            When a worker is gone and the run cannot be done again.
+        """
+
+
+def workers_of(n_workers: int, client: Any = None) -> Workers:
+    """The workers that these arguments of a study mean: processes of this machine, or a Dask cluster.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of processes.
+    client : distributed.Client, optional
+        Client of a Dask cluster.
+    """
+    if n_workers < 1:
+        raise RankwoodError(f"n_workers must be at least 1, got {n_workers}")
+    if client is not None and n_workers > 1:
+        raise RankwoodError(f"n_workers={n_workers} and client both say where runs are done: give one of them")
+    if client is not None:
+        return DaskWorkers(client)
+    return Here() if n_workers == 1 else Processes(n_workers)
+
+
+def share_threads(n_threads: int | None, n_workers: int) -> int | None:
+    """Return the threads of each worker: those asked for, or else an equal share of the CPUs.
+
+    Examples
+    --------
+    >>> share_threads(3, 2), share_threads(None, 10_000)
+    (3, 1)
+    """
+    if n_workers <= 1 or n_threads is not None:
+        return n_threads
+    return max(1, resolve_threads(None) // n_workers)
+
+
+def perform(run: Run, config: Config) -> Done:
+    """Do one run, here."""
+    start = time.perf_counter()
+    with named_after(config):
+        value = run(config)
+    return Done(value, time.perf_counter() - start)
+
+
+@contextlib.contextmanager
+def named_after(config: Config) -> Iterator[None]:
+    """Have errors in the block name the run that they come from."""
+    try:
+        yield
+    except Exception as error:
+        what = "out of memory" if isinstance(error, MemoryError) else str(error)
+        kind = "" if isinstance(error, (RankwoodError, MemoryError)) else f"{type(error).__name__}: "
+        raise RankwoodError(f"{kind}{what} (the run with {in_words(config)})") from error
+
+
+def in_words(config: Mapping[str, Any]) -> str:
+    """Return a configuration as one line of names and values.
+
+    Examples
+    --------
+    >>> in_words({"fold": 1, "parameters": {"n_trees": 5, "measure": None}})
+    'fold 1, n_trees 5, measure none'
+    """
+    parts = []
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            parts.append(in_words(value))
+        elif name != "digest":
+            parts.append(f"{name} {'none' if value is None else value}")
+    return ", ".join(filter(None, parts))
+
+
+class Here(Workers):
+    """Runs in this process, one after the other."""
+
+    def finished(self, run: Run, configs: Iterable[Config]) -> Finished:
+        for config in configs:
+            yield config, perform(run, config)
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Run:
+    """Unpickle the function once for all runs of a worker, so that what it keeps (see `Kept`) stays."""
+    run: Run = pickle.loads(packed)
+    return run
+
+
+# Processes of this machine.
+
+
+@dataclass(frozen=True)
+class Processes(Workers):
+    """Several processes of this machine, by joblib.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of processes.
+    """
+
+    n_workers: int
+
+    def finished(self, run: Run, configs: Iterable[Config]) -> Finished:
+        joblib = need("joblib", "doing runs in several processes")
+        packed = pickle.dumps(joblib.wrap_non_picklable_objects(run))  # functions of a notebook are not picklable
+        parallel = joblib.Parallel(n_jobs=self.n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
+        same = (packed, os.getpid(), os.getcwd())
+        try:
+            yield from parallel(joblib.delayed(_in_process)(config, *same) for config in configs)
+        except BrokenExecutor:
+            raise WorkerLost("a worker was killed, perhaps for want of memory", "go on with fewer workers") from None
+
+
+def _in_process(config: Config, packed: bytes, parent: int, folder: str) -> tuple[Config, Done]:
+    """Do one run in a process of joblib's."""
+    _end_with(parent)
+    os.chdir(folder)  # joblib uses workers again, which may have been started in another folder
+    with _ctrl_c_left_to_the_parent():
+        return config, perform(_unpacked(packed), config)
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone, as it would wait for another run that never comes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _ctrl_c_left_to_the_parent() -> Iterator[None]:
+    """Ignore Ctrl-C, which a terminal sends to workers too, as the parent ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+# Workers of a Dask cluster.
+
+
+PATIENCE = 60.0  # seconds to wait for a first worker, or another after all are gone
+LOOK_AROUND = 1.0  # seconds after which new workers are looked for
+_ONE_AT_A_TIME = threading.Lock()  # so that CPU time is a run's own, and data of one fold are in memory
+
+
+@dataclass(frozen=True)
+class DaskWorkers(Workers):
+    """The workers of a Dask cluster, each of which does one run at a time, with all its threads.
+
+    A run whose worker dies is done again on another; Dask gives up when that happens too often (`allowed-failures`).
+    Workers may come and go.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    """
+
+    client: Any
+
+    def finished(self, run: Run, configs: Iterable[Config]) -> Finished:
+        distributed = import_distributed("a Dask client")
+        packed, waiting = distributed.protocol.pickle.dumps(run), iter(configs)
+        busy: dict[Any, str] = {}  # futures of runs, and the worker that each was given to
+        try:
+            more = True
+            while more or busy:
+                for address in self._free(busy) if more else ():
+                    config = next(waiting, None)
+                    if config is None:
+                        more = False
+                        break
+                    future = self.client.submit(
+                        _on_dask, config, packed, workers=[address], allow_other_workers=True, pure=False
+                    )
+                    busy[future] = address
+                for future in self._done(busy):
+                    del busy[future]
+                    yield _result(future)
+        finally:
+            self.client.cancel(list(busy), force=True)
+
+    def _free(self, busy: Mapping[Any, str]) -> list[str]:
+        """Addresses of workers without a run."""
+        deadline = time.monotonic() + PATIENCE
+        while not (all_workers := self.client.nthreads()):
+            if time.monotonic() > deadline:
+                raise WorkerLost(f"the Dask cluster has had no worker for {PATIENCE:.0f} s", "start some and go on")
+            time.sleep(0.2)
+        return [address for address in all_workers if address not in busy.values()]
+
+    def _done(self, busy: Mapping[Any, str]) -> list[Any]:
+        """Futures that are finished; none after a while without any."""
+        if not busy:
+            return []
+        distributed = import_distributed("a Dask client")
+        with self.client.as_current(), contextlib.suppress(TimeoutError, distributed.TimeoutError):
+            distributed.wait(list(busy), timeout=LOOK_AROUND, return_when="FIRST_COMPLETED")
+        if self.client.status not in ("running", "connecting"):
+            raise WorkerLost("the Dask scheduler is gone", "the same command goes on from them")
+        return [future for future in busy if future.done()]
+
+
+def _on_dask(config: Config, packed: bytes) -> tuple[Config, Done]:
+    """Do one run in a Dask worker."""
+    with _ONE_AT_A_TIME:
+        done = perform(_unpacked(packed), config)
+    here = environment()
+    del here["threads"]  # the client knows
+    return config, Done(done.value, done.seconds, here)
+
+
+def _result(future: Any) -> tuple[Config, Done]:
+    """What a finished task returned; its errors as they are, and the loss of its workers in words."""
+    distributed = import_distributed("a Dask client")
+    try:
+        result: tuple[Config, Done] = future.result()
+    except distributed.KilledWorker:
+        raise WorkerLost(
+            "several Dask workers died one after the other with the same run, perhaps for want of memory",
+            "go on with larger workers",
+        ) from None
+    except (CancelledError, distributed.CancelledError):
+        raise WorkerLost("the Dask cluster has dropped a run", "the same command goes on from them") from None
+    return result
