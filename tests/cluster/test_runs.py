@@ -175,9 +175,9 @@ def files(tmp_path):
 def test_workers_read_files_that_they_see_and_are_sent_others(client, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     relative = FileFolds("mine", [Fold("Fold1", (Path("train.txt"),), (Path("valid.txt"),), (Path("test.txt"),))])
-    seen = source_for(client, relative, [1])
-    assert isinstance(seen, FileFolds)
-    assert all(path.is_absolute() for path in seen.paths)
+    with source_for(client, relative, [1]) as seen:
+        assert isinstance(seen, FileFolds)
+        assert all(path.is_absolute() for path in seen.paths)
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
     here = sweep(files, (1,)).runs(RunTable(tmp_path / "here" / "runs.sqlite"))
@@ -191,9 +191,11 @@ def test_workers_read_files_that_they_see_and_are_sent_others(client, files, tmp
         def run(self, function, paths):
             return {"there": [None for _ in paths]}
 
-    assert isinstance(source_for(Blind(), files, [1]), SentFolds)
+    with source_for(Blind(), files, [1]) as sent:
+        assert isinstance(sent, SentFolds)
     there = sweep(files, (1,)).runs(RunTable(tmp_path / "there" / "runs.sqlite"), client=Blind())
     assert without_times(here) == without_times(there)
     models = sorted(path.name for path in (tmp_path / "there" / "models").iterdir())
     assert models == sorted(path.name for path in (tmp_path / "here" / "models").iterdir())
+    assert client.list_datasets() == ()
     assert studies._is_seen(client, tmp_path / "models")

@@ -123,7 +123,8 @@ def _local(distributed: Any, n_processes: int) -> Iterator[str]:
                 n_workers=n_processes,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # a port that is free; with `dashboard` False nothing is shown there
+                scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
                 local_directory=folder,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import hashlib
@@ -10,9 +11,10 @@ import json
 import re
 import tempfile
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from rankwood.atomic import atomic_write
+from rankwood.cluster.client import import_distributed
 from rankwood.data.dataset import Dataset
 from rankwood.data.folds import Fold, find_folds
 from rankwood.dtypes import FloatArray
@@ -264,12 +267,12 @@ class SentFolds:
     ----------
     source : Source
         Where the data came from.
-    futures : mapping of int to distributed.Future
-        Data of every fold, by its number.
+    published : mapping of int to str
+        Name under which the data of every fold is published there, by its number.
     """
 
     source: Source
-    futures: Mapping[int, Any]
+    published: Mapping[int, str]
 
     @property
     def name(self) -> str:
@@ -283,11 +286,13 @@ class SentFolds:
         return self.source.identify(fold)
 
     def load(self, fold: int) -> FoldData:
-        return self.futures[fold].result()  # type: ignore[no-any-return]
+        distributed = import_distributed("data on a Dask cluster")
+        return distributed.get_client().get_dataset(self.published[fold]).result()  # type: ignore[no-any-return]
 
 
-def source_for(client: Any, source: Source, folds: Sequence[int]) -> Source:
-    """The data of a study as workers of a Dask cluster take it.
+@contextlib.contextmanager
+def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[Source]:
+    """Context manager of the data of a study as workers of a Dask cluster take it.
 
     Data that is made, or in files that all workers see at the same place with the same size, is made or read by every
     worker that needs it. Any other is read here and sent to the cluster once.
@@ -302,12 +307,19 @@ def source_for(client: Any, source: Source, folds: Sequence[int]) -> Source:
         Folds that are used.
     """
     if not isinstance(source, (FileFolds, PartialFolds)):
-        return source
+        yield source
+        return
     there = source.absolute()
     sizes = _sizes(there.paths)
     if all(found == sizes for found in client.run(_sizes, there.paths).values()):
-        return there
-    return SentFolds(there, {fold: client.scatter(there.load(fold), hash=False) for fold in folds})
+        yield there
+        return
+    names = {fold: f"rankwood-{uuid.uuid4().hex}" for fold in folds}
+    with contextlib.ExitStack() as stack:
+        for fold, name in names.items():
+            client.publish_dataset(client.scatter(there.load(fold), hash=False), name=name)
+            stack.callback(client.unpublish_dataset, name)
+        yield SentFolds(there, names)
 
 
 def _sizes(paths: Sequence[Path]) -> list[int | None]:
@@ -731,13 +743,14 @@ class Study(ABC):
             return
         nthreads = client.nthreads()
         study = self.with_threads(self.n_threads or min(nthreads.values(), default=1))
-        study = dataclasses.replace(study, source=source_for(client, study.source, self.folds))
-        run: Run = study.run
-        receive: Callable[[Any], Result] | None = None
-        if self.models is not None and not _is_seen(client, self.models):
-            run, receive = partial(_run_and_send, study), partial(_receive, self.models)
         noted = {"threads": study.n_threads, "workers": len(nthreads)}
-        run_all(configs, run, table, client=client, receive=receive, environment=noted, on_run=on_run)
+        with source_for(client, study.source, self.folds) as source:
+            study = dataclasses.replace(study, source=source)
+            run: Run = study.run
+            receive: Callable[[Any], Result] | None = None
+            if self.models is not None and not _is_seen(client, self.models):
+                run, receive = partial(_run_and_send, study), partial(_receive, self.models)
+            run_all(configs, run, table, client=client, receive=receive, environment=noted, on_run=on_run)
 
     def with_threads(self: AnyStudy, n_threads: int | None) -> AnyStudy:
         """Return the same study with another number of threads for each run."""
@@ -785,9 +798,8 @@ def _is_seen(client: Any, folder: Path) -> bool:
 
 def _run_and_send(study: Study, config: Config) -> tuple[Result, dict[str, bytes]]:
     """Do a run on a Dask worker, and return its result and the files of the models that it saved."""
-    from distributed import get_worker
-
-    folder = Path(get_worker().local_directory) / "rankwood-models"
+    distributed = import_distributed("a Dask worker")
+    folder = Path(distributed.get_worker().local_directory) / "rankwood-models"
     result = dataclasses.replace(study, models=folder).run(config)
     return result, {path.name: path.read_bytes() for path in folder.glob(f"{run_key(config)}-*.rw")}
 

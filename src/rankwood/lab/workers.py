@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -238,35 +238,33 @@ class DaskWorkers(Workers):
     def finished(self, run: Run, configs: Iterable[Config]) -> Finished:
         distributed = import_distributed("a Dask client")
         packed, waiting = distributed.protocol.pickle.dumps(run), iter(configs)
-        busy: dict[Any, str] = {}  # futures of runs, and the worker that each was given to
+        busy: set[Any] = set()  # futures, of no more runs than there are workers
         try:
             more = True
             while more or busy:
-                for address in self._free(busy) if more else ():
+                n_workers = self._n_workers()
+                while more and len(busy) < n_workers:
                     config = next(waiting, None)
                     if config is None:
                         more = False
-                        break
-                    future = self.client.submit(
-                        _on_dask, config, packed, workers=[address], allow_other_workers=True, pure=False
-                    )
-                    busy[future] = address
+                    else:  # for whichever worker is free: Dask may forget a run that was bound to one which died
+                        busy.add(self.client.submit(_on_dask, config, packed, pure=False))
                 for future in self._done(busy):
-                    del busy[future]
+                    busy.remove(future)
                     yield _result(future)
         finally:
             self.client.cancel(list(busy), force=True)
 
-    def _free(self, busy: Mapping[Any, str]) -> list[str]:
-        """Addresses of workers without a run."""
+    def _n_workers(self) -> int:
+        """Number of workers that are there; waits for one if there is none."""
         deadline = time.monotonic() + PATIENCE
-        while not (all_workers := self.client.nthreads()):
+        while not (n_workers := len(self.client.nthreads())):
             if time.monotonic() > deadline:
                 raise WorkerLost(f"the Dask cluster has had no worker for {PATIENCE:.0f} s", "start some and go on")
             time.sleep(0.2)
-        return [address for address in all_workers if address not in busy.values()]
+        return n_workers
 
-    def _done(self, busy: Mapping[Any, str]) -> list[Any]:
+    def _done(self, busy: Collection[Any]) -> list[Any]:
         """Futures that are finished; none after a while without any."""
         if not busy:
             return []
