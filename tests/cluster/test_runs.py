@@ -199,3 +199,19 @@ def test_workers_read_files_that_they_see_and_are_sent_others(client, files, tmp
     assert models == sorted(path.name for path in (tmp_path / "here" / "models").iterdir())
     assert client.list_datasets() == ()
     assert studies._is_seen(client, tmp_path / "models")
+
+
+def test_tuning_trains_on_workers_and_finds_the_same(client, monkeypatch):
+    data = rw.make_ranking(n_queries=90, docs_per_query=12, n_features=8, seed=4)
+    train, valid = data.split(0.6)
+    space = rw.SearchSpace(n_trees=(4, 12), n_leaves=(4, 8), min_docs_per_leaf=(5, 10), patience=8)
+    settings = {"budget_us": 0.5, "n_trials": 3, "space": space, "rates": (0.5,)}
+    one = rw.tune(train, valid, latency=nodes, **settings)
+    monkeypatch.setattr("rankwood.lab.tune.cleaver", lambda *_, **__: pytest.fail("pruned here"))
+    two = rw.tune(train, valid, latency=nodes, client=client, **settings)
+    assert one.trials == two.trials
+    assert one.ensemble.fingerprint() == two.ensemble.fingerprint()
+
+
+def nodes(model, X):
+    return model.n_nodes / 100

@@ -276,6 +276,25 @@ class DaskWorkers(Workers):
         return [future for future in busy if future.done()]
 
 
+def on_worker(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns on some worker of a Dask cluster; it is called again elsewhere when the worker dies.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    function : callable
+        What is called.
+    *arguments
+        Its arguments; futures of the cluster are replaced by what they hold.
+    """
+    future = client.submit(function, *arguments, pure=False)
+    try:
+        return _result(future)
+    finally:
+        client.cancel([future], force=True)  # after Ctrl-C
+
+
 def _on_dask(config: Config, packed: bytes) -> tuple[Config, Done]:
     """Do one run in a Dask worker."""
     with _ONE_AT_A_TIME:
@@ -285,11 +304,11 @@ def _on_dask(config: Config, packed: bytes) -> tuple[Config, Done]:
     return config, Done(done.value, done.seconds, here)
 
 
-def _result(future: Any) -> tuple[Config, Done]:
+def _result(future: Any) -> Any:
     """What a finished task returned; its errors as they are, and the loss of its workers in words."""
     distributed = import_distributed("a Dask client")
     try:
-        result: tuple[Config, Done] = future.result()
+        return future.result()
     except distributed.KilledWorker:
         raise WorkerLost(
             "several Dask workers died one after the other with the same run, perhaps for want of memory",
@@ -297,4 +316,3 @@ def _result(future: Any) -> tuple[Config, Done]:
         ) from None
     except (CancelledError, distributed.CancelledError):
         raise WorkerLost("the Dask cluster has dropped a run", "the same command goes on from them") from None
-    return result
