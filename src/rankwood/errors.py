@@ -40,6 +40,10 @@ class MissingPackageError(RankwoodError, ImportError):
 
     def __init__(self, package: str, needed_for: str, extra: str) -> None:
         super().__init__(f"{needed_for} needs the package {package}: pip install 'rankwood[{extra}]'")
+        self._given = package, needed_for, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MissingPackageError, self._given  # from a worker to the client
 
 
 def one_line(value: Any, limit: int = 80) -> str:

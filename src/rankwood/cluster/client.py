@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rankwood.errors import MissingPackageError, RankwoodError, one_line
+from rankwood.errors import RankwoodError, one_line
+from rankwood.tasks import import_distributed
 
 CONNECT_SECONDS = 5.0
 FORMS = "give tcp://HOST:PORT, tls://HOST:PORT, HOST:PORT, the file that the scheduler wrote, or local:N"
@@ -72,21 +73,6 @@ async def _knock(distributed: Any, address: str) -> None:
     security = distributed.Security().get_connection_args("client")
     comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **security)
     await comm.close()
-
-
-def import_distributed(needed_for: str) -> Any:
-    """The package `distributed`, or an error that says what needs it and how to install it.
-
-    Parameters
-    ----------
-    needed_for : str
-        What needs it, as the subject of the sentence.
-    """
-    try:
-        import distributed
-    except ImportError:
-        raise MissingPackageError("distributed", needed_for, "dask") from None
-    return distributed
 
 
 def _n_processes(text: str) -> int:

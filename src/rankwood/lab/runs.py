@@ -16,7 +16,8 @@ from typing import Any
 
 from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
-from rankwood.lab.workers import Config, Here, Run, WorkerLost, named_after, workers_of
+from rankwood.lab.workers import Config, Here, Run, named_after, workers_of
+from rankwood.tasks import WorkerLost
 
 Result = dict[str, Any]
 
@@ -380,4 +381,5 @@ def _with_advice(table: RunTable) -> Iterator[None]:
     try:
         yield
     except WorkerLost as error:
-        raise RankwoodError(f"{error}: {len(table)} runs are kept in {table.path}; {error.advice}") from None
+        kept = f"{len(table)} runs are kept in {table.path}"
+        raise RankwoodError(f"{error.args[0]}: {kept}; {error.advice}") from None

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from rankwood.atomic import atomic_write
-from rankwood.cluster.client import import_distributed
 from rankwood.data.dataset import Dataset
 from rankwood.data.folds import Fold, find_folds
 from rankwood.dtypes import FloatArray
@@ -35,6 +34,7 @@ from rankwood.lab.workers import Config, Run, share_threads, workers_of
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.timing import time_models, warn_if_busy
 from rankwood.system import environment
+from rankwood.tasks import import_distributed
 
 # Folds, read from files or made up.
 
@@ -317,7 +317,9 @@ def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[So
     names = {fold: f"rankwood-{uuid.uuid4().hex}" for fold in folds}
     with contextlib.ExitStack() as stack:
         for fold, name in names.items():
-            client.publish_dataset(client.scatter(there.load(fold), hash=False), name=name)
+            data = client.scatter(there.load(fold), hash=False)
+            client.replicate(data, n=2)  # a worker may die
+            client.publish_dataset(data, name=name)
             stack.callback(client.unpublish_dataset, name)
         yield SentFolds(there, names)
 

@@ -29,7 +29,6 @@ from rankwood.evaluation.evaluator import (
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.lab.search import Point, SearchSpace, Trials, front_of, only_search_in, quiet_optuna
 from rankwood.lab.study import counted
-from rankwood.lab.workers import on_worker
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import MARGIN, Acceptance, Proof
 from rankwood.pruning.cleaver import PLENTY, checked_rates, cleaver
@@ -39,6 +38,7 @@ from rankwood.shrinking.path import ShrinkSettings
 from rankwood.shrinking.result import ShrinkResult, ShrinkRow
 from rankwood.shrinking.shrink import shrink
 from rankwood.system import cpu_name
+from rankwood.tasks import on_worker
 
 RATES = (0.3, 0.5, 0.7, 0.85)
 BATCH = 1000
@@ -576,7 +576,7 @@ class ClusterSetup(TrialSetup):
     def of(cls, setup: TrialSetup, client: Any) -> ClusterSetup:
         """Send a setup to a cluster, once for all trials."""
         threads = setup.n_threads or min(client.nthreads().values(), default=1)
-        there = client.scatter(replace(setup, latency=_timed_here, n_threads=threads), hash=False)
+        there = client.scatter(replace(setup, latency=_timed_here, n_threads=threads), broadcast=True, hash=False)
         return cls(**{one.name: getattr(setup, one.name) for one in fields(setup)}, client=client, there=there)
 
     def models(self, parameters: Mapping[str, Any], on_share: OnShare) -> Models:

@@ -10,15 +10,15 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from rankwood.cluster.client import import_distributed
 from rankwood.errors import RankwoodError
 from rankwood.lab.extra import need
 from rankwood.system import environment, resolve_threads
+from rankwood.tasks import WorkerLost, import_distributed, result_of
 
 Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
 Run = Callable[[Config], Any]
@@ -34,14 +34,6 @@ class Done:
 
 
 Finished = Generator[tuple[Config, Done], None, None]
-
-
-class WorkerLost(RankwoodError):
-    """A worker, or all of them, went away; `advice` says how to go on."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 class Workers(ABC):
@@ -251,7 +243,7 @@ class DaskWorkers(Workers):
                         busy.add(self.client.submit(_on_dask, config, packed, pure=False))
                 for future in self._done(busy):
                     busy.remove(future)
-                    yield _result(future)
+                    yield result_of(future)
         finally:
             self.client.cancel(list(busy), force=True)
 
@@ -276,25 +268,6 @@ class DaskWorkers(Workers):
         return [future for future in busy if future.done()]
 
 
-def on_worker(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns on some worker of a Dask cluster; it is called again elsewhere when the worker dies.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    function : callable
-        What is called.
-    *arguments
-        Its arguments; futures of the cluster are replaced by what they hold.
-    """
-    future = client.submit(function, *arguments, pure=False)
-    try:
-        return _result(future)
-    finally:
-        client.cancel([future], force=True)  # after Ctrl-C
-
-
 def _on_dask(config: Config, packed: bytes) -> tuple[Config, Done]:
     """Do one run in a Dask worker."""
     with _ONE_AT_A_TIME:
@@ -302,17 +275,3 @@ def _on_dask(config: Config, packed: bytes) -> tuple[Config, Done]:
     here = environment()
     del here["threads"]  # the client knows
     return config, Done(done.value, done.seconds, here)
-
-
-def _result(future: Any) -> Any:
-    """What a finished task returned; its errors as they are, and the loss of its workers in words."""
-    distributed = import_distributed("a Dask client")
-    try:
-        return future.result()
-    except distributed.KilledWorker:
-        raise WorkerLost(
-            "several Dask workers died one after the other with the same run, perhaps for want of memory",
-            "go on with larger workers",
-        ) from None
-    except (CancelledError, distributed.CancelledError):
-        raise WorkerLost("the Dask cluster has dropped a run", "the same command goes on from them") from None
