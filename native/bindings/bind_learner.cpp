@@ -29,6 +29,56 @@ std::vector<std::vector<double>> find_bin_edges(const Matrix& X, int max_bins, i
   return edges;
 }
 
+// Distinct values of every column: their numbers, -1 where there are more than max_bins, and all of them in one array.
+nb::tuple find_few_values(const Matrix& X, int max_bins, int n_threads) {
+  require(max_bins >= 2 && max_bins <= kMaxValueCodes, "max_bins must lie between 2 and 65535");
+  const std::size_t n = X.shape(0), n_features = X.shape(1);
+  std::vector<std::int64_t> counts(n_features);
+  std::vector<float> all;
+  unlocked([&] {
+    std::vector<std::optional<std::vector<float>>> found(n_features);
+    parallel_for(n_features, n_threads, [&](std::size_t f) {
+      found[f] = distinct_values(X.data() + f, n_features, n, static_cast<std::size_t>(max_bins));
+    });
+    for (std::size_t f = 0; f < n_features; ++f) {
+      counts[f] = found[f] ? static_cast<std::int64_t>(found[f]->size()) : -1;
+      if (found[f]) all.insert(all.end(), found[f]->begin(), found[f]->end());
+    }
+  });
+  return nb::make_tuple(to_numpy(std::move(counts)), to_numpy(std::move(all)));
+}
+
+// What find_bin_edges finds, from the values of columns that have few (as find_few_values returns them) and a sample of
+// the rows for the others.
+std::vector<std::vector<double>> find_sketched_edges(const In<std::int64_t>& counts, const In<float>& values,
+                                                     const Matrix& sample, int max_bins, int n_threads) {
+  require(max_bins >= 2 && max_bins <= kMaxValueCodes, "max_bins must lie between 2 and 65535");
+  const std::size_t n_features = counts.shape(0);
+  require(sample.shape(1) == n_features, "wrong number of features");
+  std::vector<std::size_t> starts(1, 0);
+  for (std::size_t f = 0; f < n_features; ++f) {
+    starts.push_back(starts.back() + static_cast<std::size_t>(std::max<std::int64_t>(counts.data()[f], 0)));
+  }
+  require(starts.back() == values.shape(0), "wrong number of values");
+  std::vector<std::vector<double>> edges(n_features);
+  unlocked([&] {
+    parallel_for(n_features, n_threads, [&](std::size_t f) {
+      if (counts.data()[f] >= 0) {
+        edges[f] = edges_between({values.data() + starts[f], starts[f + 1] - starts[f]});
+        return;
+      }
+      std::vector<float> column;
+      column.reserve(sample.shape(0));
+      for (std::size_t i = 0; i < sample.shape(0); ++i) {
+        const float value = sample.data()[i * n_features + f];
+        if (!std::isnan(value)) column.push_back(value);
+      }
+      edges[f] = quantile_edges(column, max_bins);
+    });
+  });
+  return edges;
+}
+
 // Bins of every value, group by group; returns for each feature whether a value is missing.
 template <class Code>
 void encode_bins(const Matrix& X, const In<double>& edges, const In<std::int64_t>& edge_offsets,
@@ -149,6 +199,10 @@ std::vector<std::size_t> checked_nodes(const Learner& learner, const In<std::uin
 
 void bind_learner(nb::module_& m) {
   m.def("find_bin_edges", &find_bin_edges, nb::arg("X"), nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("find_few_values", &find_few_values, nb::arg("X"), nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("find_sketched_edges", &find_sketched_edges, nb::arg("counts"), nb::arg("values"), nb::arg("sample"),
+        nb::arg("max_bins"), nb::arg("n_threads"));
+  m.attr("BIN_SAMPLE_ROWS") = kSampleRows;
   const auto define_encode = [&](auto* function) {
     m.def("encode_bins", function, nb::arg("X"), nb::arg("edges"), nb::arg("edge_offsets"), nb::arg("bins"),
           nb::arg("has_missing"), nb::arg("n_threads"));

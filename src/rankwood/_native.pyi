@@ -285,8 +285,19 @@ class LambdaGradients:
 
 # bind_learner.cpp
 BIN_GROUP: int
+BIN_SAMPLE_ROWS: int
 
 def find_bin_edges(X: NDArray[np.float32], max_bins: int, n_threads: int) -> list[list[float]]: ...
+def find_few_values(
+    X: NDArray[np.float32], max_bins: int, n_threads: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+def find_sketched_edges(
+    counts: NDArray[np.int64],
+    values: NDArray[np.float32],
+    sample: NDArray[np.float32],
+    max_bins: int,
+    n_threads: int,
+) -> list[list[float]]: ...
 def encode_bins(
     X: NDArray[np.float32],
     edges: FloatArray,

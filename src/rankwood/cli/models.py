@@ -137,6 +137,7 @@ def load_data(
     n_threads: int | None = None,
     n_features: int | None = None,
     queries: Literal["required", "optional"] = "required",
+    in_files: bool = False,
     quiet: bool = False,
 ) -> Dataset:
     """Read ranking data of any format, as wide as the models that will score it, and show progress.
@@ -159,10 +160,12 @@ def load_data(
         Width of the data if there are no models.
     queries : {"required", "optional"}, default "required"
         Whether data without queries is refused.
+    in_files : bool, default False
+        Leave the features in the files, which may be larger than memory; for data without models.
     quiet : bool, default False
         Show no progress.
     """
-    from rankwood.data.files import read_data
+    from rankwood.data.files import open_data, read_data
     from rankwood.formats.registry import widen, width_is_open
 
     models = {} if models is None else models
@@ -174,7 +177,7 @@ def load_data(
 
     def read(width: int | None) -> Dataset:
         with progress("reading", unit="bytes", quiet=quiet) as advance:
-            return read_data(
+            return (open_data if in_files else read_data)(
                 paths,
                 zero_based=zero_based,
                 n_threads=n_threads,

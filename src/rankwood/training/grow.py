@@ -139,6 +139,13 @@ def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
     return GrownTree(tree, bins)
 
 
+def is_grown_on(tree: Tree, edges: BinEdges) -> bool:
+    """Whether all thresholds of a tree are edges of these bins, so that bins tell where documents go."""
+    again = regrown(tree, edges)
+    places = zip(tree.feature.tolist(), again.bins.tolist(), tree.threshold.tolist(), strict=True)
+    return all(edges.threshold(feature, place) == threshold for feature, place, threshold in places)
+
+
 MAX_LEAVES = 65_536  # leaf numbers of training documents are kept in two bytes
 
 
