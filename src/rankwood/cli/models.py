@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -70,8 +71,28 @@ ByStrategy = Annotated[
         "last, random."
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS|local:N",
+        help="Work on a Dask cluster: HOST:PORT of its scheduler, a scheduler file, or N local processes.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of SVMlight data start at 0, not at 1.")]
+
+
+@contextmanager
+def dask_client(text: str | None) -> Iterator[Any]:
+    """Client of the cluster that --dask names; None without the option."""
+    if text is None:
+        yield None
+        return
+    from rankwood.cluster.client import open_client
+
+    with open_client(text) as client:
+        yield client
 
 
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:

@@ -2,79 +2,154 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import re
+import signal
+import tempfile
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwood.errors import ClusterError, MissingPackageError, one_line
+from rankwood.errors import ClusterError, one_line
+from rankwood.tasks import import_distributed
 
 if TYPE_CHECKING:
     from distributed import Client
 
 USABLE = 0.8  # part of its limit at which a worker is paused by Dask
-IGNORE_INTERRUPTS = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
-
-def need_distributed(needed_for: str = "a Dask cluster") -> Any:
-    """The package `distributed`, or an error that tells how to install it.
-
-    Parameters
-    ----------
-    needed_for : str
-        What needs it, as the subject of the sentence.
-    """
-    try:
-        import distributed
-    except ImportError:
-        raise MissingPackageError("distributed", needed_for, "dask") from None
-    return distributed
+CONNECT_SECONDS = 5.0
+FORMS = "give tcp://HOST:PORT, tls://HOST:PORT, HOST:PORT, the file that the scheduler wrote, or local:N"
+_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]+):[0-9]{1,5}/?")
 
 
 @contextlib.contextmanager
-def open_client(text: str, *, timeout: float = 30.0) -> Iterator[Client]:
-    """A client of the cluster that the text names, closed at the end of the block.
+def open_client(text: str) -> Iterator[Client]:
+    """Context manager of a Dask client; what was started for it is closed at the end, also after an error.
 
     Parameters
     ----------
     text : str
-        Address of a scheduler (`tcp://host:port`, `tls://host:port` or `host:port`), path of a scheduler file, or
-        `local:N` for a cluster of N processes on this machine, which ends with the block.
-    timeout : float
-        Seconds to wait for the scheduler.
+        `tcp://HOST:PORT`, `tls://HOST:PORT` (with the keys of Dask's own configuration) or `HOST:PORT` of a scheduler,
+        the path of a scheduler file, or `local:N`: N processes of this machine with one thread each.
+
+    Yields
+    ------
+    distributed.Client
+        It is not made Dask's default client.
+
+    Raises
+    ------
+    MissingPackageError
+        When `distributed` is not installed.
+    ClusterError
+        When the text is none of these, or no scheduler answers.
+
+    Examples
+    --------
+    >>> with open_client("local:none"):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    rankwood.errors.ClusterError: --dask local:N takes the number of processes, 1 or more, got 'local:none'
     """
-    distributed = need_distributed()
+    n_processes = _n_processes(text)
+    where = "" if n_processes else _address(text)
+    distributed = import_distributed("--dask")
     with contextlib.ExitStack() as stack:
-        local = re.fullmatch(r"local:(\d+)", text)
-        arguments: dict[str, Any] = {"timeout": timeout}
-        if local and int(local[1]) > 0:
-            arguments["address"] = stack.enter_context(_local_cluster(distributed, int(local[1])))
-        elif re.fullmatch(r"(\w+://)?(\[[0-9a-fA-F:]+\]|[^\s:/]+):\d+", text) and not local:
-            arguments["address"] = text
-        elif Path(text).is_file():
-            arguments["scheduler_file"] = text
-        else:
-            expected = "the address of a scheduler (tcp://host:port), a scheduler file, or local:N with N processes"
-            raise ClusterError(f"no Dask cluster {one_line(text)!r}: expected {expected}")
+        stack.enter_context(quiet_logs())
+        if n_processes:
+            where = stack.enter_context(_local(distributed, n_processes))
         try:
-            client = distributed.Client(**arguments)
-        except (OSError, TypeError, ValueError, RuntimeError) as error:  # TypeError: TLS without certificates
-            raise ClusterError(f"cannot connect to the Dask cluster {one_line(text)!r}: {one_line(error)}") from None
-        yield stack.enter_context(client)
+            asyncio.run(_knock(distributed, where))  # a client that cannot connect is slow to go away
+            client = distributed.Client(where, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
+            reason = one_line(error, 200) or type(error).__name__
+            raise ClusterError(f"no Dask scheduler answers at {text}: {reason}") from None
+        stack.callback(client.close)
+        yield client
 
 
-def _local_cluster(distributed: Any, n_workers: int) -> Any:
-    """Processes of this machine, which leave Ctrl-C to the client."""
-    from dask.system import CPU_COUNT
+async def _knock(distributed: Any, address: str) -> None:
+    """Connect to a scheduler and hang up."""
+    security = distributed.Security().get_connection_args("client")
+    comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **security)
+    await comm.close()
 
-    return distributed.LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=max(1, CPU_COUNT // n_workers),
-        processes=True,
-        dashboard_address="127.0.0.1:0",  # none of its pages without bokeh
-        preload=IGNORE_INTERRUPTS,
-    )
+
+def _n_processes(text: str) -> int:
+    """The N of `local:N`; 0 of any other text."""
+    if text.partition(":")[0] != "local":
+        return 0
+    number = text.partition(":")[2]
+    if not number.isdecimal() or int(number) < 1:
+        raise ClusterError(f"--dask local:N takes the number of processes, 1 or more, got {text!r}")
+    return int(number)
+
+
+def _address(text: str) -> str:
+    """The address of the scheduler that a text names, or that stands in the file which it names."""
+    if _ADDRESS.fullmatch(text):
+        return text
+    path = Path(text)
+    if not path.is_file():
+        raise ClusterError(f"--dask {text!r} is neither an address nor a scheduler file: {FORMS}")
+    import json
+
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ClusterError(f"--dask {text}: this is no file of a Dask scheduler: {FORMS}") from None
+
+
+@contextlib.contextmanager
+def _local(distributed: Any, n_processes: int) -> Iterator[str]:
+    """The address of a new cluster of this machine's processes."""
+    with tempfile.TemporaryDirectory(prefix="rankwood-dask-", ignore_cleanup_errors=True) as folder:
+        with _ctrl_c_left_to_us():
+            cluster = distributed.LocalCluster(
+                n_workers=n_processes,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # a port that is free; with `dashboard` False nothing is shown there
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,
+                local_directory=folder,
+            )
+        try:
+            yield cluster.scheduler_address
+        finally:
+            cluster.close(timeout=10)
+
+
+@contextlib.contextmanager
+def _ctrl_c_left_to_us() -> Iterator[None]:
+    """Have processes that are started in the block ignore Ctrl-C, which a terminal sends to all: we end them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Silence Dask's own log while the block runs: what matters reaches the user as an error."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def workers_of(client: Client, without: Collection[str] = ()) -> list[str]:

@@ -24,9 +24,10 @@ from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankwood.cluster.channel import ClientEnd, RankEnd
-from rankwood.cluster.client import need_distributed, workers_of
+from rankwood.cluster.client import workers_of
 from rankwood.cluster.comms import PATIENCE, CommGroup
 from rankwood.errors import ClusterError, RankwoodError
+from rankwood.tasks import import_distributed
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -65,7 +66,7 @@ def supervise(
     ClusterError
         When workers were lost more often than that, or none remain. Errors of any other type are those of the attempt.
     """
-    distributed = need_distributed()
+    distributed = import_distributed("a Dask cluster")
     without: set[str] = set()
     n_left = retries
     while True:
@@ -145,7 +146,7 @@ def run_on_workers(
     Exception
         What the program of a rank raised, as it is.
     """
-    need_distributed()
+    import_distributed("a Dask cluster")
     if getattr(_HERE, "is_rank", False):
         raise ClusterError("work on all workers cannot be started by one of its own ranks: the workers are taken")
     if client.asynchronous:
