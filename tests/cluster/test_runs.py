@@ -23,6 +23,13 @@ from rankwood.lab.sweep import Setting, SweepStudy
 CONFIGS = [{"fold": fold, "seed": seed} for fold in (1, 2) for seed in (0, 1, 2)]
 
 
+@pytest.fixture(scope="module")
+def client():
+    """Client of two processes with one thread each."""
+    with open_client("local:2") as opened:
+        yield opened
+
+
 @dataclass(frozen=True)
 class Noting:
     """A run that leaves a file for every call; it may fail, or kill its process the first time."""
