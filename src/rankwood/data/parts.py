@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -197,8 +198,11 @@ class Layout:
     def places(self, part: int) -> slice | IndexArray:
         """Where the rows of a part stand when all rows stand query by query."""
         rows = slice(int(self.first_rows[part]), int(self.first_rows[part + 1]))
-        places = self.queries.places
-        return rows if places is None else places[rows]
+        return rows if self._places is None else self._places[rows]
+
+    @cached_property
+    def _places(self) -> IndexArray | None:
+        return self.queries.places
 
 
 def refuse_scattered(queries: Queries) -> None:

@@ -734,7 +734,7 @@ class RandomForest(GradesMixin):
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight
-            The training data, as in `LambdaMART.fit`.
+            The training data, as in `LambdaMART.fit`; files are read into memory.
         valid, eval_set, eval_qid, eval_group, eval_names, eval_metric
             What to measure, and on which data, as in `LambdaMART.fit`.
         callbacks, checkpoint
