@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -159,6 +158,7 @@ class ScoredData:
         by_query = scores if data.order is None else scores[data.order]
         self.scores: FloatArray = np.ascontiguousarray(by_query, dtype=np.float64)
         self._bound: dict[tuple[Measure, ...], Evaluator] = {}
+        self._known: tuple[FloatArray, OffsetArray] | None = None
 
     def evaluator(self, measures: Measures) -> Evaluator:
         """The measures that are not functions of the user's, bound to this data set."""
@@ -186,17 +186,19 @@ class ScoredData:
             found.append(result)
         return found
 
-    @cached_property
-    def _all_labels_and_offsets(self) -> tuple[FloatArray, OffsetArray]:
-        """Labels of the documents of all processes, and where their queries start."""
+    def _labels_and_offsets(self) -> tuple[FloatArray, OffsetArray]:
+        """Labels of the documents of all processes, and where their queries start: asked for once."""
+        if self._known is not None:  # no cached_property: its lock would have ranks in threads wait for each other
+            return self._known
         y = self.data.y if self.data.order is None else self.data.y[self.data.order]
         sizes = np.concatenate(self.group.gather(np.diff(self.data.offsets)))
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
-        return (y if self.group.size == 1 else np.concatenate(self.group.gather(y))), offsets
+        self._known = y if self.group.size == 1 else np.concatenate(self.group.gather(y)), offsets
+        return self._known
 
     def _custom(self, data_name: str, measure: Any) -> Result:
         """A measure of the user's own, which sees all documents; all go by what it gives the first process."""
-        labels, offsets = self._all_labels_and_offsets
+        labels, offsets = self._labels_and_offsets()
         scores = self.scores if self.group.size == 1 else np.concatenate(self.group.gather(self.scores))
         labels, scores = labels.view(), scores.view()
         labels.flags.writeable = scores.flags.writeable = False
