@@ -63,24 +63,6 @@ class FixedPoint {
   bool finite_ = true;
 };
 
-// sums[i] = sum of x over the documents of leaf i, for every leaf of the trees named, each of them once.
-template <class Code>
-void exact_leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const FixedPoint& x,
-                     int n_threads, std::int64_t* sums) {
-  parallel_for((n + kTreesTogether - 1) / kTreesTogether, n_threads, [&](std::size_t task) {
-    const std::size_t begin = task * kTreesTogether, end = std::min(begin + kTreesTogether, n);
-    std::int64_t* of_leaf[kTreesTogether];
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto tree = static_cast<std::size_t>(trees[i]);
-      of_leaf[i - begin] = sums + outputs.first_leaf(tree);
-      std::fill(of_leaf[i - begin], of_leaf[i - begin] + outputs.n_leaves(tree), std::int64_t{0});
-    }
-    const std::int64_t* units = x.units();
-    scatter_codes(outputs, trees + begin, end - begin,
-                  [&](std::size_t k, Code code, std::size_t d) { of_leaf[k][code] += units[d]; });
-  });
-}
-
 // Queries in blocks of some thousand documents; one block where there are no queries to centre by.
 class QueryBlocks {
  public:
@@ -240,7 +222,7 @@ class JointRidge {
   double slope(const double* values, const double* residual, double l2) {
     const FixedPoint fixed(residual, outputs_.n_docs, n_threads_);
     if (!fixed.finite()) return std::numeric_limits<double>::quiet_NaN();
-    exact_leaf_sums(outputs_, trees_, n_, fixed, n_threads_, sums_.data());
+    leaf_sums(outputs_, trees_, n_, fixed.units(), n_threads_, sums_.data());
     double steepness = 0.0;
     for_each_leaf([&](std::size_t leaf) {
       slope_[leaf] = fixed.value(sums_[leaf]) - l2 * values[leaf];
@@ -266,7 +248,7 @@ void tree_gains(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std
                 const double* counts, double l2, int n_threads, double* gains) {
   std::vector<std::int64_t> sums(outputs.first_leaf(outputs.n_trees));
   const FixedPoint fixed(residual, outputs.n_docs, n_threads);
-  exact_leaf_sums(outputs, trees, n, fixed, n_threads, sums.data());
+  leaf_sums(outputs, trees, n, fixed.units(), n_threads, sums.data());
   for (std::size_t i = 0; i < n; ++i) {
     const auto tree = static_cast<std::size_t>(trees[i]);
     double gain = 0.0;

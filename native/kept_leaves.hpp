@@ -73,25 +73,25 @@ struct SummedTree {
   const std::uint8_t* narrow = nullptr;
   const std::uint16_t* wide = nullptr;
   std::size_t n_leaves = 0;
-  double* sums = nullptr;  // of x and of y, leaf after leaf
+  std::int64_t* sums = nullptr;  // of x and of y, leaf after leaf
 };
 
 template <class Leaf>
-inline void sum_tree(const Leaf* leaf_of_row, std::size_t n_rows, const double* x, const double* y, double* sums) {
+inline void sum_tree(const Leaf* leaf_of_row, std::size_t n_rows, const std::int64_t* x, const std::int64_t* y,
+                     std::int64_t* sums) {
   for (std::size_t i = 0; i < n_rows; ++i) {
-    double* of_leaf = sums + 2 * std::size_t{leaf_of_row[i]};
+    std::int64_t* of_leaf = sums + 2 * std::size_t{leaf_of_row[i]};
     of_leaf[0] += x[i];
     of_leaf[1] += y[i];
   }
 }
 
-// Sums of x and of y over the documents in every leaf, from the first document to the last. A tree belongs to one
-// thread.
-inline void sum_over_leaves(const std::vector<SummedTree>& trees, std::size_t n_rows, const double* x, const double* y,
-                            int n_threads) {
+// Sums of x and of y over the documents in every leaf: of whole numbers, so their order does not matter.
+inline void sum_over_leaves(const std::vector<SummedTree>& trees, std::size_t n_rows, const std::int64_t* x,
+                            const std::int64_t* y, int n_threads) {
   parallel_for(trees.size(), n_threads, [&](std::size_t t) {
     const SummedTree& tree = trees[t];
-    std::vector<double> sums(2 * std::max<std::size_t>(tree.n_leaves, 256), 0.0);  // no byte is out of range
+    std::vector<std::int64_t> sums(2 * std::max<std::size_t>(tree.n_leaves, 256));  // no byte is out of range
     if (tree.narrow != nullptr) {
       sum_tree(tree.narrow, n_rows, x, y, sums.data());
     } else {

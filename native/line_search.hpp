@@ -3,10 +3,10 @@
 // Document d of tree t then scores score[d] + delta * output[t][d], in double, in that order. Or the tree is first
 // taken out, with the weight it has: score[d] is then the exact sum of all the others, rounded once, and delta the new
 // weight. (Less what the tree had added, in plain doubles, a score is not what the others add up to: documents that are
-// equal without the tree would be told apart by rounding.) The result is the sum over queries of weight * measure,
-// added from the first query to the last; queries that are left out do not count. (n)DCG@k with ties in document order
-// has a kernel of its own (line_dcg.inl); every other measure is computed by QueryEvaluator at every delta. Lines are
-// independent, so threads share them out and no sum crosses threads.
+// equal without the tree would be told apart by rounding.) The result is the sum over queries of weight * measure, each
+// rounded to a whole number of units, so that it does not matter who adds up which queries; queries that are left out
+// do not count. (n)DCG@k with ties in document order has a kernel of its own (line_dcg.inl); every other measure is
+// computed by QueryEvaluator at every delta.
 #pragma once
 
 #include <algorithm>
@@ -89,12 +89,38 @@ class LineMeasure {
     has_scores_ = true;
   }
 
-  // The sum over queries of the scores that lines start from.
-  double standing() const {
-    double sum = 0.0;
+  // No query adds more than this, one way or the other, whatever the scores.
+  double bound() const {
+    const MeasureSpec& spec = data_.spec;
+    const Gain gain(spec);
+    const std::vector<double>& discounts = discounts_[static_cast<int>(spec.discount)];
+    double most = 0.0;
+    for (std::size_t q = 0; q < data_.n_queries(); ++q) {
+      double value = std::isnan(spec.empty) ? 1.0 : std::max(1.0, std::abs(spec.empty));
+      if (spec.kind == MeasureKind::dcg) {
+        double largest = 0.0;
+        for (std::size_t d = data_.first(q); d < data_.first(q + 1); ++d) {
+          largest = std::max(largest, std::abs(gain(data_.labels[d])));
+        }
+        double dcg = 0.0;
+        for (std::size_t r = 0; r < spec.depth(data_.size(q)); ++r) dcg += largest * discounts[r];
+        value = std::max(value, dcg);
+      }
+      most = std::max(most, data_.weight(q) * value);
+    }
+    return most;
+  }
+
+  // Units of 1 / scale, a power of two: bound() must be at most kMostUnits of them.
+  static constexpr double kMostUnits = 0x1p40;
+  void set_scale(double scale) { scale_ = scale; }
+
+  // The sum over queries of the scores that lines start from, in units.
+  std::int64_t standing() const {
+    std::int64_t sum = 0;
     if (fast_) {
       for (std::size_t q = 0; q < data_.n_queries(); ++q) {
-        if (!std::isnan(current_[q])) sum += data_.weight(q) * current_[q];
+        if (!std::isnan(current_[q])) sum += static_cast<std::int64_t>(in_units(data_.weight(q) * current_[q]));
       }
     } else if (data_.single) {
       sum = Evaluation<float>(*this).sum([&](std::size_t d) { return scores_[d]; });
@@ -104,9 +130,9 @@ class LineMeasure {
     return sum;
   }
 
-  // out[i * n_deltas + j] = sum over queries at delta j of line i.
+  // out[i * n_deltas + j] = sum over queries at delta j of line i, in units.
   template <class Code>
-  void sums(const TreeOutputs<Code>& outputs, const Lines& lines, int n_threads, double* out) const {
+  void sums(const TreeOutputs<Code>& outputs, const Lines& lines, int n_threads, std::int64_t* out) const {
     if (lines.n == 0 || lines.n_deltas == 0) return;
     if (fast_ && lines.n < static_cast<std::size_t>(std::max(n_threads, 1))) {
       return follow_together(outputs, lines, n_threads, out);
@@ -115,7 +141,9 @@ class LineMeasure {
     parallel_for(n_tasks, n_threads, [&](std::size_t task) {
       if (fast_) {
         Scratch scratch(max_docs_, lines.n_deltas);
-        for (std::size_t i = task; i < lines.n; i += n_tasks) follow(outputs, lines, i, scratch, out);
+        for (std::size_t i = task; i < lines.n; i += n_tasks) {
+          follow(outputs, lines, i, 0, data_.n_queries(), scratch, out + i * lines.n_deltas);
+        }
       } else if (data_.single) {
         evaluate<Code, float>(outputs, lines, task, n_tasks, out);
       } else {
@@ -128,7 +156,7 @@ class LineMeasure {
   struct Scratch {
     Scratch(std::size_t max_docs, std::size_t n_deltas)
         : n_lanes((n_deltas + kLineLanes - 1) / kLineLanes * kLineLanes),
-          doubles(new double[max_docs * (6 + kLineRoom) + 2 * n_lanes]),
+          doubles(new double[max_docs * (6 + kLineRoom) + 3 * n_lanes]),
           ranks(new std::int64_t[max_docs * kLineRoom]),
           docs(new std::uint32_t[max_docs]) {
       double* next = doubles.get();
@@ -142,6 +170,7 @@ class LineMeasure {
       q.at = take(max_docs * kLineRoom);
       q.dcg = take(n_lanes);
       delta = take(n_lanes);
+      sum = take(n_lanes);
       q.delta = delta;
       q.n_lanes = n_deltas;
       q.rank = ranks.get();
@@ -153,7 +182,7 @@ class LineMeasure {
     std::unique_ptr<double[]> doubles;
     std::unique_ptr<std::int64_t[]> ranks;
     std::unique_ptr<std::uint32_t[]> docs;
-    double* delta;
+    double *delta, *sum;
     MovingQuery q{};
   };
 
@@ -261,51 +290,56 @@ class LineMeasure {
     double fall = 0.0, rise = 0.0, reach = 0.0;
   };
 
-  // Few lines: the queries of each are shared out, and their values added afterwards, in the same order as below.
+  // A value as a whole number of units: adding 1.5 * 2^52 leaves no room for fractions.
+  double in_units(double value) const {
+    constexpr double no_fractions = 0x1.8p52;
+    return (value * scale_ + no_fractions) - no_fractions;
+  }
+
+  // Few lines: the queries of each are shared out.
   template <class Code>
-  void follow_together(const TreeOutputs<Code>& outputs, const Lines& lines, int n_threads, double* out) const {
+  void follow_together(const TreeOutputs<Code>& outputs, const Lines& lines, int n_threads, std::int64_t* out) const {
     const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 2048);
-    std::vector<double> values(data_.n_queries() * lines.n_deltas);
+    const std::size_t n_tasks = cuts.size() - 1, n = lines.n_deltas;
+    std::vector<std::int64_t> parts(n_tasks * n);
     for (std::size_t i = 0; i < lines.n; ++i) {
-      parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
-        Scratch scratch(max_docs_, lines.n_deltas);
-        scratch.q.discount = discount();
-        const Line<Code> line(outputs, lines, i, scratch);
-        for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) {
-          std::fill_n(values.data() + q * lines.n_deltas, lines.n_deltas, 0.0);
-          add(q, line, scratch.q, values.data() + q * lines.n_deltas);
-        }
+      parallel_for(n_tasks, n_threads, [&](std::size_t task) {
+        Scratch scratch(max_docs_, n);
+        follow(outputs, lines, i, cuts[task], cuts[task + 1], scratch, parts.data() + task * n);
       });
-      double* sums = out + i * lines.n_deltas;
-      std::fill_n(sums, lines.n_deltas, 0.0);
-      for (std::size_t q = 0; q < data_.n_queries(); ++q) {
-        for (std::size_t j = 0; j < lines.n_deltas; ++j) sums[j] += values[q * lines.n_deltas + j];
-      }
+      std::fill_n(out + i * n, n, std::int64_t{0});
+      for (std::size_t k = 0; k < parts.size(); ++k) out[i * n + k % n] += parts[k];
     }
   }
 
-  // One line, by the kernel.
+  // One line, by the kernel: sums of the queries begin to end. Sums of whole numbers are exact in doubles up to 2^53,
+  // so some thousand queries are added up as doubles, several deltas at once.
   template <class Code>
-  void follow(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t i, Scratch& scratch,
-              double* out) const {
+  void follow(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t i, std::size_t begin, std::size_t end,
+              Scratch& scratch, std::int64_t* sums) const {
+    constexpr std::size_t block = 4096;
+    static_assert(block * kMostUnits <= 0x1p53);
     scratch.q.discount = discount();
     const Line<Code> line(outputs, lines, i, scratch);
-    double* sums = out + i * lines.n_deltas;
-    std::fill_n(sums, lines.n_deltas, 0.0);
-    for (std::size_t query = 0; query < data_.n_queries(); ++query) add(query, line, scratch.q, sums);
+    std::fill_n(sums, lines.n_deltas, std::int64_t{0});
+    for (; begin < end; begin += block) {
+      std::fill_n(scratch.sum, lines.n_deltas, 0.0);
+      for (std::size_t q = begin; q < std::min(begin + block, end); ++q) add(q, line, scratch.q, scratch.sum);
+      for (std::size_t j = 0; j < lines.n_deltas; ++j) sums[j] += static_cast<std::int64_t>(scratch.sum[j]);
+    }
   }
 
-  // Add what one query is worth at every delta.
+  // Add what one query is worth at every delta, in units.
   template <class Code>
   void add(std::size_t query, const Line<Code>& line, MovingQuery& q, double* sums) const {
     check_interruption();
     const double weight = data_.weight(query);
     if (std::isnan(current_[query])) return;
     if (!is_constant_[query] && move(query, line, q)) {
-      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * value(query, q.dcg[j]);
+      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += in_units(weight * value(query, q.dcg[j]));
     } else {
-      const double everywhere = is_constant_[query] ? constant_[query] : value(query, q.dcg[0]);
-      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += weight * everywhere;
+      const double everywhere = in_units(weight * (is_constant_[query] ? constant_[query] : value(query, q.dcg[0])));
+      for (std::size_t j = 0; j < q.n_lanes; ++j) sums[j] += everywhere;
     }
   }
 
@@ -349,17 +383,19 @@ class LineMeasure {
           ranking_{data_.labels.data(), scores_.data(),      data_.offsets.data(), data_.n_queries(), nullptr,
                    data_.ties,          data_.docnos.data(), data_.docno_width},
           specs_{data_.spec},
-          evaluator_(ranking_, specs_, lines.discounts_, lines.max_docs_) {}
+          evaluator_(ranking_, specs_, lines.discounts_, lines.max_docs_),
+          lines_(lines) {}
 
-    // Sum over queries, when document d scores score(d).
+    // Sum over queries, in units, when document d scores score(d).
     template <class ScoreOf>
-    double sum(const ScoreOf& score) {
+    std::int64_t sum(const ScoreOf& score) {
       for (std::size_t d = 0; d < scores_.size(); ++d) scores_[d] = static_cast<Score>(score(d));
-      double sum = 0.0;
+      std::int64_t sum = 0;
       for (std::size_t query = 0; query < values_.size(); ++query) {
         check_interruption();
         evaluator_.evaluate(query, values_.data());
-        if (!std::isnan(values_[query])) sum += data_.weight(query) * values_[query];
+        if (std::isnan(values_[query])) continue;
+        sum += static_cast<std::int64_t>(lines_.in_units(data_.weight(query) * values_[query]));
       }
       return sum;
     }
@@ -371,12 +407,13 @@ class LineMeasure {
     RankingData<Score> ranking_;
     std::vector<MeasureSpec> specs_;
     QueryEvaluator<Score> evaluator_;
+    const LineMeasure& lines_;
   };
 
   // Every n_tasks-th line, by the evaluator of all measures.
   template <class Code, class Score>
   void evaluate(const TreeOutputs<Code>& outputs, const Lines& lines, std::size_t task, std::size_t n_tasks,
-                double* out) const {
+                std::int64_t* out) const {
     Evaluation<Score> evaluation(*this);
     for (std::size_t line = task; line < lines.n; line += n_tasks) {
       const auto tree = static_cast<std::size_t>(lines.trees[line]);
@@ -402,7 +439,7 @@ class LineMeasure {
   std::vector<double> gains_, ideal_, constant_;
   std::vector<std::uint8_t> is_constant_;
   std::vector<double> scores_, rests_, ranked_score_, ranked_rest_, ranked_gain_, current_;
-  double largest_rest_ = 0.0;
+  double largest_rest_ = 0.0, scale_ = 0x1p40;
   std::vector<std::uint32_t> ranked_doc_;
 };
 

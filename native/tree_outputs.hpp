@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "exact_sum.hpp"
 #include "interruption.hpp"
 #include "kept_leaves.hpp"
 #include "parallel.hpp"
@@ -92,26 +93,16 @@ void add_outputs(const TreeOutputs<Code>& outputs, const double* weights, double
   });
 }
 
-// sums[t] = output[t][0] / totals[0] + output[t][1] / totals[1] + ..., added exactly, so that neither the numbers of
-// leaves nor the order of documents show in it.
+// sums[t] = output[t][0] / totals[0] + output[t][1] / totals[1] + ..., not rounded (ExactSum), so that neither the
+// numbers of leaves nor the order of documents show in it.
 template <class Code>
-void share_sums(const TreeOutputs<Code>& outputs, const double* totals, int n_threads, double* sums) {
-  constexpr std::size_t n_lanes = 8;  // sums that need not wait for each other
+void share_sums(const TreeOutputs<Code>& outputs, const double* totals, int n_threads, std::int64_t* sums) {
   parallel_for(outputs.n_trees, n_threads, [&](std::size_t tree) {
     const Code* codes = outputs.of_tree(tree);
     const double* values = outputs.values + outputs.first_leaf(tree);
-    double sum[n_lanes + 1] = {}, rest[n_lanes + 1] = {};
-    for (std::size_t begin = 0; begin < outputs.n_docs; begin += n_lanes) {
-      const std::size_t n = std::min(n_lanes, outputs.n_docs - begin);
-      for (std::size_t k = 0; k < n; ++k) {
-        add_exactly(values[codes[begin + k]] / totals[begin + k], sum[k], rest[k]);
-      }
-    }
-    for (std::size_t k = 0; k < n_lanes; ++k) {
-      add_exactly(sum[k], sum[n_lanes], rest[n_lanes]);
-      rest[n_lanes] += rest[k];
-    }
-    sums[tree] = sum[n_lanes] + rest[n_lanes];
+    ExactSum sum;
+    for (std::size_t d = 0; d < outputs.n_docs; ++d) sum.add(values[codes[d]] / totals[d]);
+    sum.write(sums + tree * ExactSum::kWidth);
   });
 }
 
@@ -132,17 +123,18 @@ void scatter_codes(const TreeOutputs<Code>& outputs, const std::int64_t* trees, 
   }
 }
 
-// sums[leaf] = sum of x[d] over the documents d in each leaf of the trees named; other entries stay as they are.
+// sums[leaf] = sum of x[d] over the documents d in each leaf of the trees named; other entries stay as they are. Sums
+// are of whole numbers, so their order does not matter.
 template <class Code>
-void leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const double* x,
-               int n_threads, double* sums) {
+void leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const std::int64_t* x,
+               int n_threads, std::int64_t* sums) {
   parallel_for((n + kTreesTogether - 1) / kTreesTogether, n_threads, [&](std::size_t task) {
     const std::size_t begin = task * kTreesTogether, end = std::min(begin + kTreesTogether, n);
-    double* of_leaf[kTreesTogether];
+    std::int64_t* of_leaf[kTreesTogether];
     for (std::size_t i = begin; i < end; ++i) {
       const auto tree = static_cast<std::size_t>(trees[i]);
       of_leaf[i - begin] = sums + outputs.first_leaf(tree);
-      std::fill(of_leaf[i - begin], of_leaf[i - begin] + outputs.n_leaves(tree), 0.0);
+      std::fill(of_leaf[i - begin], of_leaf[i - begin] + outputs.n_leaves(tree), std::int64_t{0});
     }
     scatter_codes(outputs, trees + begin, end - begin,
                   [&](std::size_t k, Code code, std::size_t d) { of_leaf[k][code] += x[d]; });
@@ -151,10 +143,10 @@ void leaf_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std:
 
 // The same of two numbers per document, side by side: both cost little more than one.
 template <class Code>
-void leaf_pair_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const double* x,
-                    const double* y, int n_threads, double* x_sums, double* y_sums) {
+void leaf_pair_sums(const TreeOutputs<Code>& outputs, const std::int64_t* trees, std::size_t n, const std::int64_t* x,
+                    const std::int64_t* y, int n_threads, std::int64_t* x_sums, std::int64_t* y_sums) {
   struct Pair {
-    double x = 0.0, y = 0.0;
+    std::int64_t x = 0, y = 0;
   };
   parallel_for((n + kTreesTogether - 1) / kTreesTogether, n_threads, [&](std::size_t task) {
     const std::size_t begin = task * kTreesTogether, end = std::min(begin + kTreesTogether, n);

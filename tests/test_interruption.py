@@ -78,7 +78,8 @@ def follow_lines(n_docs, docs_per_query, n_lines, measure):
     codes = rng.integers(0, 16, (1, n_docs), dtype=np.uint8)
     tree = (codes, rng.random(16), np.array([0, 16]))
     deltas = np.tile(np.linspace(-1.0, 1.0, 20), (n_lines, 1))
-    return lambda: line.sums(*tree, np.zeros(n_lines, dtype=np.int64), deltas, None, n_threads, np.empty((n_lines, 20)))
+    trees, sums = np.zeros(n_lines, np.int64), np.empty((n_lines, 20), np.int64)
+    return lambda: line.sums(*tree, trees, deltas, None, n_threads, sums)
 '''
 
 INTERRUPT = """
@@ -120,8 +121,9 @@ LONG = {
         call = lambda: _native.add_trees(*trees, scores, np.zeros_like(scores), n_threads)
         """,
     "sums of gradients over kept leaves": """
-        leaves, ones = rng.integers(0, 256, 1_000_000, dtype=np.uint8), np.ones(1_000_000)
-        trees = [leaves] * 500_000, ones, ones, n_threads, [np.empty((256, 2))] * 500_000  # the same again and again
+        leaves, ones = rng.integers(0, 256, 1_000_000, dtype=np.uint8), np.ones(1_000_000, np.int64)
+        sums = np.empty((256, 2), np.int64)
+        trees = [leaves] * 500_000, ones, ones, n_threads, [sums] * 500_000  # the same again and again
         call = lambda: _native.sum_over_leaves(*trees)
         """,
     "engine reference": """
@@ -174,9 +176,9 @@ LONG = {
         call = lambda: _native.joint_ridge(*tree, np.arange(40), offsets, counts, *how)
         """,
     "sums of residuals for refitting leaves": """
-        tree, residuals = (np.zeros((1, 1_000_000), np.uint8), np.ones(1), np.array([0, 1])), np.ones(1_000_000)
+        tree, residuals = (np.zeros((1, 1_000_000), np.uint8), np.ones(1), np.array([0, 1])), np.ones(1_000_000, np.int64)
         trees = np.zeros(10_000_000, np.int64)  # the same again and again
-        call = lambda: _native.leaf_sums(*tree, trees, residuals, n_threads, np.empty(1))
+        call = lambda: _native.leaf_sums(*tree, trees, residuals, n_threads, np.empty(1, np.int64))
         """,
 }
 

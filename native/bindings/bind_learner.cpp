@@ -189,8 +189,8 @@ WeightedTree weighted_tree(const Leaves& leaves, const In<double>& values, doubl
   return tree;
 }
 
-void bind_sum_over_leaves(const std::vector<Leaves>& leaves, const In<double>& x, const In<double>& y, int n_threads,
-                          const std::vector<Out<double, 2>>& sums) {
+void bind_sum_over_leaves(const std::vector<Leaves>& leaves, const In<std::int64_t>& x, const In<std::int64_t>& y,
+                          int n_threads, const std::vector<Out<std::int64_t, 2>>& sums) {
   require(x.shape(0) == y.shape(0), "x and y must have one entry per document");
   require(leaves.size() == sums.size(), "trees need leaves and sums");
   std::vector<SummedTree> trees;

@@ -1,8 +1,10 @@
 #include <nanobind/stl/tuple.h>
 
+#include <cmath>
 #include <tuple>
 
 #include "bindings/bindings.hpp"
+#include "exact_sum.hpp"
 #include "per_query.hpp"
 
 namespace rankwood {
@@ -75,6 +77,37 @@ void def_per_query(nb::module_& m) {
         "Fill out[measure, query]; None, or (problem, measure, row) when a label or score does not allow it.");
 }
 
+// Sums of rows of values, each NaN left out; with weights those of products, then those of the weights.
+void exact_sums(const In<double, 2>& values, const std::optional<In<double>>& weights,
+                const Out<std::int64_t, 3>& sums) {
+  const std::size_t n_rows = values.shape(0), n = values.shape(1);
+  require(!weights || weights->shape(0) == n, "weights must have one entry per column");
+  require(sums.shape(0) == n_rows && sums.shape(1) == (weights ? 2 : 1) && sums.shape(2) == ExactSum::kWidth,
+          "sums must have one row per row of values, and per sum");
+  unlocked([&] {
+    std::int64_t* out = sums.data();
+    for (std::size_t row = 0; row < n_rows; ++row) {
+      const double* value = values.data() + row * n;
+      ExactSum sum, weight;
+      if (!weights) {
+        for (std::size_t i = 0; i < n; ++i) sum.add(value[i]);
+      } else {
+        for (std::size_t i = 0; i < n; ++i) {
+          if (std::isnan(value[i])) continue;
+          sum.add(value[i] * weights->data()[i]);
+          weight.add(weights->data()[i]);
+        }
+      }
+      sum.write(out);
+      out += ExactSum::kWidth;
+      if (weights) {
+        weight.write(out);
+        out += ExactSum::kWidth;
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void bind_measures(nb::module_& m) {
@@ -109,6 +142,13 @@ void bind_measures(nb::module_& m) {
       .def_rw("precision_of_list", &MeasureSpec::precision_of_list);
   def_per_query<double>(m);
   def_per_query<float>(m);
+  m.attr("EXACT_DIGITS") = ExactSum::kDigits;
+  m.attr("EXACT_WIDTH") = ExactSum::kWidth;
+  m.def(
+      "exact_sums", &exact_sums, nb::arg("values").noconvert(), nb::arg("weights").noconvert().none(),
+      nb::arg("sums").noconvert(),
+      "Sums of every row, not rounded; with weights those of products, then those of the weights. A sum is its digits "
+      "of 32 bits, lowest first, in units of 2^-1074, then how many were finite, infinite, and minus infinite.");
 }
 
 }  // namespace rankwood

@@ -50,7 +50,8 @@ void bind_add_outputs(const In<Code, 2>& codes, const In<double>& values, const 
 
 template <class Code>
 void bind_leaf_sums(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
-                    const In<std::int64_t>& trees, const In<double>& x, int n_threads, const Out<double>& sums) {
+                    const In<std::int64_t>& trees, const In<std::int64_t>& x, int n_threads,
+                    const Out<std::int64_t>& sums) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   check_trees_of(trees, outputs.n_trees);
   require(x.shape(0) == outputs.n_docs, "x must have one entry per document");
@@ -60,8 +61,8 @@ void bind_leaf_sums(const In<Code, 2>& codes, const In<double>& values, const In
 
 template <class Code>
 void bind_leaf_pair_sums(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
-                         const In<std::int64_t>& trees, const In<double>& x, const In<double>& y, int n_threads,
-                         const Out<double>& x_sums, const Out<double>& y_sums) {
+                         const In<std::int64_t>& trees, const In<std::int64_t>& x, const In<std::int64_t>& y,
+                         int n_threads, const Out<std::int64_t>& x_sums, const Out<std::int64_t>& y_sums) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   check_trees_of(trees, outputs.n_trees);
   require(x.shape(0) == outputs.n_docs && y.shape(0) == outputs.n_docs, "x and y must have one entry per document");
@@ -74,10 +75,10 @@ void bind_leaf_pair_sums(const In<Code, 2>& codes, const In<double>& values, con
 
 template <class Code>
 void bind_share_sums(const In<Code, 2>& codes, const In<double>& values, const In<std::int64_t>& leaf_offsets,
-                     const In<double>& totals, int n_threads, const Out<double>& sums) {
+                     const In<double>& totals, int n_threads, const Out<std::int64_t, 2>& sums) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   require(totals.shape(0) == outputs.n_docs, "totals must have one entry per document");
-  require(sums.shape(0) == outputs.n_trees, "sums must have one entry per tree");
+  require(sums.shape(0) == outputs.n_trees && sums.shape(1) == ExactSum::kWidth, "sums must have one row per tree");
   unlocked([&] { share_sums(outputs, totals.data(), n_threads, sums.data()); });
 }
 
@@ -218,9 +219,14 @@ void set_scores(LineMeasure& self, const In<double>& scores, const std::optional
   unlocked([&] { self.set_scores(scores.data(), rest, n_threads); });
 }
 
-double standing(const LineMeasure& self) {
+void set_scale(LineMeasure& self, double scale) {
+  require(std::isfinite(scale) && self.bound() * scale <= LineMeasure::kMostUnits, "units must not be so small");
+  self.set_scale(scale);
+}
+
+std::int64_t standing(const LineMeasure& self) {
   require(self.has_scores(), "scores must be set before they are measured");
-  double sum = 0.0;
+  std::int64_t sum = 0;
   unlocked([&] { sum = self.standing(); });
   return sum;
 }
@@ -228,7 +234,7 @@ double standing(const LineMeasure& self) {
 template <class Code>
 void line_sums(const LineMeasure& self, const In<Code, 2>& codes, const In<double>& values,
                const In<std::int64_t>& leaf_offsets, const In<std::int64_t>& trees, const In<double, 2>& deltas,
-               const std::optional<In<double>>& weights, int n_threads, const Out<double, 2>& out) {
+               const std::optional<In<double>>& weights, int n_threads, const Out<std::int64_t, 2>& out) {
   const TreeOutputs<Code> outputs = outputs_of<Code>(codes, values, leaf_offsets);
   check_trees_of(trees, outputs.n_trees);
   require(outputs.n_docs == self.n_docs(), "codes must have one column per document");
@@ -263,7 +269,8 @@ void bind_codes(nb::module_& m, nb::class_<LineMeasure>& measure) {
         nb::arg("y").noconvert(), n_threads, nb::arg("x_sums").noconvert(), nb::arg("y_sums").noconvert(),
         "Sums of x and of y over the documents in every leaf of some trees.");
   m.def("share_sums", &bind_share_sums<Code>, codes, values, leaf_offsets, nb::arg("totals").noconvert(), n_threads,
-        nb::arg("sums").noconvert(), "Sums over documents of every tree's output by the document's total.");
+        nb::arg("sums").noconvert(),
+        "Sums over documents of every tree's output by the document's total, as exact_sums has them.");
   m.def("joint_ridge", &bind_joint_ridge<Code>, codes, values, leaf_offsets, trees,
         nb::arg("offsets").noconvert().none(), nb::arg("counts").noconvert(), nb::arg("target").noconvert(),
         nb::arg("l2"), nb::arg("iterations"), nb::arg("tolerance"), n_threads, nb::arg("residual").noconvert(),
@@ -271,10 +278,11 @@ void bind_codes(nb::module_& m, nb::class_<LineMeasure>& measure) {
   m.def("tree_gains", &bind_tree_gains<Code>, codes, values, leaf_offsets, trees, nb::arg("residual").noconvert(),
         nb::arg("counts").noconvert(), nb::arg("l2"), n_threads, nb::arg("gains").noconvert(),
         "Fall of the squared residual by each of some trees alone.");
-  measure.def("sums", &line_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("deltas").noconvert(),
-              nb::arg("weights").noconvert().none(), n_threads, nb::arg("out").noconvert(),
-              "Sum over queries of the measure, for every tree and delta of its weight; or, given the weights that are "
-              "in the scores, for every new weight.");
+  measure.def(
+      "sums", &line_sums<Code>, codes, values, leaf_offsets, trees, nb::arg("deltas").noconvert(),
+      nb::arg("weights").noconvert().none(), n_threads, nb::arg("out").noconvert(),
+      "Sum over queries of the measure, in units, for every tree and delta of its weight; or, given the weights "
+      "that are in the scores, for every new weight.");
 }
 
 }  // namespace
@@ -298,7 +306,9 @@ void bind_pruning(nb::module_& m) {
   measure.def_prop_ro("fast", &LineMeasure::fast, "Whether the measure has a kernel of its own.");
   measure.def("set_scores", &set_scores, nb::arg("scores").noconvert(), nb::arg("rests").noconvert().none(),
               nb::arg("n_threads"));
-  measure.def("standing", &standing, "Sum over queries of the measure of the scores that were set.");
+  measure.def("bound", &LineMeasure::bound, "No query adds more than this, one way or the other.");
+  measure.def("set_scale", &set_scale, nb::arg("scale"), "Set the units of sums, 1 / scale each: a power of two.");
+  measure.def("standing", &standing, "Sum over queries of the measure of the scores that were set, in units.");
   bind_codes<std::uint8_t>(m, measure);
   bind_codes<std::uint16_t>(m, measure);
   bind_codes<std::uint32_t>(m, measure);

@@ -210,6 +210,11 @@ def per_query(
     out: AnyArray,
 ) -> tuple[str, int, int] | None: ...
 
+EXACT_DIGITS: int
+EXACT_WIDTH: int
+
+def exact_sums(values: FloatArray, weights: FloatArray | None, sums: OffsetArray) -> None: ...
+
 # bind_significance.cpp
 def count_sign_flips(
     magnitudes: OffsetArray,
@@ -396,7 +401,7 @@ def add_trees(
     n_threads: int,
 ) -> None: ...
 def sum_over_leaves(
-    leaves: list[AnyArray], x: FloatArray, y: FloatArray, n_threads: int, sums: list[FloatArray]
+    leaves: list[AnyArray], x: OffsetArray, y: OffsetArray, n_threads: int, sums: list[OffsetArray]
 ) -> None: ...
 
 # bind_forest.cpp
@@ -497,7 +502,9 @@ class LineMeasure:
     @property
     def fast(self) -> bool: ...
     def set_scores(self, scores: FloatArray, rests: FloatArray | None, n_threads: int) -> None: ...
-    def standing(self) -> float: ...
+    def bound(self) -> float: ...
+    def set_scale(self, scale: float) -> None: ...
+    def standing(self) -> int: ...
     def sums(
         self,
         codes: AnyArray,
@@ -507,7 +514,7 @@ class LineMeasure:
         deltas: FloatArray,
         weights: FloatArray | None,
         n_threads: int,
-        out: FloatArray,
+        out: OffsetArray,
     ) -> None: ...
 
 def check_leaf_codes(codes: AnyArray, values: FloatArray, leaf_offsets: OffsetArray, n_threads: int) -> None: ...
@@ -526,20 +533,20 @@ def leaf_sums(
     values: FloatArray,
     leaf_offsets: OffsetArray,
     trees: OffsetArray,
-    x: FloatArray,
+    x: OffsetArray,
     n_threads: int,
-    sums: FloatArray,
+    sums: OffsetArray,
 ) -> None: ...
 def leaf_pair_sums(
     codes: AnyArray,
     values: FloatArray,
     leaf_offsets: OffsetArray,
     trees: OffsetArray,
-    x: FloatArray,
-    y: FloatArray,
+    x: OffsetArray,
+    y: OffsetArray,
     n_threads: int,
-    x_sums: FloatArray,
-    y_sums: FloatArray,
+    x_sums: OffsetArray,
+    y_sums: OffsetArray,
 ) -> None: ...
 def share_sums(
     codes: AnyArray,
@@ -547,7 +554,7 @@ def share_sums(
     leaf_offsets: OffsetArray,
     totals: FloatArray,
     n_threads: int,
-    sums: FloatArray,
+    sums: OffsetArray,
 ) -> None: ...
 def joint_ridge(
     codes: AnyArray,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from rankwood import _native
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.group import ALONE, Group
 
-LOWEST = -1075  # exponents that `frexp` gives of doubles lie above it
-N_EXPONENTS = 1024 - LOWEST + 1
-PIECE = 1 << 24  # values added up at a time: 2^24 halves of mantissas, each below 2^27, sum to less than 2^53
+DIGITS = _native.EXACT_DIGITS  # of 32 bits each, in a sum that is not rounded
+SMALLEST = 1074  # every finite double is a whole multiple of 2^-1074
 
 
 def exact_sum(values: FloatArray, group: Group = ALONE) -> Fraction:
     """The sum of finite numbers, not rounded: `float()` of it is the double nearest to it.
-
-    Mantissas are whole numbers. They are added up separately for every exponent, in two halves.
 
     Parameters
     ----------
@@ -31,53 +31,117 @@ def exact_sum(values: FloatArray, group: Group = ALONE) -> Fraction:
     >>> float(exact_sum(np.array([1e16, 1.0, -1e16])))
     1.0
     """
-    sums = np.zeros((2, N_EXPONENTS), dtype=np.int64)
-    for start in range(0, len(values), PIECE):
-        sums += _sums_by_exponent(np.asarray(values[start : start + PIECE], dtype=np.float64)).astype(np.int64)
-    total = Fraction(0)
-    for upper, lower in group.gather(_nonzero(sums)):
-        for exponent, value in (*upper, *lower):
-            total += value * Fraction(2) ** exponent
-    return total
+    return Fraction(_whole(group.sum(_sums(values, None))[0, 0]), 1 << SMALLEST)
 
 
 def exact_mean(values: FloatArray, weights: FloatArray | None = None, group: Group = ALONE) -> float:
-    """The mean of finite numbers, rounded once; products with weights are rounded before. 0 over 0 is NaN.
-
-    Parameters
-    ----------
-    values : array of float
-        Finite numbers.
-    weights : array of float, optional
-        Weight of every value.
-    group : Group
-        Processes whose values count together.
+    """The mean of numbers, rounded once: `exact_means` of a single row.
 
     Examples
     --------
     >>> exact_mean(np.array([0.1] * 10))
     0.1
     """
-    if weights is None:
-        total, weight = exact_sum(values, group), Fraction(int(group.sum(np.array([len(values)]))[0]))
-    else:
-        total, weight = exact_sum(values * weights, group), exact_sum(weights, group)
-    return float(total / weight) if weight else float("nan")
+    return float(exact_means(np.asarray(values)[None], weights, group)[0])
 
 
-def _sums_by_exponent(values: FloatArray) -> FloatArray:
-    """Sums of the upper and lower halves of mantissas, for every exponent: 2 x exponents, whole numbers."""
-    mantissas, exponents = np.frexp(values)
-    scaled = mantissas * 2.0**26
-    upper = np.trunc(scaled)
-    lower = (scaled - upper) * 2.0**27
-    places = exponents - LOWEST
-    return np.stack([np.bincount(places, half, N_EXPONENTS) for half in (upper, lower)])
+def exact_means(values: FloatArray, weights: FloatArray | None = None, group: Group = ALONE) -> FloatArray:
+    """The mean of every row of numbers, rounded once; products with weights are rounded before.
+
+    Parameters
+    ----------
+    values : array of float, rows x numbers
+        Those that are NaN are left out.
+    weights : array of float, optional
+        Weight of every number of a row, from 0 up.
+    group : Group
+        Processes whose numbers count together: each has its part of every row.
+
+    Returns
+    -------
+    array of float
+        One per row; NaN where nothing counts, or all that counts weighs 0.
+
+    Examples
+    --------
+    >>> exact_means(np.array([[1.0, np.nan, 0.0], [3.0, 2.0, 1.0]]), np.array([3.0, 1.0, 1.0])).tolist()
+    [0.75, 2.4]
+    """
+    means = []
+    for total, *weight in group.sum(_sums(values, weights)):
+        divisor = _whole(weight[0]) if weight else int(total[DIGITS:].sum()) << SMALLEST
+        means.append(_divided(total, divisor) if divisor else math.nan)
+    return np.array(means, dtype=np.float64)
 
 
-def _nonzero(sums: IndexArray) -> list[list[tuple[int, int]]]:
-    """Exponents of two, and how often, of all that is not 0."""
-    return [
-        [(int(place) + LOWEST - digits, int(row[place])) for place in np.flatnonzero(row)]
-        for row, digits in zip(sums, (26, 53), strict=True)
-    ]
+def rounded(sums: IndexArray) -> FloatArray:
+    """Sums that a kernel left as digits, each rounded once to the nearest double.
+
+    Parameters
+    ----------
+    sums : array of int, rows x digits
+        As `_native.exact_sums` writes them, perhaps added up over processes.
+    """
+    return np.array([_divided(row, 1 << SMALLEST) for row in sums], dtype=np.float64)
+
+
+def in_units(arrays: list[FloatArray], group: Group = ALONE) -> list[tuple[IndexArray, float]]:
+    """Numbers as whole multiples of a unit, so small that the sum of all of them just fits into 63 bits.
+
+    Parameters
+    ----------
+    arrays : list of array of float
+        Each is given a unit of its own. All have the same length.
+    group : Group
+        Processes that have other parts of the same arrays: they get the same units.
+
+    Returns
+    -------
+    list of (array of int, float)
+        The multiples and the unit, which is a power of two; NaN, with multiples 0, when a number is not finite.
+
+    Examples
+    --------
+    >>> (whole, unit), = in_units([np.array([0.25, -1.0])])
+    >>> whole.sum() * unit
+    np.float64(-0.75)
+    """
+    largest = [float(max(one.max(initial=0.0), -one.min(initial=0.0))) for one in arrays]  # NaN where there is one
+    told = group.gather((largest, len(arrays[0])))
+    n_digits = max(sum(count for _, count in told) - 1, 1).bit_length()
+    found = []
+    for place, one in enumerate(arrays):
+        most = float(np.max([numbers[place] for numbers, _ in told]))
+        if not math.isfinite(most):
+            found.append((np.zeros(len(one), np.int64), math.nan))
+            continue
+        shift = min(62 - n_digits - math.frexp(most)[1], 1000)  # beyond that even the largest is as good as 0
+        found.append((np.rint(one * 2.0**shift).astype(np.int64), 2.0**-shift))
+    return found
+
+
+def _sums(values: FloatArray, weights: FloatArray | None) -> IndexArray:
+    """Sums of rows that are not rounded, as digits."""
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    rows = rows if rows.ndim == 2 else rows[None]
+    sums: IndexArray = np.empty((len(rows), 1 if weights is None else 2, _native.EXACT_WIDTH), np.int64)
+    _native.exact_sums(rows, None if weights is None else np.ascontiguousarray(weights, dtype=np.float64), sums)
+    return sums
+
+
+def _divided(row: Any, divisor: int) -> float:
+    """A sum over a divisor, both in units of the smallest double, rounded once."""
+    _, above, below = row[DIGITS:]
+    if above or below:
+        return math.nan if above and below else math.inf if above else -math.inf
+    try:
+        return _whole(row) / divisor
+    except OverflowError:
+        return math.copysign(math.inf, _whole(row))
+
+
+def _whole(row: Any) -> int:
+    """The number that digits stand for, of 32 bits each with room for carries: those but the last are not negative."""
+    digits = np.ascontiguousarray(row[:DIGITS], dtype="<i8")
+    even, odd = (int.from_bytes(digits[start : DIGITS - 1 : 2].tobytes(), "little") for start in (0, 1))
+    return even + (odd << 32) + (int(digits[-1]) << 32 * (DIGITS - 1))

@@ -78,10 +78,11 @@ class Group(ABC):
 
     def max(self, values: AnyArray) -> AnyArray:
         """Largest entry of all processes, place by place."""
-        if self.size == 1:
-            return values
-        largest: AnyArray = np.max(self.gather(values), axis=0)
-        return largest
+        return values if self.size == 1 else np.asarray(np.max(self.gather(values), axis=0))
+
+    def total(self, count: int) -> int:
+        """Sum of a whole number that every process gives."""
+        return count if self.size == 1 else sum(self.gather(count))
 
 
 def _added(parts: Sequence[AnyArray]) -> AnyArray:

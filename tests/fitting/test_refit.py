@@ -70,7 +70,8 @@ def test_a_pass_is_its_slow_twin(data):
         gains = surrogate_gains(part.queries)
         expected = slow_step(model.leaf_value, X, model, documents, gains, how.rate, how.l2)
         signs = np.repeat(np.where(model.tree_weights < 0.0, -1.0, 1.0), np.diff(model.leaf_offsets))
-        assert_allclose(signs * passes[0], expected, rtol=1e-7, atol=1e-9)
+        largest = max(1.0, np.abs(expected).max())  # steps divide by hessians, which may be near 0
+        assert_allclose(signs * passes[0], expected, rtol=1e-7, atol=1e-9 * largest)
 
 
 def test_steps_of_leaves_without_weight_or_hessian():

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 import rankwood as rw
+from oracles.measures import dcg
 
 
 def scores(model, X, weights):
@@ -23,15 +24,26 @@ def output(model, X, tree, own_weight):
 
 
 def quality(data, given, measure="nDCG@10", convention="rankwood"):
-    """The measure's values added query after query, over the sum of weights."""
+    """The measure's values, each in whole units, over the sum of weights."""
     values = rw.evaluate(given, data, measure, convention=convention).per_query[str(rw.parse_measure(measure))]
     weights = np.ones(data.n_queries) if data.query_weights is None else data.query_weights
-    total = count = 0.0
+    size, total, counted = unit(data, weights, measure, convention), 0, []
     for value, weight in zip(values, weights, strict=True):
         if not math.isnan(value):
-            total += weight * value
-            count += weight
-    return total / count
+            total += round(weight * value / size)
+            counted.append(weight)
+    return total * size / math.fsum(counted)
+
+
+def unit(data, weights, measure, convention):
+    """2^-40 of the power of two that no query can exceed: of DCG, were all its documents as good as its best."""
+    parsed, rules = rw.parse_measure(measure), rw.Convention.get(convention)
+    most = 0.0
+    for query, weight in enumerate(weights):
+        y = data.query(query).y
+        best = dcg(parsed, rules, [max(y, default=0.0)] * len(y), parsed.cutoff or len(y))
+        most = max(most, weight * (max(1.0, best) if parsed.name == "DCG" else 1.0))
+    return 2.0 ** (math.ceil(math.log2(most)) - 40)
 
 
 def without(model, X, weights, tree):

@@ -45,13 +45,13 @@ def _of_ranking(measure: Measure, convention: Convention, labels: list[float], r
         empty = 0.0
 
     if measure.name in ("nDCG", "DCG"):
-        ideal = _dcg(measure, convention, sorted(labels, key=lambda y: -_gain(measure, convention, y)), k)
+        ideal = dcg(measure, convention, sorted(labels, key=lambda y: -_gain(measure, convention, y)), k)
         if ideal == 0:
             return float(empty)
         if convention.short_lists == "zero" and n < k:
             return 0.0
-        dcg = _dcg(measure, convention, ranked, k)
-        return dcg / ideal if measure.name == "nDCG" else dcg
+        found = dcg(measure, convention, ranked, k)
+        return found / ideal if measure.name == "nDCG" else found
     if measure.name == "ERR":
         grade = convention.max_grade if measure.max_grade is None else measure.max_grade
         stops = [(2 ** max(y, 0) - 1) / 2**grade for y in ranked]
@@ -86,7 +86,7 @@ def _gain(measure: Measure, convention: Convention, label: float) -> float:
     return 2.0**label - 1.0 if exponential else label
 
 
-def _dcg(measure: Measure, convention: Convention, ranked: list[float], k: int) -> float:
+def dcg(measure: Measure, convention: Convention, ranked: list[float], k: int) -> float:
     letor = measure.dcg == "exp-letor" if measure.dcg else convention.discount == "letor"
     total = 0.0
     for rank, label in enumerate(ranked[:k], start=1):

@@ -204,25 +204,26 @@ def test_sums_over_leaves(n_threads):
     rng = np.random.default_rng(n_threads)
     sizes = [1, 4, 256, 300]
     leaves = [rng.integers(0, size, 500).astype(np.uint8 if size <= 256 else np.uint16) for size in sizes]
-    x, y = rng.normal(size=500), rng.random(500)
-    sums = [np.full((size, 2), np.nan) for size in sizes]
+    x, y = rng.integers(-(2**50), 2**50, (2, 500))
+    sums = [np.full((size, 2), -1) for size in sizes]
     _native.sum_over_leaves(leaves, x, y, n_threads, sums)
     for of_tree, leaf in zip(sums, leaves, strict=True):
         for column, values in enumerate((x, y)):
-            expected = np.zeros(len(of_tree))
-            np.add.at(expected, leaf, values)  # in the same order
+            expected = np.zeros(len(of_tree), np.int64)
+            np.add.at(expected, leaf, values)
             assert_array_equal(of_tree[:, column], expected)
 
 
 def test_sums_of_arrays_that_do_not_fit_are_refused():
-    leaf, x = np.zeros(3, np.uint16), np.zeros(3)
+    leaf, x = np.zeros(3, np.uint16), np.zeros(3, np.int64)
+    sums = np.zeros((2, 2), np.int64)
     for arguments, message in (
-        (([leaf[:2]], x, x, 1, [np.zeros((2, 2))]), "one leaf per document is needed"),
-        (([leaf + np.uint16(2)], x, x, 1, [np.zeros((2, 2))]), "leaf out of range"),
-        (([leaf.astype(np.int64)], x, x, 1, [np.zeros((2, 2))]), "leaves must be uint8 or uint16"),
+        (([leaf[:2]], x, x, 1, [sums]), "one leaf per document is needed"),
+        (([leaf + np.uint16(2)], x, x, 1, [sums]), "leaf out of range"),
+        (([leaf.astype(np.int64)], x, x, 1, [sums]), "leaves must be uint8 or uint16"),
         (([leaf], x, x, 1, []), "trees need leaves and sums"),
-        (([leaf], x, x, 1, [np.zeros((2, 3))]), "sums must have two columns"),
-        (([leaf], x, np.zeros(2), 1, [np.zeros((2, 2))]), "x and y must have one entry per document"),
+        (([leaf], x, x, 1, [np.zeros((2, 3), np.int64)]), "sums must have two columns"),
+        (([leaf], x, x[:2], 1, [sums]), "x and y must have one entry per document"),
     ):
         with pytest.raises(ValueError, match=message):
             _native.sum_over_leaves(*arguments)

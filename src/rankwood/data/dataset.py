@@ -393,13 +393,8 @@ class Dataset:
         tuple of Dataset
             About `fraction` of the queries, and the others.
         """
-        if not 0.0 < fraction < 1.0:
-            raise DataError(f"fraction must lie between 0 and 1, got {fraction}")
-        if self.n_queries < 2:
-            raise DataError(f"splitting needs at least 2 queries, there is {self.n_queries}")
-        n_first = min(max(round(fraction * self.n_queries), 1), self.n_queries - 1)
-        shuffled = np.random.default_rng(seed).permutation(self.n_queries)
-        return self.select_queries(np.sort(shuffled[:n_first])), self.select_queries(np.sort(shuffled[n_first:]))
+        first, second = split_numbers(self.n_queries, fraction, seed)
+        return self.select_queries(first), self.select_queries(second)
 
     def folds(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[Dataset, Dataset]]:
         """Data sets for cross-validation by queries: every query is in one of `k` folds.
@@ -416,9 +411,7 @@ class Dataset:
         tuple of Dataset
             The documents of the other folds, and those of the fold.
         """
-        if not 2 <= k <= self.n_queries:
-            raise DataError(f"k must lie between 2 and the number of queries ({self.n_queries}), got {k}")
-        fold_of = np.random.default_rng(seed).permutation(self.n_queries) % k
+        fold_of = fold_numbers(self.n_queries, k, seed)
         for fold in range(k):
             yield self.select_queries(fold_of != fold), self.select_queries(fold_of == fold)
 
@@ -482,6 +475,24 @@ class Dataset:
             raise DataError(f"doc_ids has {len(self.doc_ids)} entries for {n_rows} rows")
         if self.feature_names is not None and len(self.feature_names) != n_features:
             raise DataError(f"feature_names has {len(self.feature_names)} entries for {n_features} features")
+
+
+def split_numbers(n_queries: int, fraction: float, seed: int) -> tuple[IndexArray, IndexArray]:
+    """Numbers of the queries in the two parts of `Dataset.split`."""
+    if not 0.0 < fraction < 1.0:
+        raise DataError(f"fraction must lie between 0 and 1, got {fraction}")
+    if n_queries < 2:
+        raise DataError(f"splitting needs at least 2 queries, there is {n_queries}")
+    n_first = min(max(round(fraction * n_queries), 1), n_queries - 1)
+    shuffled = np.random.default_rng(seed).permutation(n_queries)
+    return np.sort(shuffled[:n_first]), np.sort(shuffled[n_first:])
+
+
+def fold_numbers(n_queries: int, k: int, seed: int) -> IndexArray:
+    """The fold of every query, of `Dataset.folds`."""
+    if not 2 <= k <= n_queries:
+        raise DataError(f"k must lie between 2 and the number of queries ({n_queries}), got {k}")
+    return np.random.default_rng(seed).permutation(n_queries) % k
 
 
 def docnos(data: Dataset) -> list[str]:

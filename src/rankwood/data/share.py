@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from rankwood.data.dataset import Dataset, fold_numbers, split_numbers
+from rankwood.dtypes import IndexArray
 from rankwood.group import ALONE, Group
-
-if TYPE_CHECKING:
-    from rankwood.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,28 @@ class Share:
         counts = group.gather((data.n_queries, data.n_docs))
         first = sum(n_queries for n_queries, _ in counts[: group.rank])
         return cls(group, first, sum(n for n, _ in counts), sum(n for _, n in counts))
+
+    def own(self, data: Dataset, queries: IndexArray) -> Dataset:
+        """The queries of this share among some of all.
+
+        Parameters
+        ----------
+        data : Dataset
+            The share.
+        queries : array of int
+            Numbers among all queries, in increasing order.
+        """
+        numbers = queries - self.first_query
+        return data.select_queries(numbers[(numbers >= 0) & (numbers < data.n_queries)])
+
+    def split(self, data: Dataset, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """What is in this share of the two parts that `Dataset.split` makes of the whole data set."""
+        first, second = split_numbers(self.n_queries, fraction, seed)
+        return self.own(data, first), self.own(data, second)
+
+    def folds(self, data: Dataset, k: int, *, seed: int = 0) -> Iterator[tuple[Dataset, Dataset]]:
+        """What is in this share of the parts that `Dataset.folds` makes of the whole data set."""
+        fold_of = fold_numbers(self.n_queries, k, seed)
+        for fold in range(k):
+            others, those = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+            yield self.own(data, others), self.own(data, those)

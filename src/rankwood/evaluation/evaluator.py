@@ -21,6 +21,7 @@ from rankwood.evaluation.significance import (
     randomisation_test,
     wilcoxon_test,
 )
+from rankwood.group import ALONE, Group
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
@@ -86,6 +87,9 @@ class Evaluator:
         Whether scores will stand query by query, as training and pruning keep them, instead of in input order.
     n_threads : int, optional
         Threads of every call; every CPU is used unless given. Results do not depend on it.
+    group : Group
+        Processes that hold the data together: `data` is the share of this one, `values` are those of its queries, means
+        and evaluations are over the queries of all.
 
     Examples
     --------
@@ -104,13 +108,14 @@ class Evaluator:
         *,
         by_query: bool = False,
         n_threads: int | None = None,
+        group: Group = ALONE,
     ) -> None:
         if not isinstance(data, Dataset):
             raise DataError(f"evaluation needs a Dataset, with labels and queries, got {type(data).__name__}")
         self.data, self.convention = data, Convention.get(convention)
         self.measures = unique_measures(measures)
         self.n_threads = resolve_threads(n_threads)
-        self.by_query = by_query
+        self.by_query, self.group = by_query, group
         self.labels: FloatArray = self.in_order(data.y)
         self.doc_ids: AnyArray | None = None  # for conventions that break ties by them
         if self.convention.ties == "docno":
@@ -147,14 +152,20 @@ class Evaluator:
 
     def mean(self, values: FloatArray) -> Any:
         """Mean of per-query values over the queries of this data set."""
-        return mean(values, self.data.query_weights)
+        return mean(values, self.data.query_weights, self.group)
+
+    def gathered(self, values: FloatArray) -> FloatArray:
+        """Values of the queries of all processes, queries being the last axis, in the order of the whole data set."""
+        return values if self.group.size == 1 else np.concatenate(self.group.gather(values), axis=-1)
 
     def evaluate(self, model: Any) -> Evaluation:
         """The evaluation of a model, or of scores in input order."""
         scores = scores_of(model, self.data, n_threads=self.n_threads)
-        values = dict(zip(self.names, self.values(self.in_order(scores)), strict=True))
-        means = {name: self.mean(row) for name, row in values.items()}
-        return Evaluation(self.convention, means, values, self.data.query_weights)
+        values = self.values(self.in_order(scores))
+        means = dict(zip(self.names, self.mean(values).tolist(), strict=True))
+        per_query = dict(zip(self.names, self.gathered(values), strict=True))
+        weights = self.data.query_weights
+        return Evaluation(self.convention, means, per_query, None if weights is None else self.gathered(weights))
 
 
 def evaluate(

@@ -13,6 +13,8 @@ from rankwood.dtypes import LABEL, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray
 from rankwood.errors import DataError, MeasureError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.measures import DCG_FORMS, NORMALISED, AnyMeasure, Measure, MeasureFunction, parse_measure
+from rankwood.exact import exact_means
+from rankwood.group import ALONE, Group
 from rankwood.system import resolve_threads
 
 
@@ -88,8 +90,10 @@ def as_sequence(measures: AnyMeasure | Sequence[AnyMeasure]) -> Sequence[AnyMeas
     return [measures] if alone else measures  # type: ignore[list-item,return-value]
 
 
-def mean(values: Any, weights: Any = None) -> Any:
+def mean(values: Any, weights: Any = None, group: Group = ALONE) -> Any:
     """Mean over queries, the last axis of `values`; queries that are left out (NaN) do not count.
+
+    Sums are exact, so the order of queries does not matter, nor which process has which.
 
     Parameters
     ----------
@@ -97,6 +101,8 @@ def mean(values: Any, weights: Any = None) -> Any:
         One row of values per measure, or a single row.
     weights : array-like of float, optional
         Weights of the queries.
+    group : Group
+        Processes that have other queries, which count as well.
 
     Returns
     -------
@@ -115,13 +121,9 @@ def mean(values: Any, weights: Any = None) -> Any:
         weights = _numbers(weights, "weights", WEIGHT)
         if weights.shape != array.shape[-1:]:
             raise DataError(f"weights has {len(weights)} entries for {array.shape[-1]} queries")
-    if array.ndim > 1:
-        return np.array([mean(row, weights) for row in array], dtype=np.float64)
-    counted = ~np.isnan(array)
-    if weights is None:
-        return float(array[counted].sum() / counted.sum()) if counted.any() else math.nan
-    total = float(weights[counted].sum())
-    return float((array[counted] * weights[counted]).sum() / total) if total > 0 else math.nan
+    rows = array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
+    means = exact_means(rows, weights, group)
+    return float(means[0]) if array.ndim == 1 else means.reshape(array.shape[:-1])
 
 
 def resolve(measure: Measure, convention: Convention) -> _native.MeasureSpec:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,7 +15,9 @@ from rankwood.errors import DataError
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import MeasureFunction
 from rankwood.evaluation.per_query import resolve, tie_breaking
+from rankwood.exact import exact_sum
 from rankwood.fitting.outputs import TreeOutputs
+from rankwood.group import Group
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 
@@ -26,7 +30,8 @@ class MeasuredQueries:
     Parameters
     ----------
     evaluator : Evaluator
-        One measure bound to the data, with `by_query=True`: documents stand query by query, as in `TreeOutputs`.
+        One measure bound to the data, with `by_query=True`: documents stand query by query, as in `TreeOutputs`. Its
+        group has the other queries: qualities are those of all.
 
     Attributes
     ----------
@@ -38,6 +43,8 @@ class MeasuredQueries:
         Where the documents of each query start.
     query_weights, document_weights : array or None
         Weights of queries and of documents, if the data has any.
+    n_queries : int
+        Number of queries of all processes.
 
     Examples
     --------
@@ -58,15 +65,16 @@ class MeasuredQueries:
         self.document_weights: FloatArray | None = None
         if data.weights is not None:
             self.document_weights = self.evaluator.in_order(data.weights)
+        self.group: Group = evaluator.group
+        self.n_queries = self.group.total(data.n_queries)
         values = self.values(np.zeros(len(self.labels)))  # also refuses labels that the measure cannot take
-        counted = ~np.isnan(values)
         weights = np.ones(len(values)) if self.query_weights is None else self.query_weights
-        self.total = float(weights[counted].sum())
+        self.total = float(exact_sum(weights[~np.isnan(values)], self.group))
         if not self.total > 0.0:
             raise DataError(f"{self.measure} counts no query of the data: there is nothing to go by")
         self._lines: _native.LineMeasure | FunctionLines
         if isinstance(self.measure, MeasureFunction):
-            self._lines = FunctionLines(self.measure, self.labels, self.offsets, self.query_weights)
+            self._lines = FunctionLines(self.measure, self.labels, self.offsets)
             return
         convention = self.evaluator.convention
         ties, ids = tie_breaking(convention, self.evaluator.doc_ids, len(self.labels))
@@ -79,11 +87,18 @@ class MeasuredQueries:
             ids,
             convention.float32_scores,
         )
+        self._unit = self._units_of(self._lines)
 
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return len(self.offsets) - 1
+    def _units_of(self, lines: _native.LineMeasure) -> float:
+        """Have sums over queries be whole numbers of units, which do not depend on who adds up which queries.
+
+        A unit is 2^-40 of what a query may add at most; coarser with more than 2^22 queries, whose sum would overflow.
+        """
+        mantissa, exponent = math.frexp(float(self.group.max(np.array([lines.bound()]))[0]))
+        exponent -= mantissa == 0.5  # the bound is at most 2^exponent
+        shift = min(40, 62 - self.n_queries.bit_length()) - max(exponent, -900)
+        lines.set_scale(2.0**shift)
+        return 2.0**-shift
 
     def values(self, scores: FloatArray) -> FloatArray:
         """The measure of every query; NaN for a query that the convention leaves out."""
@@ -119,8 +134,8 @@ class MeasuredQueries:
 
         Notes
         -----
-        Values of queries are added from the first to the last and divided by the sum of their weights, so results do
-        not depend on the number of threads.
+        Values of queries are added up as whole numbers of a small unit (of a measure that is a function: exactly) and
+        divided by the sum of their weights, so results do not depend on threads, nor on who has which queries.
         """
         self._lines.set_scores(scores, None, self.n_threads)
         return self._follow(outputs, trees, deltas, None)
@@ -153,36 +168,32 @@ class MeasuredQueries:
     def _follow(
         self, outputs: TreeOutputs, trees: IndexArray, tried: FloatArray, weights: FloatArray | None
     ) -> tuple[FloatArray, float]:
-        found = np.empty(tried.shape)
-        self._lines.sums(
-            *outputs.arrays,
-            np.ascontiguousarray(trees, OFFSET),
-            np.ascontiguousarray(tried, WEIGHT),
-            weights,
-            self.n_threads,
-            found,
-        )
-        found /= self.total
-        return found, self._lines.standing() / self.total
+        lines, numbers, tried = self._lines, np.ascontiguousarray(trees, OFFSET), np.ascontiguousarray(tried, WEIGHT)
+        if isinstance(lines, FunctionLines):
+            found = [self.evaluator.mean(rows) for rows in lines.values(*outputs.arrays, numbers, tried, weights)]
+            return np.array(found).reshape(tried.shape), float(self.evaluator.mean(lines.standing()))
+        sums: IndexArray = np.empty(tried.size + 1, np.int64)
+        lines.sums(*outputs.arrays, numbers, tried, weights, self.n_threads, sums[:-1].reshape(tried.shape))
+        sums[-1] = lines.standing()
+        means = self.group.sum(sums) * self._unit / self.total
+        return means[:-1].reshape(tried.shape), float(means[-1])
 
 
 class FunctionLines:
     """What `_native.LineMeasure` does, for a measure that is a function: it is called for every weight tried."""
 
-    def __init__(
-        self, measure: MeasureFunction, labels: FloatArray, offsets: OffsetArray, query_weights: FloatArray | None
-    ) -> None:
-        self._measure, self._labels, self._offsets, self._weights = measure, labels, offsets, query_weights
+    def __init__(self, measure: MeasureFunction, labels: FloatArray, offsets: OffsetArray) -> None:
+        self._measure, self._labels, self._offsets = measure, labels, offsets
 
     def set_scores(self, scores: FloatArray, rests: FloatArray | None, n_threads: int) -> None:
         """Scores of all documents, and what was rounded away when they were added up."""
         self._scores, self._rests = scores, np.zeros(1) if rests is None else rests
 
-    def standing(self) -> float:
-        """Sum of the measure over queries, of the scores that were set."""
-        return self._sum(self._scores)
+    def standing(self) -> FloatArray:
+        """Values of all queries, of the scores that were set."""
+        return self._values(self._scores)
 
-    def sums(
+    def values(
         self,
         codes: AnyArray,
         values: FloatArray,
@@ -190,14 +201,12 @@ class FunctionLines:
         trees: IndexArray,
         tried: FloatArray,
         weights: FloatArray | None,
-        n_threads: int,
-        out: FloatArray,
-    ) -> None:
-        """Sums of the measure over queries as one tree at a time is given other weights, or moved by deltas."""
-        for row, tree, of_tree in zip(out, trees, tried, strict=True):
+    ) -> Iterator[FloatArray]:
+        """Values of all queries as one tree at a time is given other weights, or moved by deltas: a row for each."""
+        for tree, of_tree in zip(trees, tried, strict=True):
             output = values[leaf_offsets[tree] :][codes[tree]]
             others = self._scores if weights is None else self._without(weights[tree] * output)
-            row[:] = [self._sum(others + weight * output) for weight in of_tree]
+            yield np.array([self._values(others + weight * output) for weight in of_tree])
 
     def _without(self, part: FloatArray) -> FloatArray:
         """The scores less a part of them, from the exact sums: rounded once."""
@@ -206,9 +215,8 @@ class FunctionLines:
         lost = (self._scores - (difference - low)) - (part + low)
         return difference + (lost + self._rests)
 
-    def _sum(self, scores: FloatArray) -> float:
-        values = self._measure.values(self._labels, scores, self._offsets)
-        return float(np.nansum(values if self._weights is None else values * self._weights))
+    def _values(self, scores: FloatArray) -> FloatArray:
+        return self._measure.values(self._labels, scores, self._offsets)
 
 
 @dataclass(frozen=True)
@@ -229,7 +237,8 @@ class Part:
     @classmethod
     def of(cls, model: Ensemble | AdditiveModel, evaluator: Evaluator, *, max_memory: int | None = None) -> Part:
         """Outputs of `model` on the data of `evaluator`, which has one measure and `by_query=True`."""
-        outputs = TreeOutputs.of(model, evaluator.data, max_memory=max_memory, n_threads=evaluator.n_threads)
+        threads, group = evaluator.n_threads, evaluator.group
+        outputs = TreeOutputs.of(model, evaluator.data, max_memory=max_memory, n_threads=threads, group=group)
         return cls(outputs, MeasuredQueries(evaluator))
 
     def quality(self, weights: FloatArray) -> float:

@@ -12,8 +12,11 @@ import numpy as np
 
 from rankwood import _native
 from rankwood.data.dataset import Dataset
+from rankwood.data.share import Share
 from rankwood.dtypes import LEAF_VALUE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError, ModelError, RankwoodError
+from rankwood.exact import in_units, rounded
+from rankwood.group import ALONE, Group
 from rankwood.matrix import column_order
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
@@ -40,6 +43,8 @@ class TreeOutputs:
         Score of a document before any tree.
     n_threads : int
         Threads that sums over trees and documents use.
+    group : Group
+        Processes that have the other documents of the data, in the same trees: sums over documents are those of all.
 
     Examples
     --------
@@ -56,6 +61,7 @@ class TreeOutputs:
     leaf_offsets: OffsetArray
     base: float
     n_threads: int
+    group: Group = ALONE
 
     @classmethod
     def of(
@@ -65,6 +71,7 @@ class TreeOutputs:
         *,
         max_memory: int | None = None,
         n_threads: int | None = None,
+        group: Group = ALONE,
     ) -> TreeOutputs:
         """Find the leaf of every document of `data` in every tree.
 
@@ -78,18 +85,20 @@ class TreeOutputs:
             Bytes that this may take; what the machine has free when None.
         n_threads : int or None, default None
             Threads; all CPUs when None.
+        group : Group
+            Processes that have the other documents.
 
         Raises
         ------
         RankwoodError
             If it would not fit into the memory (`needed_bytes`).
         """
-        if data.n_docs == 0:
+        if group.total(data.n_docs) == 0:
             raise DataError("there is nothing to go by: the data has no documents")
         check_fits(model, [data], max_memory)
         threads = resolve_threads(n_threads)
         if isinstance(model, AdditiveModel):
-            return cls._of_predictions(model, data, threads)
+            return cls._of_predictions(model, data, threads, group)
         codes: AnyArray = np.empty((model.n_trees, data.n_docs), dtype=code_type(model))
         columns = column_order(data.feature_names, model.feature_names)
         step = max(1024, BLOCK // max(model.n_trees, 1))
@@ -100,19 +109,20 @@ class TreeOutputs:
             codes[:, rows] = model.leaves(X, n_threads=threads).T
         signs = np.where(model.tree_weights < 0.0, -1.0, 1.0)
         values = model.leaf_value * np.repeat(signs, np.diff(model.leaf_offsets))
-        return cls(codes, np.ascontiguousarray(values, LEAF_VALUE), model.leaf_offsets, model.base, threads)
+        return cls(codes, np.ascontiguousarray(values, LEAF_VALUE), model.leaf_offsets, model.base, threads, group)
 
     @classmethod
-    def _of_predictions(cls, model: AdditiveModel, data: Dataset, threads: int) -> TreeOutputs:
+    def _of_predictions(cls, model: AdditiveModel, data: Dataset, threads: int, group: Group) -> TreeOutputs:
         """Every member as a tree with a leaf for each different prediction."""
         rows = model.predictions(data.X if data.order is None else data.X[data.order])
         found = [np.unique(column, return_inverse=True) for column in rows.T]
+        found = [(values if len(values) else np.zeros(1), inverse) for values, inverse in found]
         widest = max(len(values) for values, _ in found)
         codes = np.stack([inverse for _, inverse in found]).astype(np.min_scalar_type(widest - 1))
         signs = np.where(model.weights < 0.0, -1.0, 1.0)
         values = np.concatenate([sign * of_member for sign, (of_member, _) in zip(signs, found, strict=True)])
         offsets = np.concatenate([[0], np.cumsum([len(of_member) for of_member, _ in found])])
-        return cls(codes, values.astype(LEAF_VALUE), offsets.astype(OFFSET), model.base, threads)
+        return cls(codes, values.astype(LEAF_VALUE), offsets.astype(OFFSET), model.base, threads, group)
 
     def __post_init__(self) -> None:
         try:
@@ -167,15 +177,19 @@ class TreeOutputs:
 
     def leaf_sums(self, x: FloatArray, trees: IndexArray) -> FloatArray:
         """Sum of `x` over the documents in every leaf of `trees`; 0 for the leaves of all other trees."""
-        sums: FloatArray = np.zeros(len(self.values))
-        _native.leaf_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), x, self.n_threads, sums)
-        return sums
+        sums: IndexArray = np.zeros(len(self.values), np.int64)
+        ((whole, unit),) = in_units([x], self.group)
+        _native.leaf_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), whole, self.n_threads, sums)
+        return self.group.sum(sums) * unit
 
     def leaf_pair_sums(self, x: FloatArray, y: FloatArray, trees: IndexArray) -> tuple[FloatArray, FloatArray]:
         """`leaf_sums` of two numbers per document, for little more than the cost of one."""
-        sums = np.zeros(len(self.values)), np.zeros(len(self.values))
-        _native.leaf_pair_sums(*self.arrays, np.ascontiguousarray(trees, OFFSET), x, y, self.n_threads, *sums)
-        return sums
+        sums: IndexArray = np.zeros((2, len(self.values)), np.int64)
+        (x_whole, x_unit), (y_whole, y_unit) = in_units([x, y], self.group)
+        numbers = np.ascontiguousarray(trees, OFFSET)
+        _native.leaf_pair_sums(*self.arrays, numbers, x_whole, y_whole, self.n_threads, sums[0], sums[1])
+        first, second = self.group.sum(sums) * np.array([[x_unit], [y_unit]])
+        return first, second
 
     @cached_property
     def leaf_counts(self) -> FloatArray:
@@ -184,9 +198,9 @@ class TreeOutputs:
 
     def share_sums(self, totals: FloatArray) -> FloatArray:
         """Sum over documents of output / total, for every tree; the sum is exact and rounded once."""
-        sums: FloatArray = np.empty(self.n_trees)
+        sums: IndexArray = np.empty((self.n_trees, _native.EXACT_WIDTH), np.int64)
         _native.share_sums(*self.arrays, np.ascontiguousarray(totals, SCORE), self.n_threads, sums)
-        return sums
+        return rounded(self.group.sum(sums))
 
     def with_values(self, values: FloatArray) -> TreeOutputs:
         """The same documents in the same leaves, with other leaf values."""
@@ -200,7 +214,8 @@ class TreeOutputs:
     def as_tree(self, output: FloatArray) -> TreeOutputs:
         """A single tree that has one leaf per document and gives each document its entry of `output`."""
         codes = np.arange(self.n_docs, dtype=np.uint32)[None]
-        return TreeOutputs(codes, output, np.array([0, self.n_docs], OFFSET), 0.0, self.n_threads)
+        values = output if self.n_docs else np.zeros(1)  # every tree has a leaf
+        return TreeOutputs(codes, values, np.array([0, len(values)], OFFSET), 0.0, self.n_threads, self.group)
 
     def _sum(self, weights: Any, base: float, rests: FloatArray | None = None) -> FloatArray:
         scores: FloatArray = np.empty(self.n_docs, SCORE)
@@ -267,9 +282,13 @@ def _in_words(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes:,} bytes"
 
 
-def sample_queries(data: Dataset, max_queries: int | None, *, seed: int = 0) -> Dataset:
-    """At most `max_queries` queries, drawn at random; `data` itself when it has no more, or when that is None."""
-    if max_queries is None or data.n_queries <= max_queries:
+def sample_queries(data: Dataset, max_queries: int | None, *, seed: int = 0, group: Group = ALONE) -> Dataset:
+    """At most `max_queries` queries, drawn at random; `data` itself when it has no more, or when that is None.
+
+    Where `group` has the data together, these are the queries of this process among those drawn of all.
+    """
+    share = Share.of(data, group)
+    if max_queries is None or share.n_queries <= max_queries:
         return data
-    drawn = np.random.default_rng(seed).choice(data.n_queries, max_queries, replace=False)
-    return data.select_queries(np.sort(drawn))
+    drawn = np.random.default_rng(seed).choice(share.n_queries, max_queries, replace=False)
+    return share.own(data, np.sort(drawn))

@@ -298,8 +298,8 @@ def surrogate_gains(queries: MeasuredQueries) -> FloatArray:
     [[0.0, 1.0, 7.0], [0.0, 0.0, 1.0]]
     """
     if isinstance(queries.measure, MeasureFunction):  # which knows of no grades: the labels as they are
-        gains: FloatArray = queries.labels - queries.labels.min(initial=0.0)
-        return gains
+        lowest = -queries.group.max(np.array([-queries.labels.min(initial=0.0)]))[0]
+        return np.asarray(queries.labels - lowest)
     spec, labels = resolve(queries.measure, queries.evaluator.convention), queries.labels
     if queries.measure.name not in GRADED:
         return (labels >= spec.relevant).astype(np.float64)

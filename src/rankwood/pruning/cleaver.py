@@ -43,6 +43,7 @@ from rankwood.evaluation.measures import AnyMeasure, MeasureFunction, parse_meas
 from rankwood.evaluation.per_query import mean
 from rankwood.evaluation.significance import holm
 from rankwood.fitting.outputs import needed_bytes, sample_queries
+from rankwood.group import ALONE, Group
 from rankwood.model.additive import AdditiveModel
 from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_difference
 from rankwood.pruning.judging import Measured, checked, compared, measured, proof_on, roles_of, timed
@@ -72,6 +73,7 @@ def cleaver(
     settings: PruningSettings | None = None,
     n_threads: int | None = None,
     progress: Callable[[float, float], None] | None = None,
+    group: Group = ALONE,
 ) -> CleaverResult:
     """Make a tree ranker smaller: the smallest of several pruned models that is shown to lose less than a margin.
 
@@ -131,6 +133,10 @@ def cleaver(
         Threads; all CPUs when None.
     progress : callable or None, default None
         Called now and then with the number of searches done, fractions included, and their number in all.
+    group : Group
+        Processes that prune the same model together: each calls this with its share of every data set, consecutive
+        whole queries in the order of ranks, and gets the result that one process with all the data would get. Nothing
+        is timed there, the variant "distil" is left to one process, and the strategy must be one of those named.
 
     Returns
     -------
@@ -165,12 +171,15 @@ def cleaver(
         names, how = tuple(name for name in names if name in OF_ANY_MODEL), replace(how, measure_speed=False)
         if not names:
             raise RankwoodError(f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}")
-    bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads)
-    roles = roles_of(checked(valid, "valid"), judge, plenty=PLENTY, seed=how.seed)
-    sample = partial(sample_queries, max_queries=how.max_queries, seed=how.seed)
+    if group.size > 1:
+        _check_for_group(names, strategy)
+        how = replace(how, measure_speed=False)
+    bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads, group=group)
+    roles = roles_of(checked(valid, "valid"), judge, plenty=PLENTY, seed=how.seed, group=group)
+    sample = partial(sample_queries, max_queries=how.max_queries, seed=how.seed, group=group)
     searched, chooses = sample(checked(train, "train")), sample(roles.chooses)
     if not isinstance(parse_measure(measure), MeasureFunction):
-        _check_tells_apart(valid)
+        _check_tells_apart(valid, group)
     shares = checked_rates(rates)
     plan = _Plan(shares, _numbers_of_victims(shares, getattr(model, "n_trees", 0)), names, strategy, how.seed)
     folds = [(sample(data), fold) for data, fold in roles.folds]
@@ -208,7 +217,7 @@ def cleaver(
         strategy=pruner.chooser.name,
         rule=rule,
         judging=roles.judging,
-        needed_bytes=needed_bytes(model, sum(data.n_docs for data in (searched, chooses, *beside))),
+        needed_bytes=needed_bytes(model, group.total(sum(data.n_docs for data in (searched, chooses, *beside)))),
         test=compared(model, chosen.ensemble, on_test) if accepted and on_test is not None else None,
         test_proof=proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
         timings=timings,
@@ -218,13 +227,27 @@ def cleaver(
 # Inputs: which data chooses and which judges, and how many trees go.
 
 
-def _check_tells_apart(valid: Dataset) -> None:
+def _check_for_group(variants: Sequence[str], strategy: str | Strategy) -> None:
+    """Refuse what several processes cannot do together."""
+    if "distil" in variants:
+        raise RankwoodError(
+            "the variant 'distil' needs all documents in one process: leave it out where several prune together, "
+            "variants=('line-search', 'refit')"
+        )
+    if not isinstance(strategy, str):
+        raise RankwoodError(
+            "a strategy of your own would see the documents of one process only: name one of rankwood's where several "
+            "prune together"
+        )
+
+
+def _check_tells_apart(valid: Dataset, group: Group) -> None:
     """Refuse validation data in which no query has documents of different labels."""
     labels, n_queries = valid.y, valid.n_queries
     highest, lowest = np.full(n_queries, -np.inf), np.full(n_queries, np.inf)
     np.maximum.at(highest, valid.queries.index, labels)
     np.minimum.at(lowest, valid.queries.index, labels)
-    if valid.n_docs and not (highest > lowest).any():
+    if group.total(valid.n_docs) and not group.total(int((highest > lowest).sum())):
         raise DataError(
             "no query of the validation data has documents of different labels, so any model is as good as any other "
             "there: give other data"
@@ -327,8 +350,9 @@ def _out_of_fold(
         other = pruner.chosen_by(chooses, plan.chooser())
         models = [pruner.model, *(other.ensemble(pruned) for _, pruned in _pruned(other, plan, tick))]
         (name,) = fold.names
-        parts.append([fold.evaluate(model).per_query[name] for model in models])
-        weights.append(fold.data.query_weights)
+        found = [fold.evaluate(model) for model in models]
+        parts.append([one.per_query[name] for one in found])
+        weights.append(found[0].query_weights)
     together = None if weights[0] is None else np.concatenate([of_fold for of_fold in weights if of_fold is not None])
     values = [np.concatenate(of_model) for of_model in zip(*parts, strict=True)]
     return [Measured(float(mean(one, together)), weighted_values(one, together)) for one in values]

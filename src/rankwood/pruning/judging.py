@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rankwood.data.dataset import Dataset
+from rankwood.data.share import Share
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
-from rankwood.evaluation.evaluator import Comparison, Evaluator, aligned_features, compare, weighted_values
+from rankwood.evaluation.evaluator import Comparison, Evaluator, aligned_features, compare_values, weighted_values
+from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Judging, Proof
 from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
@@ -47,22 +49,26 @@ class Roles:
     folds: list[tuple[Dataset, Dataset]] = field(default_factory=list)
 
 
-def roles_of(valid: Dataset, judge: Any, *, plenty: int, seed: int, n_folds: int = FOLDS) -> Roles:
+def roles_of(
+    valid: Dataset, judge: Any, *, plenty: int, seed: int, n_folds: int = FOLDS, group: Group = ALONE
+) -> Roles:
     """Which validation queries choose models and which judge them, as `judge` has it.
 
-    "auto" sets half of them aside when there are `plenty`, else they judge fold by fold.
+    "auto" sets half of them aside when there are `plenty`, else they judge fold by fold. Where `group` has the data
+    together, the data of a role is the share of this process.
     """
+    share = Share.of(valid, group)
     if isinstance(judge, str) and judge == "auto":
-        judge = 0.5 if valid.n_queries >= plenty else "folds"
-    if judge is None or (isinstance(judge, str) and judge == "folds" and valid.n_queries < FEWEST_TO_FOLD):
+        judge = 0.5 if share.n_queries >= plenty else "folds"
+    if judge is None or (isinstance(judge, str) and judge == "folds" and share.n_queries < FEWEST_TO_FOLD):
         return Roles("choosing", valid)
     if isinstance(judge, str) and judge == "folds":
-        return Roles("folds", valid, folds=list(valid.folds(n_folds, seed=seed)))
+        return Roles("folds", valid, folds=list(share.folds(valid, n_folds, seed=seed)))
     if not isinstance(judge, (int, float)):
         return Roles("unseen", valid, checked(judge, "judge"))
     if not 0.0 < judge < 1.0:
         raise RankwoodError(f"the share of the validation queries to judge by must lie between 0 and 1, got {judge}")
-    return Roles("unseen", *valid.split(1.0 - judge, seed=seed))
+    return Roles("unseen", *share.split(valid, 1.0 - judge, seed=seed))
 
 
 class Measured(NamedTuple):
@@ -73,7 +79,7 @@ class Measured(NamedTuple):
 
 
 def measured(evaluator: Evaluator, model: Any) -> Measured:
-    """The measure of a model on the data of an evaluator."""
+    """The measure of a model on the data of an evaluator, and of its group."""
     found, (name,) = evaluator.evaluate(model), evaluator.names
     return Measured(found.means[name], weighted_values(found.per_query[name], found.query_weights))
 
@@ -88,9 +94,9 @@ def proof_on(test: Evaluator, full: Any, chosen: Any, rule: Acceptance) -> Proof
 
 def compared(full: Ensemble, chosen: Ensemble, test: Evaluator) -> Comparison | None:
     """The chosen model against the full one on test data; None when it has too few queries for a test."""
-    (measure,) = test.measures
+    one, other = (test.evaluate(model) for model in (full, chosen))
     try:
-        return compare(full, chosen, test.data, measure, convention=test.convention, n_threads=test.n_threads)
+        return compare_values(one, other, test.names[0])
     except DataError:
         return None
 

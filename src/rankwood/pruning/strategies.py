@@ -96,8 +96,8 @@ def score_shares(outputs: TreeOutputs, weights: FloatArray) -> FloatArray:
     per_leaf = np.repeat(weights, np.diff(outputs.leaf_offsets))
     magnitudes = outputs.with_values(np.abs(outputs.values) * per_leaf)
     total = magnitudes.direction(np.ones(outputs.n_trees))
-    shares: FloatArray = magnitudes.share_sums(np.where(total > 1e-290, total, np.inf)) / outputs.n_docs
-    return shares
+    sums = magnitudes.share_sums(np.where(total > 1e-290, total, np.inf))
+    return sums / outputs.group.total(outputs.n_docs)
 
 
 def without_each(outputs: TreeOutputs, weights: FloatArray, queries: MeasuredQueries, trees: IndexArray) -> FloatArray:

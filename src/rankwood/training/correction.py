@@ -93,6 +93,11 @@ def correct(kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective)
     -------
     mapping from int to array
         New leaf values of every live tree.
+
+    Notes
+    -----
+    Sums over documents are exact and those of all processes that share the data (`KeptLeaves.group`), so every process
+    finds the same values.
     """
     gradient, hessian = np.empty_like(kept.scores), np.empty_like(kept.scores)
     values = kept.values(live)

@@ -9,6 +9,7 @@ Rows are grouped by query here: query q holds the rows `offsets[q]` to `offsets[
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -18,6 +19,8 @@ import numpy as np
 from rankwood import _native
 from rankwood.dtypes import LABEL, OFFSET, SCORE, WEIGHT, FloatArray, OffsetArray
 from rankwood.errors import DataError, RankwoodError
+from rankwood.exact import exact_mean
+from rankwood.group import ALONE, Group
 from rankwood.system import resolve_threads
 
 
@@ -39,8 +42,11 @@ class Loss(Protocol):
     def constant_hessian(self) -> bool:
         """Whether a document's hessian is its weight (1 without weights), whatever the scores."""
 
-    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
-        """The score of all documents before the first tree; `weights` are those of `document_weights`."""
+    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
+        """The score of all documents before the first tree; `weights` are those of `document_weights`.
+
+        `group` are the processes that have other documents.
+        """
 
     def prepare(
         self,
@@ -86,11 +92,10 @@ class SquaredLoss:
     name: ClassVar[str] = "squared"
     constant_hessian: ClassVar[bool] = True
 
-    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
-        """The mean label, which is the best constant."""
-        if len(y) == 0 or (weights is not None and not weights.any()):
-            return 0.0
-        return float(np.average(y, weights=weights))
+    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
+        """The mean label, which is the best constant; 0 where no document weighs anything."""
+        mean = exact_mean(y, weights, group)
+        return 0.0 if math.isnan(mean) else mean
 
     def prepare(
         self,
@@ -179,7 +184,7 @@ class LambdaLoss:
         elif self.gains is not None:
             object.__setattr__(self, "gains", _gain_table(self.gains))
 
-    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
+    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
         """0, since the loss depends on differences of scores only."""
         return 0.0
 
@@ -300,7 +305,7 @@ class CustomLoss:
         if not np.isfinite(self.base):
             raise RankwoodError(f"the base score of a custom loss must be finite, got {self.base}")
 
-    def base_score(self, y: FloatArray, weights: FloatArray | None) -> float:
+    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
         return self.base
 
     def prepare(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, ModelError, RankwoodError
+from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
 
 # The classification setting (Mohan et al. 2011, section 6). For c = 1..C, C being the highest grade, problem c learns
@@ -232,15 +233,23 @@ class Ordinal:
     sign: ClassVar[float] = -1.0
 
     @classmethod
-    def of(cls, y: FloatArray) -> Ordinal:
-        """The task of labels that are grades, 0 up to the largest of them; not all need to occur."""
+    def of(cls, y: FloatArray, group: Group = ALONE) -> Ordinal:
+        """The task of labels that are grades, 0 up to the largest of them; not all need to occur.
+
+        Parameters
+        ----------
+        y : array of float
+            Labels.
+        group : Group
+            Processes that have other labels of the same data.
+        """
         wrong = np.flatnonzero(~(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y))))
         if len(wrong):
             raise DataError(
                 f"label {y[wrong[0]]:g} of row {wrong[0]} is no grade: task='ordinal' needs whole numbers from 0 up; "
                 "round or shift the labels, or use task='regression'"
             )
-        highest = int(y.max(initial=1.0))  # at least one problem, also when every label is 0
+        highest = int(group.max(np.array([y.max(initial=1.0)]))[0])  # at least one problem, also when every label is 0
         if highest > MOST_PROBLEMS:
             raise DataError(
                 f"label {highest} would make as many binary problems: task='ordinal' is for grades up to "

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from rankwood import _native
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import AnyArray, FloatArray, OffsetArray
+from rankwood.dtypes import OFFSET, AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError, MeasureError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import Measure, parse_measure
+from rankwood.exact import in_units
+from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live, Result, Step
@@ -30,11 +32,12 @@ class KeptLeaves:
     `scores` are changed in place. A leaf takes one byte per document and tree, two for trees of more than 256 leaves.
     A score is the exact sum of what it was at the start and of its trees' values, rounded once: see kept_leaves.hpp.
     So it does not matter which trees came and went before, nor in what order. Documents that no tree tells apart have
-    equal scores, and training that goes on from a checkpoint has the scores that it had.
+    equal scores, and training that goes on from a checkpoint has the scores that it had. `group` are the processes that
+    have the other documents of the data.
     """
 
-    def __init__(self, scores: FloatArray, *, n_threads: int) -> None:
-        self.scores, self.n_threads = scores, n_threads
+    def __init__(self, scores: FloatArray, *, n_threads: int, group: Group = ALONE) -> None:
+        self.scores, self.n_threads, self.group = scores, n_threads, group
         self.rests = np.zeros(len(scores))
         small = np.abs(scores) < 2.0**-28
         scores[small] = np.rint(scores[small] * 2.0**80) * 2.0**-80  # rounded as the values of leaves are
@@ -91,12 +94,17 @@ class KeptLeaves:
         self.put_in(live, live)
 
     def leaf_sums(self, numbers: Iterable[int], x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums of `x` and of `y` over the documents in every leaf of some trees, tree after tree."""
+        """Sums of `x` and of `y` over the documents in every leaf of some trees, tree after tree, of all processes.
+
+        Sums are of whole numbers (`in_units`), so they do not depend on the order of documents, nor on who has which.
+        """
         kept = [self._kept[number] for number in numbers]
-        sums: FloatArray = np.empty((sum(len(values) for _, values in kept), 2))
+        sums: IndexArray = np.empty((sum(len(values) for _, values in kept), 2), np.int64)
         parts = np.split(sums, np.cumsum([len(values) for _, values in kept])[:-1])
-        _native.sum_over_leaves([leaves for leaves, _ in kept], x, y, self.n_threads, parts)
-        return sums[:, 0], sums[:, 1]
+        (x_whole, x_unit), (y_whole, y_unit) = in_units([x, y], self.group)
+        _native.sum_over_leaves([leaves for leaves, _ in kept], x_whole, y_whole, self.n_threads, parts)
+        first, second = self.group.sum(sums).T * np.array([[x_unit], [y_unit]])
+        return first, second
 
     def _add(self, weights: Live) -> None:
         if weights:
@@ -140,20 +148,24 @@ class Measures:
 
 
 class ScoredData:
-    """A data set with a score for every document; documents stand query by query."""
+    """A data set with a score for every document; documents stand query by query.
 
-    def __init__(self, data: Dataset, scores: FloatArray, *, n_threads: int) -> None:
-        self.data, self.n_threads = data, 1 if data.n_docs < SMALL else n_threads
+    In a group of processes each has a share of the data; measures are those of the whole.
+    """
+
+    def __init__(self, data: Dataset, scores: FloatArray, *, n_threads: int, group: Group = ALONE) -> None:
+        self.data, self.n_threads, self.group = data, 1 if data.n_docs < SMALL else n_threads, group
         by_query = scores if data.order is None else scores[data.order]
         self.scores: FloatArray = np.ascontiguousarray(by_query, dtype=np.float64)
         self._bound: dict[tuple[Measure, ...], Evaluator] = {}
+        self._known: tuple[FloatArray, OffsetArray] | None = None
 
     def evaluator(self, measures: Measures) -> Evaluator:
         """The measures that are not functions of the user's, bound to this data set."""
         key = tuple(measures.named)
         if key not in self._bound:
             threads, convention = self.n_threads, measures.convention
-            self._bound[key] = Evaluator(self.data, key, convention, by_query=True, n_threads=threads)
+            self._bound[key] = Evaluator(self.data, key, convention, by_query=True, n_threads=threads, group=self.group)
         return self._bound[key]
 
     def results(self, name: str, measures: Measures) -> list[Result]:
@@ -165,7 +177,7 @@ class ScoredData:
             if isinstance(measure, Measure):
                 result = Result(name, str(measure), float(next(means)), True)
             else:
-                result = self._custom(name, measure, evaluator.labels)
+                result = self._custom(name, measure)
             if not math.isfinite(result.metric_value):
                 raise MeasureError(
                     f"{result.metric_name} on the data set {name!r} is {result.metric_value}: "
@@ -174,10 +186,23 @@ class ScoredData:
             found.append(result)
         return found
 
-    def _custom(self, data_name: str, measure: Any, labels: FloatArray) -> Result:
-        labels, scores = labels.view(), self.scores.view()
+    def _labels_and_offsets(self) -> tuple[FloatArray, OffsetArray]:
+        """Labels of the documents of all processes, and where their queries start: asked for once."""
+        if self._known is not None:  # no cached_property: its lock would have ranks in threads wait for each other
+            return self._known
+        y = self.data.y if self.data.order is None else self.data.y[self.data.order]
+        sizes = np.concatenate(self.group.gather(np.diff(self.data.offsets)))
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        self._known = y if self.group.size == 1 else np.concatenate(self.group.gather(y)), offsets
+        return self._known
+
+    def _custom(self, data_name: str, measure: Any) -> Result:
+        """A measure of the user's own, which sees all documents; all go by what it gives the first process."""
+        labels, offsets = self._labels_and_offsets()
+        scores = self.scores if self.group.size == 1 else np.concatenate(self.group.gather(self.scores))
+        labels, scores = labels.view(), scores.view()
         labels.flags.writeable = scores.flags.writeable = False
-        answer = measure(labels, scores, self.data.offsets)
+        answer = self.group.broadcast(measure(labels, scores, offsets))
         try:
             name, value, higher_is_better = answer if isinstance(answer, tuple) else (_name(measure), answer, True)
             return Result(data_name, str(name), float(value), bool(higher_is_better))
@@ -192,7 +217,7 @@ class Watched(ScoredData):
     """A data set in bins, with the scores of boosted trees."""
 
     def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
-        super().__init__(binned.data, scores, n_threads=n_threads)
+        super().__init__(binned.data, scores, n_threads=n_threads, group=binned.share.group)
         self.binned = binned
 
     @classmethod
