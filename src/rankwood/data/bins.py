@@ -351,6 +351,8 @@ class BinnedDataset(ByQuery):
     def select_queries(self, queries: Sequence[int] | AnyArray) -> BinnedDataset:
         """The documents of some queries, in the same bins: a fold costs one copy and no new binning.
 
+        Every process of a group must call this, each for the queries that it holds.
+
         Parameters
         ----------
         queries : array-like of int or bool
@@ -363,7 +365,8 @@ class BinnedDataset(ByQuery):
         places = rows if self.rows is None else self.rows[rows]  # in the data set
         known = tuple((model, scores[places]) for model, scores in self.known_scores)
         bins = np.ascontiguousarray(self.bins[:, rows])
-        return BinnedDataset(subset, self.edges, bins, self.has_missing, None, known)
+        share = Share.of(subset, self.share.group)
+        return BinnedDataset(subset, self.edges, bins, self.has_missing, None, known, share)
 
     def without_features(self) -> BinnedDataset:
         """The same bins without the features behind them, which frees the memory of these."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankwood.data.dataset import Dataset, fold_numbers, split_numbers
 from rankwood.dtypes import IndexArray
+from rankwood.dtypes import IndexArray
 from rankwood.group import ALONE, Group
 
 
@@ -32,6 +33,20 @@ class Share:
     first_query: int
     n_queries: int
     n_docs: int
+
+    def here(self, queries: IndexArray) -> IndexArray:
+        """Those of some queries of all that this process holds, by their numbers here.
+
+        Parameters
+        ----------
+        queries : array of int
+            Numbers among all queries.
+        """
+        if self.group.size == 1:
+            return queries
+        counts = self.group.gather(self.first_query)
+        end = self.n_queries if self.group.rank + 1 == self.group.size else counts[self.group.rank + 1]
+        return queries[(queries >= self.first_query) & (queries < end)] - self.first_query
 
     @classmethod
     def whole(cls, data: Dataset) -> Share:

@@ -331,7 +331,7 @@ class Rounds(Growth):
         live, edges = self.growing.live, self.train.edges
         trees = {number: regrown(self.growing.trees_of(number)[0], edges) for number in live}
         for one in dict.fromkeys(scored):
-            kept = self.kept[one] = KeptLeaves(one.scores, n_threads=one.n_threads)
+            kept = self.kept[one] = KeptLeaves(one.scores, n_threads=one.n_threads, group=one.group)
             for number, grown in trees.items():
                 kept.keep(number, grown.tree, grown.leaves_of(one.binned, n_threads=one.n_threads))
             kept.put_in(live, live)
@@ -531,15 +531,15 @@ def _judge(
         )
     if update.judged_on == "train" or validation is None:
         return Judge(training or UNNAMED, train), sets
-    valid, share = sets[validation], update.judged_on
-    n_queries = valid.data.n_queries
-    if isinstance(share, str) or n_queries < FEWEST_TO_SPLIT:
+    valid, part = sets[validation], update.judged_on
+    n_queries = valid.share.n_queries
+    if isinstance(part, str) or n_queries < FEWEST_TO_SPLIT:
         return Judge(validation, valid), sets
     # Drawn alike whatever the seed of the training, so that learning curves of several seeds are of the same queries.
     drawn = np.random.default_rng(0).permutation(n_queries)
-    aside, rest = (np.sort(part) for part in np.split(drawn, [min(max(round(share * n_queries), 1), n_queries - 1)]))
-    judge = Judge(ASIDE, valid.select_queries(aside), aside)
-    return judge, {**sets, validation: valid.select_queries(rest)}
+    aside, rest = (np.sort(some) for some in np.split(drawn, [min(max(round(part * n_queries), 1), n_queries - 1)]))
+    judge = Judge(ASIDE, valid.select_queries(valid.share.here(aside)), aside)
+    return judge, {**sets, validation: valid.select_queries(valid.share.here(rest))}
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:
@@ -548,7 +548,8 @@ def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss,
     empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
     if start is None:
         weights = document_weights(data.offsets, weights_of(train), data.query_weights)
-        bases = [loss.base_score(train.by_query(target), weights) for target in task.targets(data.y)]
+        group = train.share.group
+        bases = [loss.base_score(train.by_query(target), weights, group) for target in task.targets(data.y)]
         return task.combine([empty.replace(base=base) for base in bases])
     if start.n_features != data.n_features:
         raise RankwoodError(f"the model to go on from has {start.n_features} features, the data {data.n_features}")
@@ -564,6 +565,6 @@ def _in_bins_of(train: BinnedDataset, data: Dataset | BinnedDataset, name: str, 
         if data.edges is train.edges:
             return data
         data = data.data
-    if data.n_docs == 0:
+    if data.n_docs == 0:  # a share may be empty, and comes in bins
         raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
     return BinnedDataset.encode(data, train.edges, n_threads=n_threads)

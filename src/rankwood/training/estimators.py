@@ -22,6 +22,7 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluation
 from rankwood.evaluation.measures import Measure
 from rankwood.fitting.refit import Refit
+from rankwood.group import Group
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
@@ -138,7 +139,7 @@ class BoostedRanker(Ranker):
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
         data, missing_as, session = begun
         train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
-        task = p._task(data.y)
+        task = p._task(data.y, train.share.group)
         refitting = Refitting.of(p.refit, loss, task, data, session)
         start = p._start(init_model, task, train, session)
         start = None if start is None else routed(start, missing_as)
@@ -181,8 +182,8 @@ class BoostedRanker(Ranker):
             return Corrective(self.corrective) if self.corrective else None
         return self.corrective
 
-    def _task(self, y: FloatArray) -> Task:
-        """What the labels are learnt as."""
+    def _task(self, y: FloatArray, group: Group) -> Task:
+        """What the labels are learnt as; `group` are the processes that have other labels."""
         return Regression()
 
     def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
@@ -400,12 +401,12 @@ class MART(GradesMixin, ScheduledRanker):
     def _loss(self) -> Loss:
         return SquaredLoss() if self.objective is None else CustomLoss(self.objective)
 
-    def _task(self, y: FloatArray) -> Task:
+    def _task(self, y: FloatArray, group: Group) -> Task:
         if self.task == "regression":
             return Regression()
         if self.objective is not None:
             raise RankwoodError("task='ordinal' learns probabilities by squared error: leave objective out")
-        return Ordinal.of(y)
+        return Ordinal.of(y, group)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
