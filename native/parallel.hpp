@@ -12,19 +12,26 @@
 #include <vector>
 
 #include "interruption.hpp"
+#include "task_record.hpp"
 
 namespace rankwood {
 
 // Call task(i) once for every i in [0, n_tasks), on up to n_threads threads (the caller is one of them).
 // Tasks are handed out in increasing order. The exception of the lowest-numbered failing task is rethrown,
 // so that the error a user sees does not depend on the number of threads. When the work is interrupted no more tasks
-// are handed out, and once those that run have ended it throws Interrupted, whatever else there was to throw.
+// are handed out, and once those that run have ended it throws Interrupted, whatever else there was to throw. The
+// caller's file and function name the region where tasks are recorded.
 template <class Task>
-void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
+void parallel_for(std::size_t n_tasks, int n_threads, const Task& task, const char* file = __builtin_FILE(),
+                  const char* function = __builtin_FUNCTION()) {
   Interruption* const interruption = Interruption::current();
   if (interruption != nullptr) interruption->begin();
   const std::size_t n_workers = std::min<std::size_t>(n_tasks, n_threads > 1 ? static_cast<std::size_t>(n_threads) : 1);
-  if (n_workers <= 1) {
+  TaskRecord* const record = TaskRecord::current();
+  if (n_workers > 1 && record != nullptr && !record->inside()) {
+    return record->run(file, function, true, n_workers, n_tasks, task);
+  }
+  if (n_workers <= 1 || record != nullptr) {
     for (std::size_t i = 0; i < n_tasks; ++i) {
       if (i > 0 && interruption != nullptr) interruption->check();
       task(i);

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "interruption.hpp"
+#include "task_record.hpp"
 
 namespace rankwood {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int n_threads) {
+  explicit ThreadPool(int n_threads) : asked_(n_threads > 1 ? n_threads : 1) {
+    if (TaskRecord::current() != nullptr) return;
     for (int t = 1; t < n_threads; ++t) {
       try {
         workers_.emplace_back([this] { work(); });
@@ -37,14 +39,22 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
+  // Threads that work; while tasks are recorded, those that would.
+  int size() const { return TaskRecord::current() != nullptr ? asked_ : static_cast<int>(workers_.size()) + 1; }
 
   // Call task(i) once for every i in [0, n_tasks); the caller works too. Tasks must not throw, but for Interrupted:
-  // when the work is interrupted, tasks that have not begun are left out, and it throws that.
+  // when the work is interrupted, tasks that have not begun are left out, and it throws that. The caller's file and
+  // function name the region where tasks are recorded.
   template <class Task>
-  void run(std::size_t n_tasks, const Task& task) {
+  void run(std::size_t n_tasks, const Task& task, const char* file = __builtin_FILE(),
+           const char* function = __builtin_FUNCTION()) {
     Interruption* const interruption = Interruption::current();
     if (interruption != nullptr) interruption->begin();
+    if (TaskRecord* const record = TaskRecord::current(); record != nullptr && !record->inside()) {
+      if (asked_ > 1 && n_tasks > 1) {
+        return record->run(file, function, false, static_cast<std::size_t>(asked_), n_tasks, task);
+      }
+    }
     if (workers_.empty() || n_tasks <= 1) {
       for (std::size_t i = 0; i < n_tasks; ++i) {
         if (i > 0 && interruption != nullptr) interruption->check();
@@ -123,6 +133,7 @@ class ThreadPool {
     }
   }
 
+  const int asked_;
   std::vector<std::thread> workers_;
   std::mutex lock_;
   std::condition_variable wake_;

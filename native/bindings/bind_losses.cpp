@@ -4,6 +4,7 @@
 
 #include "bindings/bindings.hpp"
 #include "lambdas.hpp"
+#include "squared_gradients.hpp"
 
 namespace rankwood {
 namespace {
@@ -78,6 +79,20 @@ void bind_losses(nb::module_& m) {
            nb::arg("query_weights").none(), nb::arg("truncation"), nb::arg("sigma"), nb::arg("normalize"),
            nb::arg("cut_discounts"), nb::arg("n_threads"))
       .def("compute", &Lambdas::compute, nb::arg("scores"), nb::arg("gradient"), nb::arg("hessian"));
+  m.def(
+      "squared_gradients",
+      [](const In<double>& y, const MaybeWeights& weights, const In<double>& scores, const Out<double>& gradient,
+         const Out<double>& hessian, int n_threads) {
+        const std::size_t n = y.shape(0);
+        require(scores.shape(0) == n, "one score per row is needed");
+        require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
+        const double* of_rows = Lambdas::data(weights, n);
+        unlocked([&] {
+          squared_gradients(y.data(), of_rows, scores.data(), n, gradient.data(), hessian.data(), n_threads);
+        });
+      },
+      nb::arg("y"), nb::arg("weights").none(), nb::arg("scores"), nb::arg("gradient"), nb::arg("hessian"),
+      nb::arg("n_threads"));
 }
 
 }  // namespace rankwood

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "interruption.hpp"
+#include "task_record.hpp"
 
 namespace nb = nanobind;
 
@@ -55,6 +56,7 @@ void unlocked(const Work& work) {
     const nb::gil_scoped_release release;
     Interruption interruption(signals);
     const Interruption::Scope scope(&interruption);
+    const TaskRecord::Binding binding;
     try {
       work();
     } catch (const Interrupted&) {
@@ -73,5 +75,6 @@ void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_pruning(nb::module_& m);
+void bind_task_record(nb::module_& m);
 
 }  // namespace rankwood
