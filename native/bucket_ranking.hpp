@@ -102,30 +102,30 @@ class LongRanker {
 
   // OUT ranked: n documents, best first.
   void rank(const double* scores, std::size_t n, ThreadPool& pool, ScoredDocument* ranked) {
-    const std::size_t n_parts = std::clamp<std::size_t>(n / kPart, 1, kMostParts), piece = (n + n_parts - 1) / n_parts;
+    const std::size_t n_parts = std::clamp<std::size_t>(n / kPart, 1, kMostParts);
+    const std::size_t piece = (n + n_parts - 1) / n_parts;
     choose_bounds(scores, n, n_parts);
-    std::fill(counts_.begin(), counts_.end(), 0);
     pool.run(n_parts, [&](std::size_t p) {
-      std::uint32_t* count = counts_.data() + p * n_parts;
+      std::uint32_t count[kMostParts] = {};
       for (std::size_t i = p * piece; i < std::min(n, (p + 1) * piece); ++i) {
-        const ScoredDocument document{usable_score(scores[i]), static_cast<std::uint32_t>(i)};
-        const auto bound = std::upper_bound(bounds_.begin(), bounds_.end(), document, ranks_before);
-        part_[i] = static_cast<std::uint32_t>(bound - bounds_.begin());
+        part_[i] = part_of({usable_score(scores[i]), static_cast<std::uint32_t>(i)});
         ++count[part_[i]];
       }
+      for (std::size_t part = 0; part < n_parts; ++part) counts_[part * n_parts + p] = count[part];
     });
     std::uint32_t before = 0;
-    first_.assign(1, 0);
     for (std::size_t part = 0; part < n_parts; ++part) {
+      first_[part] = before;
       for (std::size_t p = 0; p < n_parts; ++p) {
-        const std::uint32_t size = counts_[p * n_parts + part];
-        counts_[p * n_parts + part] = before;
+        const std::uint32_t size = counts_[part * n_parts + p];
+        counts_[part * n_parts + p] = before;
         before += size;
       }
-      first_.push_back(before);
     }
+    first_[n_parts] = before;
     pool.run(n_parts, [&](std::size_t p) {
-      std::uint32_t* to = counts_.data() + p * n_parts;
+      std::uint32_t to[kMostParts];
+      for (std::size_t part = 0; part < n_parts; ++part) to[part] = counts_[part * n_parts + p];
       for (std::size_t i = p * piece; i < std::min(n, (p + 1) * piece); ++i) {
         const std::uint32_t at = to[part_[i]]++;
         scores_[at] = usable_score(scores[i]);
@@ -143,10 +143,10 @@ class LongRanker {
 
  private:
   static constexpr std::size_t kPart = 2048;      // documents of a part, at least
-  static constexpr std::size_t kMostParts = 256;  // and of them no more than this
-  static constexpr std::size_t kSampled = 8;      // documents of the sample per part
+  static constexpr std::size_t kMostParts = 256;  // a power of two
+  static constexpr std::size_t kSampled = 4;      // documents of the sample per part
 
-  // A document belongs to the part whose number is that of the bounds which do not rank behind it.
+  // Part p begins with bound p - 1.
   void choose_bounds(const double* scores, std::size_t n, std::size_t n_parts) {
     const std::size_t n_sampled = n_parts * kSampled;
     sample_.clear();
@@ -157,11 +157,29 @@ class LongRanker {
     std::sort(sample_.begin(), sample_.end(), ranks_before);
     bounds_.clear();
     for (std::size_t part = 1; part < n_parts; ++part) bounds_.push_back(sample_[part * kSampled]);
+    std::fill_n(bound_scores_, kMostParts, -2.0 * kMaxScore);  // no score is above those that are missing
+    for (std::size_t b = 0; b < bounds_.size(); ++b) bound_scores_[b] = bounds_[b].score;
+  }
+
+  // The number of bounds that do not rank behind the document. By scores, without a branch; then, if need be, by
+  // numbers of documents.
+  std::uint32_t part_of(const ScoredDocument& document) const {
+    std::size_t at = 0;
+    for (std::size_t step = kMostParts / 2; step > 0; step /= 2) {
+      at += bound_scores_[at + step - 1] > document.score ? step : 0;
+    }
+    if (at < bounds_.size() && bounds_[at].score == document.score) {
+      const auto from = bounds_.begin() + static_cast<std::ptrdiff_t>(at);
+      at = static_cast<std::size_t>(std::upper_bound(from, bounds_.end(), document, ranks_before) - bounds_.begin());
+    }
+    return static_cast<std::uint32_t>(at);
   }
 
   std::vector<double> scores_;
-  std::vector<std::uint32_t> part_, documents_, bucket_, starts_, counts_, first_;
+  std::vector<std::uint32_t> part_, documents_, bucket_, starts_, counts_;
+  std::uint32_t first_[kMostParts + 1];
   std::vector<ScoredDocument> sample_, bounds_;
+  double bound_scores_[kMostParts];
 };
 
 }  // namespace rankwood

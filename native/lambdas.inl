@@ -54,7 +54,8 @@ static constexpr LaneMasks kMasks = [] {
 static void split_scores(const RankedQuery& q, std::size_t first, std::size_t begin, std::size_t end) {
   constexpr double kLowest = -1e30;
   const double top = q.ranked_score[first], sigma = q.sigma;
-  for (std::size_t r = begin; r < end && r < q.n; ++r) {
+  const std::size_t last = end < q.n ? end : q.n;
+  for (std::size_t r = begin; r < last; ++r) {
     const double x = sigma * (q.ranked_score[r] - top);
     const double above = x > kLowest ? x : kLowest;
     const double exact = above < 0.0 ? above : 0.0;
