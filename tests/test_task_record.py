@@ -140,4 +140,4 @@ def test_misuse():
     _native.record_tasks(False)
     _native.record_tasks(False)
     assert len(_native.recorded_tasks()) == 1
-    assert _native.region_seconds(2, 10) > 0.0
+    assert _native.region_seconds(2, 10, 0.0) > 0.0
