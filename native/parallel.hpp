@@ -1,5 +1,5 @@
-// Run independent tasks on a few threads that live only as long as the call: nothing is started at import,
-// nothing survives into a fork.
+// Run independent tasks on a few threads that live only as long as the call, or on those of the training that is under
+// way: nothing is started at import, nothing survives into a fork.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "interruption.hpp"
+#include "pool.hpp"
 #include "task_record.hpp"
 
 namespace rankwood {
@@ -29,7 +30,7 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task, const ch
   const std::size_t n_workers = std::min<std::size_t>(n_tasks, n_threads > 1 ? static_cast<std::size_t>(n_threads) : 1);
   TaskRecord* const record = TaskRecord::current();
   if (n_workers > 1 && record != nullptr && !record->inside()) {
-    return record->run(file, function, true, n_workers, n_tasks, task);
+    return record->run(file, function, ThreadPool::ready(n_threads) == nullptr, n_workers, n_tasks, task);
   }
   if (n_workers <= 1 || record != nullptr) {
     for (std::size_t i = 0; i < n_tasks; ++i) {
@@ -43,6 +44,24 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task, const ch
   std::size_t failed_task = n_tasks, n_finished = 0;
   std::exception_ptr failure;
   std::condition_variable finished;
+  if (const std::shared_ptr<ThreadPool> pool = ThreadPool::ready(n_threads)) {
+    std::atomic<std::size_t> first_failed{n_tasks};
+    pool->run(n_tasks, [&](std::size_t i) {
+      if (i > first_failed.load()) return;  // tasks below have begun
+      try {
+        task(i);
+      } catch (const Interrupted&) {
+        throw;
+      } catch (...) {
+        const std::lock_guard<std::mutex> guard(lock);
+        if (i >= first_failed.load()) return;
+        first_failed.store(i);
+        failure = std::current_exception();
+      }
+    });
+    if (failure) std::rethrow_exception(failure);
+    return;
+  }
 
   const auto work = [&] {
     const Interruption::Scope scope(interruption);

@@ -3,7 +3,8 @@
 //
 // While a thread records, pool.hpp and parallel.hpp start no threads: they cut the work as for the number of threads
 // that they are asked for, do all of it in the calling thread, and note how long every task takes. The time between two
-// regions is serial, spent in a binding or in Python. Off, it costs one load per region.
+// regions is serial, spent in a binding or in Python. Durations are processor time of the thread where the system tells
+// it, so that other work on the machine does not count. Off, it costs one load per region.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,9 @@
 #include <cstddef>
 #include <thread>
 #include <vector>
+#if __has_include(<unistd.h>)
+#include <time.h>
+#endif
 
 #include "interruption.hpp"
 
@@ -22,7 +26,7 @@ struct RecordedRegion {
   const char* function;       // and in which function; both empty for what follows the last region
   std::size_t n_threads;      // that may work on it
   bool starts_threads;        // for this region only
-  double start;               // since recording began
+  double start;               // since recording began, by the clock on the wall
   double python;              // serial time since the region before, outside and
   double native;              // inside of bindings;
   double native_here;         // the part of the latter within the binding that has this region
@@ -43,7 +47,8 @@ class TaskRecord {
   }
 
   void begin() {
-    began_ = last_ = Clock::now();
+    began_ = Clock::now();
+    last_ = processor_time();
     recording_.store(this);
   }
   bool running() const { return recording_.load() == this; }
@@ -53,7 +58,7 @@ class TaskRecord {
     if (current() == nullptr) return false;
     recording_.store(nullptr);
     pass(python_);
-    regions_.push_back({"", "", 1, false, seconds(began_, last_), python_, native_, 0.0, {}});
+    regions_.push_back({"", "", 1, false, since_begin(), python_, native_, 0.0, {}});
     return true;
   }
   const std::vector<RecordedRegion>& regions() const { return regions_; }  // the last is what came after all of them
@@ -83,12 +88,12 @@ class TaskRecord {
   void run(const char* file, const char* function, bool starts_threads, std::size_t n_threads, std::size_t n_tasks,
            const Task& task) {
     pass(n_bindings_ > 0 ? native_here_ : python_);
-    regions_.push_back({file, function, n_threads, starts_threads, seconds(began_, last_), python_,
-                        native_ + native_here_, native_here_, std::vector<double>(n_tasks, 0.0)});
+    regions_.push_back({file, function, n_threads, starts_threads, since_begin(), python_, native_ + native_here_,
+                        native_here_, std::vector<double>(n_tasks, 0.0)});
     python_ = native_ = native_here_ = 0.0;
     std::vector<double>& tasks = regions_.back().tasks;
     const Inside inside(inside_);
-    last_ = Clock::now();
+    last_ = processor_time();
     for (std::size_t i = 0; i < n_tasks; ++i) {
       if (i > 0) check_interruption();
       task(i);
@@ -104,19 +109,27 @@ class TaskRecord {
     bool& flag;
   };
 
-  static double seconds(Clock::time_point from, Clock::time_point to) {
-    return std::chrono::duration<double>(to - from).count();
+  double since_begin() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
+  static double processor_time() {
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+    timespec now;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0) {
+      return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+    }
+#endif
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
   }
   void pass(double& sum) {
-    const Clock::time_point now = Clock::now();
-    sum += seconds(last_, now);
+    const double now = processor_time();
+    sum += now - last_;
     last_ = now;
   }
 
   static inline std::atomic<TaskRecord*> recording_{nullptr};
 
   const std::thread::id owner_ = std::this_thread::get_id();
-  Clock::time_point began_, last_;
+  Clock::time_point began_;
+  double last_ = 0.0;
   double python_ = 0.0, native_ = 0.0, native_here_ = 0.0;
   int n_bindings_ = 0;
   bool inside_ = false;

@@ -21,7 +21,7 @@ struct Lambdas {
         gradients(gains.data(), offsets.data(), offsets.shape(0) - 1, data(weights, gains.shape(0)),
                   data(query_weights, offsets.shape(0) - 1),
                   checked(LambdaRules{truncation, sigma, normalize, cut_discounts}), n_threads),
-        pool(n_threads) {}
+        pool(ThreadPool::shared(n_threads)) {}
 
   void compute(const In<double>& scores, const Out<double>& gradient, const Out<double>& hessian) {
     const std::size_t n = static_cast<std::size_t>(offsets.data()[offsets.shape(0) - 1]);
@@ -29,7 +29,7 @@ struct Lambdas {
     require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
     unlocked([&] {
       const std::lock_guard<std::mutex> guard(busy);
-      gradients.compute(scores.data(), gradient.data(), hessian.data(), pool);
+      gradients.compute(scores.data(), gradient.data(), hessian.data(), *pool);
     });
   }
 
@@ -59,7 +59,7 @@ struct Lambdas {
   In<std::int64_t> offsets;
   MaybeWeights weights, query_weights;
   LambdaGradients gradients;
-  ThreadPool pool;
+  std::shared_ptr<ThreadPool> pool;
   std::mutex busy;
 };
 
