@@ -1,8 +1,10 @@
 // A grown tree over binned data: which leaf does every document reach?
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "isa/kernels.hpp"
@@ -60,13 +62,21 @@ inline void reach_leaves(const std::vector<BinnedNode>& nodes, std::size_t n_row
   });
 }
 
+// Throws std::invalid_argument if one of the leaves of some rows is not below n_leaves.
+inline void check_leaves(const std::uint16_t* leaf_of_row, std::size_t begin, std::size_t end, std::size_t n_leaves) {
+  std::uint16_t largest = 0;
+  for (std::size_t i = begin; i < end; ++i) largest = leaf_of_row[i] > largest ? leaf_of_row[i] : largest;
+  if (begin < end && largest >= n_leaves) throw std::invalid_argument("leaf out of range");
+}
+
 // scores[i] += weight * values[leaf_of_row[i]]
-inline void add_leaf_values(const std::uint16_t* leaf_of_row, std::size_t n_rows, const double* values, double weight,
-                            double* scores, int n_threads) {
+inline void add_leaf_values(const std::uint16_t* leaf_of_row, std::size_t n_rows, const double* values,
+                            std::size_t n_values, double weight, double* scores, int n_threads) {
   constexpr std::size_t kBlock = 16384;
   parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
-    const std::size_t end = std::min(n_rows, (block + 1) * kBlock);
-    for (std::size_t i = block * kBlock; i < end; ++i) scores[i] += weight * values[leaf_of_row[i]];
+    const std::size_t begin = block * kBlock, end = std::min(n_rows, begin + kBlock);
+    check_leaves(leaf_of_row, begin, end, n_values);
+    for (std::size_t i = begin; i < end; ++i) scores[i] += weight * values[leaf_of_row[i]];
   });
 }
 

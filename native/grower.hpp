@@ -78,7 +78,7 @@ struct GrowerNode {
 
 class TreeGrower {
  public:
-  TreeGrower(const BinnedView& data, int n_threads) : data_(data), pool_(n_threads), bin_offsets_{0} {
+  TreeGrower(const BinnedView& data, int n_threads) : data_(data), pool_(ThreadPool::shared(n_threads)), bin_offsets_{0} {
     if (data.n_rows > std::numeric_limits<std::uint32_t>::max()) throw std::invalid_argument("too many rows");
     for (std::size_t f = 0; f < data.n_features; ++f) bin_offsets_.push_back(bin_offsets_.back() + n_bins(f));
   }
@@ -132,7 +132,7 @@ class TreeGrower {
     n_of_all_rows_ = n == data_.n_rows;
     const std::size_t n_chunks = chunks_of(n);
     std::vector<Extremes> found(n_chunks);
-    pool_.run(n_chunks, [&](std::size_t c) {
+    pool_->run(n_chunks, [&](std::size_t c) {
       const std::size_t begin = c * kChunk, end = std::min(n, begin + kChunk);
       for (std::size_t i = begin; i < end; ++i) rows_[i] = rows ? rows[i] : static_cast<std::uint32_t>(i);
       double g = 0.0, h = 0.0, not_finite = 0.0;  // 0 * NaN and 0 * infinity are NaN
@@ -162,7 +162,7 @@ class TreeGrower {
     const double g_scale = 1.0 / mass_unit(extremes.gradient), h_scale = 1.0 / mass_unit(extremes.hessian);
     const std::size_t n = rows_.size(), n_chunks = chunks_of(n);
     std::vector<Masses> found(n_chunks);
-    pool_.run(n_chunks, [&](std::size_t c) {
+    pool_->run(n_chunks, [&](std::size_t c) {
       Masses masses;
       for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
         masses.gradient += static_cast<std::int32_t>(std::fabs(gradient[rows_[i]]) * g_scale);
@@ -194,7 +194,7 @@ class TreeGrower {
     const double g_scale = 1.0 / gradient_unit_, h_scale = 1.0 / hessian_unit_;
     gh_.resize(data_.n_rows);
     const std::size_t n = rows_.size(), n_chunks = chunks_of(n);
-    pool_.run(n_chunks, [&](std::size_t c) {
+    pool_->run(n_chunks, [&](std::size_t c) {
       for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
         const std::size_t row = rows_[i];
         const std::int64_t fixed_g = static_cast<std::int64_t>(std::nearbyint(gradient[row] * g_scale));
@@ -356,7 +356,7 @@ class TreeGrower {
     const double g_scale = 1.0 / sum_unit(extremes.gradient), h_scale = 1.0 / sum_unit(extremes.hessian);
     const std::vector<Stretch> stretches = stretches_of(numbers, n);
     std::vector<std::int64_t> parts(4 * stretches.size());
-    pool_.run(stretches.size(), [&](std::size_t k) {
+    pool_->run(stretches.size(), [&](std::size_t k) {
       const Stretch& stretch = stretches[k];
       std::int64_t* part = parts.data() + 4 * k;
       for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
@@ -378,7 +378,7 @@ class TreeGrower {
   // Say for every document of some nodes (the leaves) which of them it is in.
   void mark(const std::size_t* numbers, std::size_t n, std::uint16_t* leaf_of_row) {
     const std::vector<Stretch> stretches = stretches_of(numbers, n);
-    pool_.run(stretches.size(), [&](std::size_t k) {
+    pool_->run(stretches.size(), [&](std::size_t k) {
       const std::uint16_t leaf = static_cast<std::uint16_t>(stretches[k].leaf);
       for (std::size_t i = stretches[k].begin; i < stretches[k].end; ++i) leaf_of_row[rows_[i]] = leaf;
     });
@@ -569,7 +569,7 @@ class TreeGrower {
   // Histograms of a node's documents: take(f, gradients, hessians) once per feature, on any thread.
   template <class Take>
   void histogram(const GrowerNode& node, const Gathered& gathered, const Take& take) {
-    const std::size_t n = node.end - node.begin, n_groups = data_.n_groups(), threads = pool_.size();
+    const std::size_t n = node.end - node.begin, n_groups = data_.n_groups(), threads = pool_->size();
     std::size_t n_runs = (kTasksPerThread * threads + n_groups - 1) / n_groups;
     n_runs = threads == 1 ? 1 : std::max<std::size_t>(1, std::min(n_runs, n / kRunRows));
     const auto take_features = [&](std::size_t first, std::size_t last, const WideGroup& wide) {
@@ -591,7 +591,7 @@ class TreeGrower {
       if (!partial) partial = std::make_unique<WideGroup>();
     }
     const std::size_t n_chunks = chunks_of(n);
-    pool_.run(n_runs * n_groups, [&](std::size_t task) {
+    pool_->run(n_runs * n_groups, [&](std::size_t task) {
       const std::size_t g = task % n_groups, run = task / n_groups;
       accumulate(g, node, gathered, run * n_chunks / n_runs * kChunk,
                  std::min(n, (run + 1) * n_chunks / n_runs * kChunk), *partials_[task]);
@@ -737,7 +737,7 @@ class TreeGrower {
     const Side side{node.bin, data_.has_missing[f] ? data_.n_values[f] : -1, node.missing_left};
     std::uint32_t* rows = rows_.data() + node.begin;
     const std::size_t n_chunks =
-        n < kParallelRows ? 1 : std::min<std::size_t>(kTasksPerThread * pool_.size(), n / kChunk);
+        n < kParallelRows ? 1 : std::min<std::size_t>(kTasksPerThread * pool_->size(), n / kChunk);
     constexpr std::size_t kRoom = kPartitionRoom;  // what a kernel may write behind the last document
     scratch((n + 2 * kRoom * n_chunks) / (n_chunks == 1 ? 2 : 1) + 1);
     std::uint32_t* buffer = reinterpret_cast<std::uint32_t*>(scratch_.data());
@@ -750,13 +750,13 @@ class TreeGrower {
     const auto left_of = [&](std::size_t c) { return buffer + chunk_begin(c) + c * kRoom; };
     const auto right_of = [&](std::size_t c) { return buffer + n + kRoom * n_chunks + chunk_begin(c) + c * kRoom; };
     left_counts_.assign(n_chunks, 0);
-    pool_.run(n_chunks, [&](std::size_t c) {
+    pool_->run(n_chunks, [&](std::size_t c) {
       left_counts_[c] = kernels().partition(bins, rows + chunk_begin(c), chunk_begin(c + 1) - chunk_begin(c), side,
                                             left_of(c), right_of(c));
     });
     std::vector<std::size_t> before(n_chunks + 1, 0);
     for (std::size_t c = 0; c < n_chunks; ++c) before[c + 1] = before[c] + left_counts_[c];
-    pool_.run(n_chunks, [&](std::size_t c) {
+    pool_->run(n_chunks, [&](std::size_t c) {
       const std::size_t n_left = left_counts_[c], n_right = chunk_begin(c + 1) - chunk_begin(c) - n_left;
       std::memcpy(rows + before[c], left_of(c), n_left * sizeof *rows);
       std::memcpy(rows + before[n_chunks] + chunk_begin(c) - before[c], right_of(c), n_right * sizeof *rows);
@@ -790,7 +790,7 @@ class TreeGrower {
   template <class Task>
   void pool_run(bool together, std::size_t n_tasks, const Task& task) {
     if (together) {
-      pool_.run(n_tasks, task);
+      pool_->run(n_tasks, task);
     } else {
       for (std::size_t k = 0; k < n_tasks; ++k) task(k);
     }
@@ -805,7 +805,7 @@ class TreeGrower {
   }
 
   BinnedView data_;
-  ThreadPool pool_;
+  std::shared_ptr<ThreadPool> pool_;  // the training's
   GrowerRules rules_;
   Extremes extremes_;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "binned_tree.hpp"
 #include "parallel.hpp"
 
 namespace rankwood {
@@ -21,7 +22,8 @@ inline double rounded_for_sums(double value) {
   return std::abs(value) < 0x1p-28 ? std::nearbyint(value * 0x1p80) * 0x1p-80 : value;
 }
 
-// One tree: the leaf of every document, in one byte or two, and the value of every leaf times the tree's weight.
+// One tree: the leaf of every document, in one byte or two, and the value of every leaf times the tree's weight. Leaves
+// of two bytes are looked at before they are used.
 struct WeightedTree {
   const std::uint8_t* narrow = nullptr;
   const std::uint16_t* wide = nullptr;
@@ -50,13 +52,13 @@ inline void add_tree(const Leaf* leaf_of_row, const double* values, std::size_t 
 // A block of scores stays in the first cache while all trees are added to it.
 inline void add_trees(const std::vector<WeightedTree>& trees, std::size_t n_rows, double* scores, double* rests,
                       int n_threads) {
-  constexpr std::size_t kBlock = 1024;
-  parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {
-    const std::size_t begin = block * kBlock, end = std::min(n_rows, begin + kBlock);
+  constexpr std::size_t kBlock = 1024, kTask = 16 * kBlock;
+  const auto add_block = [&](std::size_t begin, std::size_t end) {
     for (const WeightedTree& tree : trees) {
       if (tree.narrow != nullptr) {
         add_tree(tree.narrow, tree.values.data(), begin, end, scores, rests);
       } else {
+        check_leaves(tree.wide, begin, end, tree.values.size());
         add_tree(tree.wide, tree.values.data(), begin, end, scores, rests);
       }
     }
@@ -64,6 +66,13 @@ inline void add_trees(const std::vector<WeightedTree>& trees, std::size_t n_rows
       const double rest = rests[i];
       rests[i] = 0.0;
       add_exactly(rest, scores[i], rests[i]);
+    }
+  };
+  parallel_for((n_rows + kTask - 1) / kTask, n_threads, [&](std::size_t task) {
+    const std::size_t last = std::min(n_rows, (task + 1) * kTask);
+    for (std::size_t begin = task * kTask; begin < last; begin += kBlock) {
+      check_interruption();
+      add_block(begin, std::min(last, begin + kBlock));
     }
   });
 }
@@ -95,6 +104,7 @@ inline void sum_over_leaves(const std::vector<SummedTree>& trees, std::size_t n_
     if (tree.narrow != nullptr) {
       sum_tree(tree.narrow, n_rows, x, y, sums.data());
     } else {
+      check_leaves(tree.wide, 0, n_rows, tree.n_leaves);
       sum_tree(tree.wide, n_rows, x, y, sums.data());
     }
     std::copy(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(2 * tree.n_leaves), tree.sums);

@@ -1,4 +1,6 @@
-// LambdaMART's gradients: ranks the documents of every query and hands them to the kernel in lambdas.inl.
+// LambdaMART's gradients: ranks the documents of every query and hands them to the kernel in lambdas.inl. Queries are
+// shared out to threads; long ones come first, and all threads work on one of them together. Bits are the same either
+// way, since the kernel adds up a chunk of documents at a time.
 //
 //   lambda_i = sum over pairs of +- sigma * rho * d,   w_i = sum over pairs of sigma^2 * rho * (1 - rho) * d,
 //   d = |gain_i - gain_j| * |discount_i - discount_j| / ideal DCG
@@ -10,92 +12,19 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "bucket_ranking.hpp"
 #include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "pool.hpp"
 
 namespace rankwood {
-
-struct ScoredDocument {
-  double score;
-  std::uint32_t document;
-};
-
-// Higher scores first, ties in document order: a total order, so the ranking does not depend on how it is found.
-inline bool ranks_before(const ScoredDocument& a, const ScoredDocument& b) {
-  return a.score > b.score || (a.score == b.score && a.document < b.document);
-}
-
-constexpr double kMaxScore = 1e300;  // differences stay finite
-
-struct ScoreRange {
-  double low, high;
-  bool usable;  // all scores lie within kMaxScore
-};
-
-// Four of each at a time: one after the other they would wait for each other.
-inline ScoreRange find_range(const double* scores, std::size_t n) {
-  double low[4], high[4], not_finite[4] = {};  // 0 * NaN and 0 * infinity are NaN
-  for (int k = 0; k < 4; ++k) low[k] = high[k] = scores[0];
-  const auto look = [&](std::size_t i, int k) {
-    low[k] = scores[i] < low[k] ? scores[i] : low[k];
-    high[k] = scores[i] > high[k] ? scores[i] : high[k];
-    not_finite[k] += 0.0 * scores[i];
-  };
-  std::size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    for (int k = 0; k < 4; ++k) look(i + k, k);
-  }
-  for (; i < n; ++i) look(i, 0);
-  ScoreRange range{std::min(std::min(low[0], low[1]), std::min(low[2], low[3])),
-                   std::max(std::max(high[0], high[1]), std::max(high[2], high[3])), false};
-  range.usable = range.low >= -kMaxScore && range.high <= kMaxScore &&
-                 not_finite[0] + not_finite[1] + not_finite[2] + not_finite[3] == 0.0;
-  return range;
-}
-
-inline std::size_t bucket_count(std::size_t n) { return 3 * n + 1; }
-
-// Rank the n documents of a query: one pass into 3n buckets of equal width, then insertion. Linear in n for
-// scores as they come; where one outlier squeezes the others into few buckets, an ordinary sort takes over.
-//   IN       range   of the scores, usable
-//   SCRATCH  bucket  n entries      SCRATCH  starts  bucket_count(n) entries
-inline void rank_documents(const double* scores, std::size_t n, const ScoreRange& range, std::uint32_t* bucket,
-                           std::uint32_t* starts, ScoredDocument* ranked) {
-  const double low = range.low, high = range.high;
-  const std::size_t n_buckets = bucket_count(n);
-  const double per_unit =
-      high > low ? std::min(static_cast<double>(n_buckets - 1) / (high - low), 1e300) : 0.0;  // never infinite
-  std::memset(starts, 0, n_buckets * sizeof *starts);
-  for (std::size_t i = 0; i < n; ++i) {
-    bucket[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>((high - scores[i]) * per_unit));
-  }
-  for (std::size_t i = 0; i < n; ++i) ++starts[bucket[i]];
-  std::uint32_t before = 0;
-  for (std::size_t b = 0; b < n_buckets; ++b) {
-    const std::uint32_t size = starts[b];
-    starts[b] = before;
-    before += size;
-  }
-  for (std::size_t i = 0; i < n; ++i) ranked[starts[bucket[i]]++] = {scores[i], static_cast<std::uint32_t>(i)};
-  std::size_t budget = 8 * n;
-  for (std::size_t r = 1; r < n; ++r) {
-    if (ranked[r].score < ranked[r - 1].score) continue;  // nearly always
-    const ScoredDocument moving = ranked[r];
-    std::size_t to = r;
-    for (; to > 0 && ranks_before(moving, ranked[to - 1]); --to) ranked[to] = ranked[to - 1];
-    ranked[to] = moving;
-    if (r - to > budget) return std::sort(ranked, ranked + n, ranks_before);
-    budget -= r - to;
-  }
-}
 
 struct LambdaRules {
   std::size_t truncation;  // pairs with both ranks beyond it do not count
@@ -121,29 +50,13 @@ class AlignedFloats {
   std::unique_ptr<float, Free> data_;
 };
 
-// What one task needs to work on a query at a time, allocated beforehand: tasks must not throw.
+// What work on one query at a time needs, allocated beforehand: tasks must not throw.
 class LambdaScratch {
  public:
   explicit LambdaScratch(std::size_t max_docs)
-      : stride_((max_docs + 15) / 16 * 16),
-        floats_(6 * stride_),
-        doubles_(3 * stride_),
-        bucket_(max_docs),
-        starts_(bucket_count(max_docs)),
-        ranked_(max_docs) {}
+      : stride_((max_docs + 15) / 16 * 16), floats_(6 * stride_), doubles_(3 * stride_), ranked_(max_docs) {}
 
-  const ScoredDocument* rank(const double* scores, std::size_t n) {
-    ScoreRange range = find_range(scores, n);
-    if (!range.usable) {  // infinite scores are brought into range; NaN, which no tree produces, ranks last
-      for (std::size_t i = 0; i < n; ++i) {
-        lambda()[i] = scores[i] > -kMaxScore ? std::min(scores[i], kMaxScore) : -kMaxScore;
-      }
-      scores = lambda();
-      range = find_range(scores, n);
-    }
-    rank_documents(scores, n, range, bucket_.data(), starts_.data(), ranked_.data());
-    return ranked_.data();
-  }
+  ScoredDocument* ranked() { return ranked_.data(); }
   float* score() { return floats_.data(); }
   float* score_rest() { return floats_.data() + stride_; }
   float* gain() { return floats_.data() + 2 * stride_; }
@@ -158,8 +71,71 @@ class LambdaScratch {
   std::size_t stride_;
   AlignedFloats floats_;
   std::vector<double> doubles_;
-  std::vector<std::uint32_t> bucket_, starts_;
   std::vector<ScoredDocument> ranked_;
+};
+
+// That of a task, which has a query to itself.
+class TaskScratch : public LambdaScratch {
+ public:
+  explicit TaskScratch(std::size_t max_docs)
+      : LambdaScratch(max_docs), bucket_(max_docs), starts_(bucket_count(max_docs)) {}
+
+  void rank(const double* scores, std::size_t n) {
+    ScoreRange range = find_range(scores, n);
+    if (!range.usable) {
+      std::transform(scores, scores + n, lambda(), usable_score);
+      scores = lambda();
+      range = find_range(scores, n);
+    }
+    rank_documents(scores, n, range, bucket_.data(), starts_.data(), ranked());
+  }
+
+ private:
+  std::vector<std::uint32_t> bucket_, starts_;
+};
+
+// That of a long query, which all threads work on.
+struct LongScratch : LambdaScratch {
+  LongScratch(std::size_t max_docs, std::size_t piece)
+      : LambdaScratch(max_docs),
+        ranker(max_docs),
+        sums((max_docs / kPairChunk + 2) * kPairRows),
+        n_top(max_docs / piece + 1) {}
+  LongRanker ranker;
+  std::vector<PairSums> sums;      // by chunk and row
+  std::vector<std::size_t> n_top;  // by piece
+};
+
+// As many as threads; a task takes one that is free.
+class TaskScratches {
+ public:
+  void make(std::size_t n, std::size_t max_docs) {
+    for (std::size_t i = 0; i < n; ++i) free_.push_back(all_.emplace_back(new TaskScratch(max_docs)).get());
+  }
+  class Taken {
+   public:
+    explicit Taken(TaskScratches& from) : from_(from) {
+      const std::lock_guard<std::mutex> guard(from_.lock_);
+      scratch_ = from_.free_.back();
+      from_.free_.pop_back();
+    }
+    ~Taken() {
+      const std::lock_guard<std::mutex> guard(from_.lock_);
+      from_.free_.push_back(scratch_);
+    }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+    TaskScratch& operator*() const { return *scratch_; }
+
+   private:
+    TaskScratches& from_;
+    TaskScratch* scratch_;
+  };
+
+ private:
+  std::mutex lock_;
+  std::vector<std::unique_ptr<TaskScratch>> all_;
+  std::vector<TaskScratch*> free_;
 };
 
 class LambdaGradients {
@@ -179,20 +155,26 @@ class LambdaGradients {
 
   // gradient = lambda and hessian = w of every row. Bits do not depend on the number of threads.
   void compute(const double* scores, double* gradient, double* hessian, ThreadPool& pool) {
+    for (const std::size_t q : long_queries_) compute_long(q, scores, gradient, hessian, pool);
     const auto kernel = kernels().pair_lambdas;
-    pool.run(scratch_.size(), [&](std::size_t task) {
+    pool.run(first_query_.size() - 1, [&](std::size_t task) {
       Interruption* const interruption = Interruption::current();
+      const TaskScratches::Taken scratch(scratches_);
       for (std::size_t q = first_query_[task]; q < first_query_[task + 1]; ++q) {
         if (interruption != nullptr) interruption->check();
-        compute_query(kernel, q, scores, gradient, hessian, scratch_[task]);
+        if (!is_long(q)) compute_query(kernel, q, scores, gradient, hessian, *scratch);
       }
     });
   }
 
  private:
   static constexpr std::size_t kMaxDocs = std::size_t{1} << 29;
-  static constexpr double kSerialWork = 400'000;  // below, in pairs, waking a thread costs more than it gives
+  static constexpr double kSerialWork = 400'000;         // below, in pairs, waking a thread costs more than it gives
+  static constexpr double kTaskWork = 120'000;           // some 50 microseconds: no thread waits long for the last
+  static constexpr std::size_t kLong = 16384;            // documents from which threads work on a query together,
+  static constexpr std::size_t kPiece = 4 * kPairChunk;  // so many at a time
 
+  bool is_long(std::size_t q) const { return long_.has_value() && has_pairs_[q] && size(q) >= kLong; }
   std::size_t size(std::size_t q) const { return static_cast<std::size_t>(offsets_[q + 1] - offsets_[q]); }
 
   void fill_discounts(std::size_t max_docs) {
@@ -227,78 +209,128 @@ class LambdaGradients {
     }
   }
 
-  // Tasks of about equal work; few, since each has its scratch.
+  // Tasks of about equal work.
   void divide_work(int n_threads) {
+    std::size_t longest = 0;
+    for (std::size_t q = 0; q < n_queries_; ++q) longest = std::max(longest, has_pairs_[q] ? size(q) : 0);
+    if (n_threads > 1 && longest >= kLong) long_.emplace(longest, kPiece);
     const auto work = [&](std::size_t q) {
       const double n = static_cast<double>(size(q));
       return has_pairs_[q] ? n * (30.0 + std::min(n, static_cast<double>(rules_.truncation))) : n;
     };
     double total = 0.0;
-    for (std::size_t q = 0; q < n_queries_; ++q) total += work(q);
-    const std::size_t n_tasks =
-        n_threads > 1 && total > kSerialWork ? std::min<std::size_t>(8 * static_cast<std::size_t>(n_threads), 256) : 1;
-    double done = 0.0;
     std::size_t max_docs = 0;
-    first_query_.assign(1, 0);
     for (std::size_t q = 0; q < n_queries_; ++q) {
-      done += work(q);
-      max_docs = std::max(max_docs, size(q));
-      const double share = total * static_cast<double>(first_query_.size()) / static_cast<double>(n_tasks);
-      if (q + 1 == n_queries_ || done >= share) {
-        first_query_.push_back(q + 1);
-        scratch_.emplace_back(max_docs);
-        max_docs = 0;
+      if (is_long(q)) {
+        long_queries_.push_back(q);
+      } else {
+        total += work(q);
+        max_docs = std::max(max_docs, has_pairs_[q] ? size(q) : 0);
       }
     }
+    const double share = total > kSerialWork ? kTaskWork : kSerialWork;
+    double open = 0.0;  // of the task that is being filled
+    first_query_.assign(1, 0);
+    for (std::size_t q = 0; q < n_queries_; ++q) {
+      open += is_long(q) ? 0.0 : work(q);
+      if (q + 1 < n_queries_ && open < share) continue;
+      first_query_.push_back(q + 1);
+      open = 0.0;
+    }
+    scratches_.make(std::min<std::size_t>(static_cast<std::size_t>(std::max(n_threads, 1)), first_query_.size()),
+                    max_docs);
   }
 
   void compute_query(double (*kernel)(const RankedQuery&) noexcept, std::size_t q, const double* scores,
-                     double* gradient, double* hessian, LambdaScratch& scratch) const {
+                     double* gradient, double* hessian, TaskScratch& scratch) const {
     const std::size_t begin = static_cast<std::size_t>(offsets_[q]), n = size(q);
     if (!has_pairs_[q]) {
       std::fill_n(gradient + begin, n, 0.0);
       std::fill_n(hessian + begin, n, 0.0);
       return;
     }
-    const ScoredDocument* ranked = scratch.rank(scores + begin, n);
-    RankedQuery query = gather(ranked, begin, n, scratch);
-    const double size = kernel(query);
-
-    double factor = rules_.sigma;
-    if (rules_.normalize) {
-      factor *= rules_.sigma;  // distances between scores were multiplied by it too
-      const double total = 2.0 * size * factor;
-      if (total > 0.0) factor *= std::log2(1.0 + total) / total;
-    }
-    if (query_weights_ != nullptr) factor *= query_weights_[q];
-    for (std::size_t r = 0; r < n; ++r) {
-      const std::size_t row = begin + ranked[r].document;
-      const double weight = weights_ != nullptr ? factor * weights_[row] : factor;
-      gradient[row] = weight * query.lambda[r];
-      hessian[row] = weight * rules_.sigma * query.weight[r];
-    }
+    scratch.rank(scores + begin, n);
+    gather(begin, 0, n, scratch);
+    const RankedQuery query = ranked_query(n, ranks_with_pairs(0, n, scratch.gain()[n - 1], scratch), scratch);
+    scatter(query, factor(q, kernel(query)), begin, 0, n, scratch.ranked(), gradient, hessian);
   }
 
-  RankedQuery gather(const ScoredDocument* ranked, std::size_t begin, std::size_t n, LambdaScratch& scratch) const {
+  // All threads together.
+  void compute_long(std::size_t q, const double* scores, double* gradient, double* hessian, ThreadPool& pool) {
+    const std::size_t begin = static_cast<std::size_t>(offsets_[q]), n = size(q);
+    LongScratch& scratch = *long_;
+    ScoredDocument* ranked = scratch.ranked();
+    scratch.ranker.rank(scores + begin, n, pool, ranked);
+
+    const std::size_t n_pieces = (n + kPiece - 1) / kPiece;
+    const float last_gain = gains_[begin + ranked[n - 1].document];
+    pool.run(n_pieces, [&](std::size_t p) {
+      const std::size_t first = p * kPiece, last = std::min(n, first + kPiece);
+      gather(begin, first, last, scratch);
+      scratch.n_top[p] = ranks_with_pairs(first, last, last_gain, scratch);
+      std::fill(scratch.lambda() + first, scratch.lambda() + last, 0.0);
+      std::fill(scratch.weight() + first, scratch.weight() + last, 0.0);
+    });
+    std::size_t n_top = 0;
+    for (std::size_t p = 0; p < n_pieces; ++p) n_top = std::max(n_top, scratch.n_top[p]);
+    const RankedQuery query = ranked_query(n, n_top, scratch);
+    const double total = add_long_pairs(query, scratch.sums.data(), pool);
+    const double weight = factor(q, total);
+    pool.run(n_pieces, [&](std::size_t p) {
+      const std::size_t first = p * kPiece, last = std::min(n, first + kPiece);
+      scatter(query, weight, begin, first, last, ranked, gradient, hessian);
+    });
+  }
+
+  static double add_long_pairs(const RankedQuery& query, PairSums* sums, ThreadPool& pool) {
+    const Kernels& table = kernels();
+    const std::size_t n_padded = (query.n + kLanes - 1) / kLanes * kLanes;
+    std::fill(query.gain + query.n, query.gain + n_padded, 0.0f);
+    double total = 0.0;
+    for (std::size_t first = 0; first < query.n_top;) {
+      const PairRows rows = table.begin_rows(query, first);
+      const std::size_t n_rows = rows.last - rows.first, n_docs = n_padded - rows.start;
+      pool.run((n_docs + kPiece - 1) / kPiece, [&](std::size_t p) {
+        const std::size_t from = rows.start + p * kPiece, to = std::min(n_padded, from + kPiece);
+        table.pairs_of_rows(query, rows, from, to, sums + p * (kPiece / kPairChunk) * n_rows);
+      });
+      total = table.end_rows(query, rows, sums, (n_docs + kPairChunk - 1) / kPairChunk, total);
+      first = rows.last;
+    }
+    return total;
+  }
+
+  // Scores and gains of the ranks [first, last).
+  void gather(std::size_t begin, std::size_t first, std::size_t last, LambdaScratch& scratch) const {
+    const ScoredDocument* ranked = scratch.ranked();
     double* score = scratch.ranked_score();
     float* gain = scratch.gain();
-    for (std::size_t r = 0; r < n; ++r) {
+    for (std::size_t r = first; r < last; ++r) {
       score[r] = ranked[r].score;
       gain[r] = gains_[begin + ranked[r].document];
     }
-    std::size_t n_top = n - 1;  // ranks from which no later gain differs have no pairs
-    while (n_top > 0 && gain[n_top - 1] == gain[n - 1]) --n_top;
-    n_top = std::min(n_top, rules_.truncation);
+  }
+
+  // How many ranks there are up to the last in [first, last) whose gain is not that of the last document: ranks from
+  // which no later gain differs have no pairs. 0 when there is none.
+  static std::size_t ranks_with_pairs(std::size_t first, std::size_t last, float last_gain, LambdaScratch& scratch) {
+    const float* gain = scratch.gain();
+    while (last > first && gain[last - 1] == last_gain) --last;
+    return last > first ? last : 0;
+  }
+
+  RankedQuery ranked_query(std::size_t n, std::size_t n_top, LambdaScratch& scratch) const {
+    const double* score = scratch.ranked_score();
     float distance_offset = 0.0f;
     if (rules_.normalize) {  // equal scores everywhere, as before the first tree: nothing to divide by
       const bool all_equal = score[0] == score[n - 1];
       distance_offset = static_cast<float>((all_equal ? 1.0 : 0.01) * rules_.sigma);
     }
     return {n,
-            n_top,
+            std::min(n_top, rules_.truncation),
             score,
             rules_.sigma,
-            gain,
+            scratch.gain(),
             discounts_.data(),
             distance_offset,
             scratch.score(),
@@ -311,6 +343,28 @@ class LambdaGradients {
             {is_interrupted, Interruption::current()}};
   }
 
+  // What the lambdas of a query are multiplied by; `size` is the sum of their magnitudes over pairs.
+  double factor(std::size_t q, double size) const {
+    double factor = rules_.sigma;
+    if (rules_.normalize) {
+      factor *= rules_.sigma;  // distances between scores were multiplied by it too
+      const double total = 2.0 * size * factor;
+      if (total > 0.0) factor *= std::log2(1.0 + total) / total;
+    }
+    return query_weights_ != nullptr ? factor * query_weights_[q] : factor;
+  }
+
+  // Gradients and hessians of the ranks [first, last).
+  void scatter(const RankedQuery& query, double factor, std::size_t begin, std::size_t first, std::size_t last,
+               const ScoredDocument* ranked, double* gradient, double* hessian) const {
+    for (std::size_t r = first; r < last; ++r) {
+      const std::size_t row = begin + ranked[r].document;
+      const double weight = weights_ != nullptr ? factor * weights_[row] : factor;
+      gradient[row] = weight * query.lambda[r];
+      hessian[row] = weight * rules_.sigma * query.weight[r];
+    }
+  }
+
   const std::int64_t* offsets_;
   std::size_t n_queries_;
   const double* weights_;
@@ -319,8 +373,9 @@ class LambdaGradients {
   AlignedFloats discounts_;
   std::vector<float> gains_;
   std::vector<std::uint8_t> has_pairs_;
-  std::vector<std::size_t> first_query_;
-  std::vector<LambdaScratch> scratch_;
+  std::vector<std::size_t> first_query_, long_queries_;
+  TaskScratches scratches_;
+  std::optional<LongScratch> long_;
 };
 
 }  // namespace rankwood

@@ -21,11 +21,9 @@ constexpr int kParts = kLanes / kWidth;
 typedef float Part __attribute__((vector_size(4 * kWidth), may_alias));
 typedef std::uint32_t PartBits __attribute__((vector_size(4 * kWidth), may_alias));
 
-constexpr std::size_t kRows = 32;     // ranks i that share exponentials; as many terms as single precision may add up
-constexpr std::size_t kChunk = 1024;  // documents j at a time: their arrays stay in the first-level cache
-constexpr float kFar = 80.0f;         // exponentials stay above exp(-kFar), so that none is denormal
-constexpr float kSpan = 16.0f;        // ranks that share exponentials are no further apart: pairs are exact up to a
-                                      // difference of kFar - kSpan, where rho is 1e-28
+constexpr float kFar = 80.0f;   // exponentials stay above exp(-kFar), so that none is denormal
+constexpr float kSpan = 16.0f;  // ranks that share exponentials are no further apart: pairs are exact up to a
+                                // difference of kFar - kSpan, where rho is 1e-28
 
 static inline Part& part(float* at, int p) { return reinterpret_cast<Part*>(at)[p]; }
 static inline const Part& part(const float* at, int p) { return reinterpret_cast<const Part*>(at)[p]; }
@@ -51,27 +49,28 @@ static constexpr LaneMasks kMasks = [] {
   return masks;
 }();
 
-// Scores relative to that of rank `first`, times sigma, as sums of two floats: differences keep about 48 bits.
-// From the block of `first` on; ranks before it are never counted, but must not be infinite.
-static void split_scores(const RankedQuery& q, std::size_t first, std::size_t n_padded) {
+// Scores of [begin, end), whole blocks, relative to that of rank `first`, times sigma, as sums of two floats:
+// differences keep about 48 bits. Ranks before `first` are never counted, but must not be infinite.
+static void split_scores(const RankedQuery& q, std::size_t first, std::size_t begin, std::size_t end) {
   constexpr double kLowest = -1e30;
   const double top = q.ranked_score[first], sigma = q.sigma;
-  for (std::size_t r = first / kLanes * kLanes; r < q.n; ++r) {
+  const std::size_t last = end < q.n ? end : q.n;
+  for (std::size_t r = begin; r < last; ++r) {
     const double x = sigma * (q.ranked_score[r] - top);
     const double above = x > kLowest ? x : kLowest;
     const double exact = above < 0.0 ? above : 0.0;
     q.score[r] = static_cast<float>(exact);
     q.score_rest[r] = static_cast<float>(exact - static_cast<double>(q.score[r]));
   }
-  for (std::size_t r = q.n; r < n_padded; ++r) {
+  for (std::size_t r = q.n; r < end; ++r) {
     q.score[r] = q.score[q.n - 1];
     q.score_rest[r] = 0.0f;
   }
 }
 
-// exponential[j] = exp(score_j - score_first) for j from the block of `first` on; 0 in the padding.
-static void exponentials(const RankedQuery& q, std::size_t first, std::size_t n_padded) {
-  for (std::size_t j = first / kLanes * kLanes; j < n_padded; j += kWidth) {
+// exponential[j] = exp(score_j - score_first), once scores are split; 0 in the padding.
+static void exponentials(const RankedQuery& q, std::size_t begin, std::size_t end) {
+  for (std::size_t j = begin; j < end; j += kWidth) {
     const Part lowest = Part{} - kFar;
     Part x = part(q.score + j, 0);
     x = x > lowest ? x : lowest;
@@ -89,14 +88,15 @@ static void exponentials(const RankedQuery& q, std::size_t first, std::size_t n_
     y = y * r + 1.0f;
     part(q.exponential + j, 0) = (Part)((PartBits)y + ((PartBits)shifted << 23));
   }
-  for (std::size_t j = q.n; j < n_padded; ++j) q.exponential[j] = 0.0f;
+  for (std::size_t j = q.n; j < end; ++j) q.exponential[j] = 0.0f;
 }
 
-// Lambdas and weights of the pairs (i, j), j in [begin, end), whole blocks: added to i at once, to j in single
-// precision. Lanes j <= i of the first block count nothing. Returns the sum of |lambda| if kDivide, else 0.
+// Lambdas and weights of the pairs (i, j), j in [begin, end), whole blocks: added to j in single precision, their sums
+// for i are returned. Lanes j <= i of the first block count nothing.
 //   kDivide  divide each pair by q.distance_offset + score_i - score_j
 template <bool kDivide>
-static inline double add_pairs(const RankedQuery& q, std::size_t i, std::size_t begin, std::size_t end) {
+static inline __attribute__((always_inline)) PairSums add_pairs(const RankedQuery& q, std::size_t i, std::size_t begin,
+                                                                std::size_t end) {
   const float score = q.score[i], score_rest = q.score_rest[i], gain = q.gain[i], discount = q.discount[i];
   const float inverse = 1.0f / q.exponential[i], distance_offset = q.distance_offset;
   const float *scores = q.score, *score_rests = q.score_rest, *gains = q.gain, *discounts = q.discount;
@@ -138,9 +138,25 @@ static inline double add_pairs(const RankedQuery& q, std::size_t i, std::size_t 
   for (; j < end; j += kLanes) {
     for (int p = 0; p < kParts; ++p) add(j, p, nullptr);
   }
-  q.lambda[i] += sum_lanes(lambda_i);
-  q.weight[i] += sum_lanes(weight_i);
-  return kDivide ? sum_lanes(size) : 0.0;
+  return {sum_lanes(lambda_i), sum_lanes(weight_i), kDivide ? sum_lanes(size) : 0.0};
+}
+
+// The end of the ranks, from `first` on, that share exponentials.
+static std::size_t end_of_rows(const RankedQuery& q, std::size_t first) {
+  std::size_t last = first + 1;
+  while (last < q.n_top && last < first + kPairRows &&
+         q.sigma * (q.ranked_score[first] - q.ranked_score[last]) < kSpan) {
+    ++last;
+  }
+  return last;
+}
+
+// Lambdas and weights of ranks [begin, end), which were counted in single precision.
+static void take_over(const RankedQuery& q, std::size_t begin, std::size_t end) {
+  for (std::size_t j = begin; j < end; ++j) {
+    q.lambda[j] -= static_cast<double>(q.lambda_lost[j]);
+    q.weight[j] += static_cast<double>(q.weight_won[j]);
+  }
 }
 
 template <bool kDivide>
@@ -151,25 +167,23 @@ static double add_all_pairs(const RankedQuery& q) {
   for (std::size_t r = q.n; r < n_padded; ++r) q.gain[r] = 0.0f;
   for (std::size_t j = 0; j < q.n; ++j) q.lambda[j] = q.weight[j] = 0.0;
   for (std::size_t first = 0, last; first < q.n_top; first = last) {
-    last = first + 1;
-    while (last < q.n_top && last < first + kRows && q.sigma * (q.ranked_score[first] - q.ranked_score[last]) < kSpan) {
-      ++last;
-    }
-    split_scores(q, first, n_padded);
-    exponentials(q, first, n_padded);
+    last = end_of_rows(q, first);
     const std::size_t start = first / kLanes * kLanes;
+    split_scores(q, first, start, n_padded);
+    exponentials(q, start, n_padded);
     for (std::size_t j = start; j < n_padded; ++j) q.lambda_lost[j] = q.weight_won[j] = 0.0f;
-    for (std::size_t begin = start; begin < n_padded; begin += kChunk) {
-      const std::size_t end = begin + kChunk < n_padded ? begin + kChunk : n_padded;
+    for (std::size_t begin = start; begin < n_padded; begin += kPairChunk) {
+      const std::size_t end = begin + kPairChunk < n_padded ? begin + kPairChunk : n_padded;
       for (std::size_t i = first; i < last; ++i) {
         const std::size_t next = (i + 1) / kLanes * kLanes;
-        if (next < end) size += add_pairs<kDivide>(q, i, next > begin ? next : begin, end);
+        if (next >= end) continue;
+        const PairSums sums = add_pairs<kDivide>(q, i, next > begin ? next : begin, end);
+        q.lambda[i] += sums.lambda;
+        q.weight[i] += sums.weight;
+        size += sums.size;
       }
     }
-    for (std::size_t j = start; j < q.n; ++j) {
-      q.lambda[j] -= static_cast<double>(q.lambda_lost[j]);
-      q.weight[j] += static_cast<double>(q.weight_won[j]);
-    }
+    take_over(q, start, q.n);
     n_pairs += (last - first) * (n_padded - start);
     if (n_pairs >= kLookAfter) {
       n_pairs = 0;
@@ -181,4 +195,52 @@ static double add_all_pairs(const RankedQuery& q) {
 
 static double pair_lambdas(const RankedQuery& q) noexcept {
   return q.distance_offset > 0.0f ? add_all_pairs<true>(q) : add_all_pairs<false>(q);
+}
+
+// The same in parts, which may be worked on at the same time: what add_all_pairs does for some ranks i.
+static PairRows begin_rows(const RankedQuery& q, std::size_t first) noexcept {
+  const std::size_t n_padded = (q.n + kLanes - 1) / kLanes * kLanes;
+  PairRows rows{first, end_of_rows(q, first), first / kLanes * kLanes, 0};
+  rows.ready = (rows.last + kLanes - 1) / kLanes * kLanes;
+  if (rows.ready > n_padded) rows.ready = n_padded;
+  split_scores(q, first, rows.start, rows.ready);
+  exponentials(q, rows.start, rows.ready);
+  return rows;
+}
+
+template <bool kDivide>
+static void add_part(const RankedQuery& q, const PairRows& rows, std::size_t begin, std::size_t end, PairSums* sums) {
+  const std::size_t fresh = begin > rows.ready ? begin : rows.ready;
+  if (fresh < end) {
+    split_scores(q, rows.first, fresh, end);
+    exponentials(q, fresh, end);
+  }
+  for (std::size_t j = begin; j < end; ++j) q.lambda_lost[j] = q.weight_won[j] = 0.0f;
+  for (std::size_t chunk = begin; chunk < end; chunk += kPairChunk) {
+    const std::size_t chunk_end = chunk + kPairChunk < end ? chunk + kPairChunk : end;
+    for (std::size_t i = rows.first; i < rows.last; ++i) {
+      const std::size_t next = (i + 1) / kLanes * kLanes;
+      *sums++ = next < chunk_end ? add_pairs<kDivide>(q, i, next > chunk ? next : chunk, chunk_end) : PairSums{};
+    }
+  }
+  take_over(q, begin > rows.last ? begin : rows.last, end < q.n ? end : q.n);
+}
+
+static void pairs_of_rows(const RankedQuery& q, const PairRows& rows, std::size_t begin, std::size_t end,
+                          PairSums* sums) noexcept {
+  q.distance_offset > 0.0f ? add_part<true>(q, rows, begin, end, sums) : add_part<false>(q, rows, begin, end, sums);
+}
+
+// Adds the sums of all chunks, in their order, to the ranks they are of; returns the sum of |lambda| continued.
+static double end_rows(const RankedQuery& q, const PairRows& rows, const PairSums* sums, std::size_t n_chunks,
+                       double size) noexcept {
+  for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
+    for (std::size_t i = rows.first; i < rows.last; ++i, ++sums) {
+      q.lambda[i] += sums->lambda;
+      q.weight[i] += sums->weight;
+      size += sums->size;
+    }
+  }
+  take_over(q, rows.start, rows.last);
+  return size;
 }

@@ -222,7 +222,7 @@ class LineMeasure {
     current_.resize(data_.n_queries());
     const std::vector<std::size_t> cuts = cut_queries(data_.offsets.data(), data_.n_queries(), 16384);
     parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
-      Ranker<double> ranker(max_docs_);
+      Ranker<double> ranker(longest_query(data_.offsets.data(), cuts[task], cuts[task + 1]));
       for (std::size_t q = cuts[task]; q < cuts[task + 1]; ++q) rank(q, ranker);
     });
   }

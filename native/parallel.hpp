@@ -1,5 +1,5 @@
-// Run independent tasks on a few threads that live only as long as the call: nothing is started at import,
-// nothing survives into a fork.
+// Run independent tasks on a few threads that live only as long as the call, or on those of the training that is under
+// way: nothing is started at import, nothing survives into a fork.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,27 @@
 #include <vector>
 
 #include "interruption.hpp"
+#include "pool.hpp"
+#include "task_record.hpp"
 
 namespace rankwood {
 
 // Call task(i) once for every i in [0, n_tasks), on up to n_threads threads (the caller is one of them).
 // Tasks are handed out in increasing order. The exception of the lowest-numbered failing task is rethrown,
 // so that the error a user sees does not depend on the number of threads. When the work is interrupted no more tasks
-// are handed out, and once those that run have ended it throws Interrupted, whatever else there was to throw.
+// are handed out, and once those that run have ended it throws Interrupted, whatever else there was to throw. The
+// caller's file and function name the region where tasks are recorded.
 template <class Task>
-void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
+void parallel_for(std::size_t n_tasks, int n_threads, const Task& task, const char* file = __builtin_FILE(),
+                  const char* function = __builtin_FUNCTION()) {
   Interruption* const interruption = Interruption::current();
   if (interruption != nullptr) interruption->begin();
   const std::size_t n_workers = std::min<std::size_t>(n_tasks, n_threads > 1 ? static_cast<std::size_t>(n_threads) : 1);
-  if (n_workers <= 1) {
+  TaskRecord* const record = TaskRecord::current();
+  if (n_workers > 1 && record != nullptr && !record->inside()) {
+    return record->run(file, function, ThreadPool::ready(n_threads) == nullptr, n_workers, n_tasks, task);
+  }
+  if (n_workers <= 1 || record != nullptr) {
     for (std::size_t i = 0; i < n_tasks; ++i) {
       if (i > 0 && interruption != nullptr) interruption->check();
       task(i);
@@ -36,6 +44,24 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
   std::size_t failed_task = n_tasks, n_finished = 0;
   std::exception_ptr failure;
   std::condition_variable finished;
+  if (const std::shared_ptr<ThreadPool> pool = ThreadPool::ready(n_threads)) {
+    std::atomic<std::size_t> first_failed{n_tasks};
+    pool->run(n_tasks, [&](std::size_t i) {
+      if (i > first_failed.load()) return;  // tasks below have begun
+      try {
+        task(i);
+      } catch (const Interrupted&) {
+        throw;
+      } catch (...) {
+        const std::lock_guard<std::mutex> guard(lock);
+        if (i >= first_failed.load()) return;
+        first_failed.store(i);
+        failure = std::current_exception();
+      }
+    });
+    if (failure) std::rethrow_exception(failure);
+    return;
+  }
 
   const auto work = [&] {
     const Interruption::Scope scope(interruption);

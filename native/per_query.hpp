@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "interruption.hpp"
@@ -258,15 +259,36 @@ class QueryEvaluator {
   double max_label_ = 0.0;
 };
 
-// Where to cut the queries into tasks of about docs_per_task documents.
+// Where to cut the queries into tasks of about docs_per_task documents; a query of as many has a task of its own.
 inline std::vector<std::size_t> cut_queries(const std::int64_t* offsets, std::size_t n_queries,
                                             std::int64_t docs_per_task) {
   std::vector<std::size_t> cuts{0};
   for (std::size_t query = 0; query < n_queries; ++query) {
+    const std::int64_t size = offsets[query + 1] - offsets[query];
+    if (size >= docs_per_task && cuts.back() != query) cuts.push_back(query);
     if (offsets[query + 1] - offsets[cuts.back()] >= docs_per_task) cuts.push_back(query + 1);
   }
   if (cuts.back() != n_queries) cuts.push_back(n_queries);
   return cuts;
+}
+
+// Documents of the longest of the queries [begin, end).
+inline std::size_t longest_query(const std::int64_t* offsets, std::size_t begin, std::size_t end) {
+  std::int64_t longest = 0;
+  for (std::size_t query = begin; query < end; ++query)
+    longest = std::max(longest, offsets[query + 1] - offsets[query]);
+  return static_cast<std::size_t>(longest);
+}
+
+// The order in which to hand out tasks, so that nobody waits for a long query at the end: those much larger than
+// docs_per_task come first.
+inline std::vector<std::size_t> largest_first(const std::vector<std::size_t>& cuts, const std::int64_t* offsets,
+                                              std::int64_t docs_per_task) {
+  std::vector<std::size_t> order(cuts.size() - 1);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto size = [&](std::size_t task) { return (offsets[cuts[task + 1]] - offsets[cuts[task]]) / docs_per_task; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  return order;
 }
 
 // out[m * n_queries + q] = measure m of query q. A failure names the row; which one does not depend on n_threads.
@@ -274,15 +296,17 @@ template <class Score>
 void evaluate_queries(const RankingData<Score>& data, const std::vector<MeasureSpec>& specs, int n_threads,
                       double* out) {
   constexpr std::int64_t docs_per_task = 16384;  // well above the cost of starting a thread
-  std::size_t max_docs = 0, max_depth = 0;
-  for (std::size_t query = 0; query < data.n_queries; ++query) max_docs = std::max(max_docs, data.size(query));
+  const std::size_t max_docs = longest_query(data.offsets, 0, data.n_queries);
+  std::size_t max_depth = 0;
   for (const MeasureSpec& spec : specs) max_depth = std::max(max_depth, spec.depth(max_docs));
   const std::vector<double> discounts[2] = {make_discounts(DiscountKind::log2, max_depth),
                                             make_discounts(DiscountKind::letor, max_depth)};
   const std::vector<std::size_t> cuts = cut_queries(data.offsets, data.n_queries, docs_per_task);
-  parallel_for(cuts.size() - 1, n_threads, [&](std::size_t task) {
-    QueryEvaluator<Score> evaluator(data, specs, discounts, max_docs);
-    for (std::size_t query = cuts[task]; query < cuts[task + 1]; ++query) {
+  const std::vector<std::size_t> order = largest_first(cuts, data.offsets, docs_per_task);
+  parallel_for(order.size(), n_threads, [&](std::size_t i) {
+    const std::size_t begin = cuts[order[i]], end = cuts[order[i] + 1];
+    QueryEvaluator<Score> evaluator(data, specs, discounts, longest_query(data.offsets, begin, end));
+    for (std::size_t query = begin; query < end; ++query) {
       try {
         evaluator.evaluate(query, out);
       } catch (MeasureFailure& failure) {

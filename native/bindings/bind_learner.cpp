@@ -168,23 +168,22 @@ struct Learner {
 // Leaf of every document in one tree, in one byte or two.
 using Leaves = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Into tree.narrow or tree.wide; leaves of two bytes must be below n_leaves, those of one may be any.
+// Into tree.narrow or tree.wide.
 template <class Tree>
-void set_leaves(Tree& tree, const Leaves& leaves, std::size_t n_leaves) {
+void set_leaves(Tree& tree, const Leaves& leaves) {
   if (leaves.dtype() == nb::dtype<std::uint8_t>()) {
     tree.narrow = static_cast<const std::uint8_t*>(leaves.data());
     return;
   }
   require(leaves.dtype() == nb::dtype<std::uint16_t>(), "leaves must be uint8 or uint16");
   tree.wide = static_cast<const std::uint16_t*>(leaves.data());
-  for (std::size_t i = 0; i < leaves.shape(0); ++i) require(tree.wide[i] < n_leaves, "leaf out of range");
 }
 
 WeightedTree weighted_tree(const Leaves& leaves, const In<double>& values, double weight) {
   WeightedTree tree;
   const std::size_t n_values = values.shape(0);
   for (std::size_t v = 0; v < n_values; ++v) tree.values.push_back(rounded_for_sums(weight * values.data()[v]));
-  set_leaves(tree, leaves, n_values);
+  set_leaves(tree, leaves);
   if (tree.narrow != nullptr && n_values < 256) tree.values.resize(256, 0.0);
   return tree;
 }
@@ -200,7 +199,7 @@ void bind_sum_over_leaves(const std::vector<Leaves>& leaves, const In<std::int64
     SummedTree tree;
     tree.n_leaves = sums[t].shape(0);
     tree.sums = sums[t].data();
-    set_leaves(tree, leaves[t], tree.n_leaves);
+    set_leaves(tree, leaves[t]);
     trees.push_back(tree);
   }
   unlocked([&] { sum_over_leaves(trees, x.shape(0), x.data(), y.data(), n_threads); });
@@ -492,9 +491,8 @@ void bind_learner(nb::module_& m) {
          int n_threads) {
         require(scores.shape(0) == leaf_of_row.shape(0), "one leaf per score is needed");
         unlocked([&] {
-          const std::size_t n = leaf_of_row.shape(0), n_values = values.shape(0);
-          for (std::size_t i = 0; i < n; ++i) require(leaf_of_row.data()[i] < n_values, "leaf out of range");
-          add_leaf_values(leaf_of_row.data(), n, values.data(), weight, scores.data(), n_threads);
+          add_leaf_values(leaf_of_row.data(), leaf_of_row.shape(0), values.data(), values.shape(0), weight,
+                          scores.data(), n_threads);
         });
       },
       nb::arg("leaf_of_row"), nb::arg("values"), nb::arg("weight"), nb::arg("scores"), nb::arg("n_threads"));

@@ -4,6 +4,7 @@
 
 #include "bindings/bindings.hpp"
 #include "lambdas.hpp"
+#include "squared_gradients.hpp"
 
 namespace rankwood {
 namespace {
@@ -20,7 +21,7 @@ struct Lambdas {
         gradients(gains.data(), offsets.data(), offsets.shape(0) - 1, data(weights, gains.shape(0)),
                   data(query_weights, offsets.shape(0) - 1),
                   checked(LambdaRules{truncation, sigma, normalize, cut_discounts}), n_threads),
-        pool(n_threads) {}
+        pool(ThreadPool::shared(n_threads)) {}
 
   void compute(const In<double>& scores, const Out<double>& gradient, const Out<double>& hessian) {
     const std::size_t n = static_cast<std::size_t>(offsets.data()[offsets.shape(0) - 1]);
@@ -28,7 +29,7 @@ struct Lambdas {
     require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
     unlocked([&] {
       const std::lock_guard<std::mutex> guard(busy);
-      gradients.compute(scores.data(), gradient.data(), hessian.data(), pool);
+      gradients.compute(scores.data(), gradient.data(), hessian.data(), *pool);
     });
   }
 
@@ -58,7 +59,7 @@ struct Lambdas {
   In<std::int64_t> offsets;
   MaybeWeights weights, query_weights;
   LambdaGradients gradients;
-  ThreadPool pool;
+  std::shared_ptr<ThreadPool> pool;
   std::mutex busy;
 };
 
@@ -78,6 +79,20 @@ void bind_losses(nb::module_& m) {
            nb::arg("query_weights").none(), nb::arg("truncation"), nb::arg("sigma"), nb::arg("normalize"),
            nb::arg("cut_discounts"), nb::arg("n_threads"))
       .def("compute", &Lambdas::compute, nb::arg("scores"), nb::arg("gradient"), nb::arg("hessian"));
+  m.def(
+      "squared_gradients",
+      [](const In<double>& y, const MaybeWeights& weights, const In<double>& scores, const Out<double>& gradient,
+         const Out<double>& hessian, int n_threads) {
+        const std::size_t n = y.shape(0);
+        require(scores.shape(0) == n, "one score per row is needed");
+        require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
+        const double* of_rows = Lambdas::data(weights, n);
+        unlocked([&] {
+          squared_gradients(y.data(), of_rows, scores.data(), n, gradient.data(), hessian.data(), n_threads);
+        });
+      },
+      nb::arg("y"), nb::arg("weights").none(), nb::arg("scores"), nb::arg("gradient"), nb::arg("hessian"),
+      nb::arg("n_threads"));
 }
 
 }  // namespace rankwood

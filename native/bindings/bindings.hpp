@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "interruption.hpp"
+#include "task_record.hpp"
 
 namespace nb = nanobind;
 
@@ -67,6 +68,7 @@ void unlocked(const Work& work) {
     const nb::gil_scoped_release release;
     Interruption interruption(signals);
     const Interruption::Scope scope(&interruption);
+    const TaskRecord::Binding binding;
     try {
       work();
     } catch (const Interrupted&) {
@@ -85,5 +87,6 @@ void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_pruning(nb::module_& m);
+void bind_task_record(nb::module_& m);
 
 }  // namespace rankwood

@@ -35,4 +35,5 @@ NB_MODULE(_native, m) {
   bind_losses(m);
   bind_forest(m);
   bind_pruning(m);
+  bind_task_record(m);
 }

@@ -76,6 +76,19 @@ struct RankedQuery {
   Stop stop;
 };
 
+// A long query in parts (lambdas.hpp): ranks i in [first, last) with documents j, which come in chunks.
+constexpr std::size_t kPairRows = 32;     // ranks i that share exponentials: as many as single precision may add up
+constexpr std::size_t kPairChunk = 1024;  // documents j at a time: their arrays stay in the first-level cache
+struct PairRows {
+  std::size_t first, last;
+  std::size_t start;  // documents j begin with the block of `first`; chunks are counted from there
+  std::size_t ready;  // documents before it, those of the rows, have their exponentials
+};
+struct PairSums {
+  double lambda, weight;  // of one rank i in one chunk
+  double size;            // sum of |lambda|, if pairs are divided
+};
+
 constexpr std::size_t kLineLanes = 8;  // arrays with one entry per weight have room for a multiple of it
 
 // One query while the weight of one tree moves by each of several deltas (line_dcg.inl). Documents nearly by decreasing
@@ -123,7 +136,16 @@ struct Kernels {
   FeatureSplit (*best_split)(const double* gradient, const double* hessian, const std::uint32_t* counts,
                              std::int32_t n_values, bool has_missing, const NodeSums& total,
                              const SplitRules& rules) noexcept;
-  double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
+  // lambdas.inl. pair_lambdas returns the sum of |lambda| of pairs, if divided. The other three do the same in parts,
+  // with the same bits: lambdas, weights and the padding of gains are 0 at first; for rows from 0 to n_top, begin_rows;
+  // pairs_of_rows for runs of whole chunks, in any order, one entry of `sums` per chunk and row; end_rows with all
+  // sums.
+  double (*pair_lambdas)(const RankedQuery& query) noexcept;
+  PairRows (*begin_rows)(const RankedQuery& query, std::size_t first) noexcept;
+  void (*pairs_of_rows)(const RankedQuery& query, const PairRows& rows, std::size_t begin, std::size_t end,
+                        PairSums* sums) noexcept;
+  double (*end_rows)(const RankedQuery& query, const PairRows& rows, const PairSums* sums, std::size_t n_chunks,
+                     double size) noexcept;
   void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
                     std::int32_t* left) noexcept;       // left_sums.inl
   bool (*line_dcg)(const MovingQuery& query) noexcept;  // line_dcg.inl: false when dcg is the same everywhere

@@ -27,6 +27,9 @@ const Kernels table = {
     partition,
     best_split,
     pair_lambdas,
+    begin_rows,
+    pairs_of_rows,
+    end_rows,
     left_sums,
     lines::line_dcg,
     {

@@ -288,6 +288,15 @@ class LambdaGradients:
     ) -> None: ...
     def compute(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None: ...
 
+def squared_gradients(
+    y: FloatArray,
+    weights: FloatArray | None,
+    scores: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    n_threads: int,
+) -> None: ...
+
 # bind_learner.cpp
 BIN_GROUP: int
 BIN_SAMPLE_ROWS: int
@@ -609,3 +618,8 @@ def merge_leaves(
     n_leaves: int,
     instead: IndexArray,
 ) -> list[float]: ...
+
+# bind_task_record.cpp
+def record_tasks(on: bool) -> None: ...
+def recorded_tasks() -> list[tuple[str, str, int, bool, float, float, float, float, list[float]]]: ...
+def region_seconds(n_threads: int, n_tasks: int, task_seconds: float) -> float: ...

@@ -30,6 +30,20 @@ def value(measure, y, scores=None, **options):
     return per_query(measure, y, scores, [0, len(y)], **options)[0, 0]
 
 
+def test_long_queries_among_others_on_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    sizes = np.array([30, 20_000, 0, *rng.integers(1, 200, 300), 50_000, 16_384, 3])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    y, scores = rng.integers(0, 5, offsets[-1]).astype(float), rng.normal(size=offsets[-1]).round(2)
+    measures = [parse_measure(m) for m in ("nDCG@10", "AP", "nDCG")]
+    one = per_query(measures, y, scores, offsets, n_threads=1)
+    for n_threads in (2, 5):
+        assert_array_equal(per_query(measures, y, scores, offsets, n_threads=n_threads), one)
+    for q in (0, 1, 4, len(sizes) - 3, len(sizes) - 1):
+        rows = slice(offsets[q], offsets[q + 1])
+        assert_array_equal(one[:, q], per_query(measures, y[rows], scores[rows], [0, sizes[q]])[:, 0])
+
+
 class TestNotation:
     @pytest.mark.parametrize(
         ("text", "measure"),

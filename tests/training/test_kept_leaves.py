@@ -99,3 +99,16 @@ def test_arrays_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             _native.add_trees(*arguments, 1)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("row", [0, 20_000, 39_999])
+def test_leaves_out_of_range_are_refused_wherever_they_are(row, n_threads):
+    leaves, values, scores = np.zeros(40_000, np.uint16), np.array([1.0, 2.0]), np.zeros(40_000)
+    _native.add_leaf_values(leaves, values, 0.5, scores, n_threads)
+    assert_array_equal(scores, 0.5)
+    leaves[row] = 2
+    with pytest.raises(ValueError, match="leaf out of range"):
+        _native.add_leaf_values(leaves, values, 0.5, scores, n_threads)
+    with pytest.raises(ValueError, match="leaf out of range"):
+        _native.add_trees([leaves], [values], [1.0], scores, scores.copy(), n_threads)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -240,6 +240,83 @@ def test_bits_do_not_depend_on_the_instruction_set():
     assert digests == {digest(1)}
 
 
+# Queries from 16384 documents on are worked on by all threads together. The kernel for one thread is its twin.
+LONG = 16384
+
+
+def assert_same_bits(loss, scores, labels, offsets, *weights, threads=(2, 5)):
+    alone = gradients(loss, scores, labels, offsets, *weights)
+    for n_threads in threads:
+        together = gradients(loss, scores, labels, offsets, *weights, n_threads=n_threads)
+        for values, expected in zip(together, alone, strict=True):
+            assert_array_equal(values.view(np.int64), expected.view(np.int64))
+    return alone
+
+
+@settings(max_examples=12)
+@given(
+    sizes=st.lists(st.one_of(st.integers(LONG, LONG + 40), st.integers(0, 200), st.just(5 * LONG)), max_size=3),
+    spread=st.sampled_from([0.01, 1.0, 30.0, 1000.0]),
+    digits=st.sampled_from([0, 2, 20]),
+    loss=st.builds(
+        LambdaLoss,
+        truncation=st.sampled_from([1, 30, 75]),
+        sigma=st.sampled_from([0.5, 1.0]),
+        normalize=st.booleans(),
+        cut_discounts=st.booleans(),
+    ),
+    weighted=st.booleans(),
+)
+def test_long_queries_give_the_same_bits_on_many_threads(sizes, spread, digits, loss, weighted):
+    scores, labels, offsets = make_queries([LONG, *sizes], seed=len(sizes), spread=spread)
+    rng = np.random.default_rng(1)
+    weights = (rng.random(len(scores)), rng.random(len(offsets) - 1)) if weighted else ()
+    assert_same_bits(loss, scores.round(digits), labels, offsets, *weights)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_long_queries_equal_a_double_loop_over_pairs(normalize):
+    scores, labels, offsets = make_queries([7, LONG + 3, 20], seed=20)
+    loss = LambdaLoss(2, normalize=normalize)
+    actual = gradients(loss, scores, labels, offsets, n_threads=2)
+    assert_close(actual, by_pairs(loss, scores, labels, offsets), offsets)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda scores: scores * 0.0,
+        np.sort,
+        lambda scores: np.sort(scores)[::-1].copy(),
+        lambda scores: np.where(scores > 1.0, np.inf, scores),
+        lambda scores: np.where(scores > 1.0, -np.inf, np.where(scores < -1.0, np.nan, scores)),
+        lambda scores: np.where(np.arange(len(scores)) == 100, 1e15, scores),
+        lambda scores: np.where(scores > 0.0, 0.0, -0.0),
+        lambda scores: np.exp(np.abs(scores) * 40.0),
+    ],
+    ids=["equal", "rising", "falling", "infinite", "NaN", "outlier", "two zeros", "far apart"],
+)
+def test_long_queries_of_odd_scores(change):
+    scores, labels, offsets = make_queries([3 * LONG + 5], seed=21)
+    for values in assert_same_bits(LambdaLoss(), change(scores), labels, offsets):
+        assert np.isfinite(values).all()
+
+
+def test_a_long_query_without_pairs_has_no_gradient():
+    scores, labels, offsets = make_queries([LONG, LONG], seed=22)
+    labels[LONG:] = 3.0
+    gradient, hessian = assert_same_bits(LambdaLoss(), scores, labels, offsets)
+    assert gradient[:LONG].any()
+    assert not gradient[LONG:].any()
+    assert not hessian[LONG:].any()
+
+
+def test_the_whole_of_a_long_list():
+    scores, labels, offsets = make_queries([LONG], seed=23)
+    labels[np.argsort(-scores)[300:]] = 0.0  # so that not all pairs count
+    assert_same_bits(LambdaLoss(None), scores, labels, offsets, threads=(3,))
+
+
 def test_a_call_leaves_no_trace_in_the_next():
     scores, labels, offsets = make_queries([50, 20], seed=10)
     data = LambdaLoss().prepare(labels, offsets, n_threads=2)
@@ -292,6 +369,18 @@ def test_squared_loss_by_numerical_differences():
     up, here, down = losses(scores + step), losses(scores), losses(scores - step)
     assert_allclose(gradient, -(up - down) / (2 * step), atol=1e-8)
     assert_allclose(hessian, (up - 2 * here + down) / step**2, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 32768, 70_001])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_loss_on_threads(n_rows, weighted):
+    rng = np.random.default_rng(13)
+    y, scores, offsets = rng.normal(size=n_rows), rng.normal(size=n_rows), np.array([0, n_rows])
+    weights = rng.random(n_rows) if weighted else None
+    for n_threads in (1, 3):
+        gradient, hessian = gradients(SquaredLoss(), scores, y, offsets, weights, n_threads=n_threads)
+        assert_array_equal(gradient, (y - scores) * (1.0 if weights is None else weights))
+        assert_array_equal(hessian, np.ones(n_rows) if weights is None else weights)
 
 
 def test_squared_loss_starts_at_the_mean_label():
@@ -424,8 +513,9 @@ def test_the_largest_labels_work():
     assert_close(actual, by_pairs(scaled, np.zeros(3), np.array([2.0, 0.0, 1.0]), offsets), offsets)
 
 
-def test_wrong_scores_are_refused():
-    data = LambdaLoss().prepare(np.array([0.0, 1.0]), np.array([0, 2]))
+@pytest.mark.parametrize("loss", [LambdaLoss(), SquaredLoss()])
+def test_wrong_scores_are_refused(loss):
+    data = loss.prepare(np.array([0.0, 1.0]), np.array([0, 2]))
     with pytest.raises(ValueError, match="one score per row is needed"):
         data.gradients(np.zeros(3), np.empty(2), np.empty(2))
     with pytest.raises(ValueError, match="one gradient and hessian per row are needed"):

@@ -189,7 +189,8 @@ def sum_of_digests(values: AnyArray, first: int, salt: int) -> int:
     >>> parts % 2**64 == sum_of_digests(whole, 0, 1) != sum_of_digests(whole[::-1], 0, 1)
     True
     """
-    words = np.ascontiguousarray(values).view(np.uint64).reshape(len(values), -1)
+    width = values[:1].nbytes // 8 or 1
+    words = np.ascontiguousarray(values).view(np.uint64).reshape(len(values), width)
     total = 0
     for start in range(0, len(words), 1 << 16):  # what stays in the cache
         some = words[start : start + (1 << 16)]

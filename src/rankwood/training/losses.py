@@ -106,21 +106,19 @@ class SquaredLoss:
         *,
         n_threads: int | None = None,
     ) -> Gradients:
-        return _SquaredGradients(np.asarray(y, dtype=LABEL), document_weights(offsets, weights, query_weights))
+        of_documents = _contiguous(document_weights(offsets, weights, query_weights))
+        return _SquaredGradients(np.ascontiguousarray(y, dtype=LABEL), of_documents, resolve_threads(n_threads))
 
 
 @dataclass(frozen=True)
 class _SquaredGradients:
     y: FloatArray
     weights: FloatArray | None
+    n_threads: int
 
     def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
-        np.subtract(self.y, scores, out=out_gradient)
-        if self.weights is None:
-            out_hessian.fill(1.0)
-        else:
-            out_gradient *= self.weights
-            out_hessian[:] = self.weights
+        scores = np.ascontiguousarray(scores, dtype=SCORE)
+        _native.squared_gradients(self.y, self.weights, scores, out_gradient, out_hessian, self.n_threads)
 
 
 @dataclass(frozen=True)
