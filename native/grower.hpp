@@ -83,6 +83,9 @@ class TreeGrower {
     for (std::size_t f = 0; f < data.n_features; ++f) bin_offsets_.push_back(bin_offsets_.back() + n_bins(f));
   }
 
+  TreeGrower(const TreeGrower&) = delete;
+  TreeGrower& operator=(const TreeGrower&) = delete;
+
   // ---- one process alone
 
   // Begin a tree on the given rows (ascending; null: all), with one gradient and hessian per row of the data set.
