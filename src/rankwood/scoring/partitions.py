@@ -62,7 +62,7 @@ def lazy_scores(model: Ensemble, X: Any, **settings: Any) -> Any:
     if X.shape[1] != model.n_features:
         raise DataError(f"X has {X.shape[1]} features but the model was built on {model.n_features}")
     rows = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    return rows.map_blocks(_array_scores, shared, settings, drop_axis=1, dtype=SCORE)
+    return rows.map_blocks(_array_scores, shared, settings, drop_axis=1, dtype=SCORE, meta=np.empty(0, SCORE))
 
 
 def _frame_scores(frame: Any, model: Ensemble, settings: dict[str, Any]) -> Any:
