@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "interruption.hpp"
@@ -21,11 +23,12 @@ namespace rankwood {
 constexpr int kMaxValueBins = 255;  // one code is kept for missing values
 constexpr std::size_t kSampleRows = 200'000;
 
-// A threshold t with below <= t < above; both are float32 values, so their midpoint is exact in double.
+// A threshold t with below <= t < above; both are float32 values, so their midpoint is exact in double. It is never
+// -0.0: which of the two zeros a column has first must not tell.
 inline double edge_between(float below, float above) {
   const double middle = static_cast<double>(below) + (static_cast<double>(above) - static_cast<double>(below)) / 2;
   if (std::isfinite(middle)) return middle;
-  if (std::isfinite(below)) return below;                                                  // above is +infinity
+  if (std::isfinite(below)) return below + 0.0;                                            // above is +infinity
   if (std::isfinite(above)) return std::nextafter(static_cast<double>(above), -HUGE_VAL);  // below is -infinity
   return 0.0;
 }
@@ -59,8 +62,9 @@ inline std::vector<ValueCount> count_values(std::vector<float>& values) {
   return counted;
 }
 
-// Distinct values of a column when there are at most `limit`; nothing as soon as there are more.
-inline std::vector<float> few_distinct(const float* column, std::size_t stride, std::size_t n, std::size_t limit) {
+// Distinct values of a column, ascending, when there are at most `limit`; nullopt as soon as there are more.
+inline std::optional<std::vector<float>> few_distinct(const float* column, std::size_t stride, std::size_t n,
+                                                      std::size_t limit) {
   std::vector<float> distinct;  // sorted
   float last = std::numeric_limits<float>::quiet_NaN();
   for (std::size_t i = 0; i < n; ++i) {
@@ -70,14 +74,15 @@ inline std::vector<float> few_distinct(const float* column, std::size_t stride, 
     last = value;
     const auto at = std::lower_bound(distinct.begin(), distinct.end(), value);
     if (at != distinct.end() && *at == value) continue;
-    if (distinct.size() == limit) return {};
+    if (distinct.size() == limit) return std::nullopt;
     distinct.insert(at, value);
   }
   return distinct;
 }
 
 // The same for any limit, by sorting.
-inline std::vector<float> distinct_values(const float* column, std::size_t stride, std::size_t n, std::size_t limit) {
+inline std::optional<std::vector<float>> distinct_values(const float* column, std::size_t stride, std::size_t n,
+                                                         std::size_t limit) {
   if (limit <= kMaxValueBins) return few_distinct(column, stride, n, limit);
   std::vector<float> values;
   for (std::size_t i = 0; i < n; ++i) {
@@ -86,26 +91,20 @@ inline std::vector<float> distinct_values(const float* column, std::size_t strid
   }
   sort_floats(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values.size() > limit ? std::vector<float>() : values;
+  if (values.size() > limit) return std::nullopt;
+  return values;
 }
 
-// Edges of the bins of one feature: ascending, at most max_bins - 1 of them.
-//   IN  column  first value; the next ones lie `stride` floats apart      IN  n  number of rows
-inline std::vector<double> find_edges(const float* column, std::size_t stride, std::size_t n, int max_bins) {
+// Edges between all values of a feature that has a bin for each; they are ascending and distinct.
+inline std::vector<double> edges_between(std::span<const float> values) {
   std::vector<double> edges;
-  const std::vector<float> distinct = distinct_values(column, stride, n, static_cast<std::size_t>(max_bins));
-  if (!distinct.empty()) {
-    for (std::size_t i = 1; i < distinct.size(); ++i) edges.push_back(edge_between(distinct[i - 1], distinct[i]));
-    return edges;
-  }
-  std::vector<float> sample;
-  const std::size_t n_sample = std::min(n, kSampleRows);
-  sample.reserve(n_sample);
-  for (std::size_t i = 0; i < n_sample; ++i) {
-    // evenly spread rows: position i of n_sample maps to i * n / n_sample
-    const float value = column[static_cast<std::size_t>(static_cast<unsigned long long>(i) * n / n_sample) * stride];
-    if (!std::isnan(value)) sample.push_back(value);
-  }
+  for (std::size_t i = 1; i < values.size(); ++i) edges.push_back(edge_between(values[i - 1], values[i]));
+  return edges;
+}
+
+// Edges of about equally full bins, at most max_bins - 1, from a sample (no NaN) in any order, which is sorted here.
+inline std::vector<double> quantile_edges(std::vector<float>& sample, int max_bins) {
+  std::vector<double> edges;
   std::size_t n_left = sample.size();
   const std::vector<ValueCount> counted = count_values(sample);
   std::size_t bins_left = static_cast<std::size_t>(max_bins), in_bin = 0;
@@ -123,6 +122,26 @@ inline std::vector<double> find_edges(const float* column, std::size_t stride, s
     }
   }
   return edges;
+}
+
+// Row number i of a sample of n_sample rows that is spread evenly over n.
+inline std::size_t sampled_row(std::size_t i, std::size_t n, std::size_t n_sample) {
+  return static_cast<std::size_t>(static_cast<unsigned long long>(i) * n / n_sample);
+}
+
+// Edges of the bins of one feature: ascending, at most max_bins - 1 of them.
+//   IN  column  first value; the next ones lie `stride` floats apart      IN  n  number of rows
+inline std::vector<double> find_edges(const float* column, std::size_t stride, std::size_t n, int max_bins) {
+  const auto distinct = distinct_values(column, stride, n, static_cast<std::size_t>(max_bins));
+  if (distinct) return edges_between(*distinct);
+  std::vector<float> sample;
+  const std::size_t n_sample = std::min(n, kSampleRows);
+  sample.reserve(n_sample);
+  for (std::size_t i = 0; i < n_sample; ++i) {
+    const float value = column[sampled_row(i, n, n_sample) * stride];
+    if (!std::isnan(value)) sample.push_back(value);
+  }
+  return quantile_edges(sample, max_bins);
 }
 
 // Bin of a value: the number of edges below it. Branch-free binary search.

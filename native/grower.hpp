@@ -1,9 +1,20 @@
 // Grows one tree at a time over binned data. Which leaf is split next is the caller's decision (Python); what one
 // split costs per document and bin is done here.
 //
-// Gradients are turned into fixed-point integers once per tree, so that sums do not depend on the order of additions
-// and therefore not on the number of threads. The unit is a power of two, as small as the 32 bits of a sum allow: the
-// sum of all magnitudes is an upper bound for the sum over any node.
+// Gradients become whole numbers of a unit, a power of two, once per tree. Sums of whole numbers do not depend on the
+// order of additions: not on the number of threads, nor on which process of a group holds which documents. A histogram
+// entry is added up in 32 + 32 bits (gradient, hessian) while documents stream by, for as long as nothing can leave its
+// half, and then in two doubles, which are exact below 2^53:
+//
+//   documents of a node   | piece | piece | piece | ...     sums of magnitudes of a piece fit 32 bits
+//   packed histogram         +=      +=      +=             one addition per value
+//   wide histogram             +=      +=      +=           now and then
+//
+// The unit gives about 2^15 steps to the mean magnitude, so pieces have some 2^16 documents, whatever the size of the
+// data: a billion documents lose no precision.
+//
+// A group of processes goes step by step (open, divide, build, settle), and adds up counts and histograms in between;
+// one process alone goes through the same steps at once (start, split).
 #pragma once
 
 #include <algorithm>
@@ -16,6 +27,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "aligned.hpp"
 #include "binning.hpp"
 #include "interruption.hpp"
 #include "isa/kernels.hpp"
@@ -42,203 +54,463 @@ struct GrowerRules {
   bool hessian_is_count = false;  // every hessian is 1: the sums are document counts
 };
 
+// The largest gradient and hessian of the documents of a tree, by magnitude.
+struct Extremes {
+  double gradient = 0.0, hessian = 0.0;
+};
+
+// Sums of magnitudes, in units that follow from the extremes, and the number of documents.
+struct Masses {
+  std::int64_t gradient = 0, hessian = 0, n_docs = 0;
+};
+
 struct GrowerNode {
   std::size_t begin = 0, end = 0;  // its documents in rows_
-  std::int64_t total = 0;          // packed fixed-point sums
+  std::int64_t n_docs = 0;         // of all processes
+  NodeSums sums;                   // over the documents of all processes
   std::int32_t histogram = -1;     // slot, or -1
   std::int32_t feature = -1;       // best split found
   std::int32_t bin = -1;
   bool missing_left = false;
   double gain = -std::numeric_limits<double>::infinity();
+  std::size_t first_child = 0;  // 0: not divided; the other child is the next
 };
 
 class TreeGrower {
  public:
   TreeGrower(const BinnedView& data, int n_threads) : data_(data), pool_(n_threads), bin_offsets_{0} {
     if (data.n_rows > std::numeric_limits<std::uint32_t>::max()) throw std::invalid_argument("too many rows");
-    for (std::size_t f = 0; f < data.n_features; ++f) {
-      bin_offsets_.push_back(bin_offsets_.back() + static_cast<std::size_t>(data.n_values[f]) + 1);
-    }
+    for (std::size_t f = 0; f < data.n_features; ++f) bin_offsets_.push_back(bin_offsets_.back() + n_bins(f));
   }
 
-  // Begin a tree on the given rows (ascending), with one gradient and hessian per row of the data set.
+  // ---- one process alone
+
+  // Begin a tree on the given rows (ascending; null: all), with one gradient and hessian per row of the data set.
   // `features` marks the features that may be split on.
   void start(const double* gradient, const double* hessian, const std::uint32_t* rows, std::size_t n,
-             const std::uint8_t* features, const GrowerRules& rules, bool want_splits) try {
-    rules_ = rules;
-    features_.assign(features, features + data_.n_features);
-    splits_.resize(data_.n_features);
-    splits_of_larger_.resize(data_.n_features);
-    rows_.assign(rows, rows + n);
-    row_buffer_.resize(n);
-    gh_.resize(n);
-    gh_buffer_.resize(n);
-    nodes_.clear();
-    free_slots_.clear();
-    n_slots_used_ = 0;
-    quantise(gradient, hessian);
-    GrowerNode root;
-    root.end = n;
-    for (const std::int64_t value : gh_) root.total += value;
-    nodes_.push_back(root);
-    if (may_split(nodes_[0]) && want_splits) {
-      nodes_[0].histogram = take_slot();
-      std::int64_t* histogram = slot(nodes_[0].histogram);
-      const GrowerNode& node = nodes_[0];
-      run_groups(node.end - node.begin, [&](std::size_t g) {
-        GroupHistogram group;
-        build(g, node, group);
-        keep(g, group, histogram);
-        search(g, node, histogram, features_.data(), splits_);
-      });
-      choose(nodes_[0], splits_);
-    }
-  } catch (const Interrupted&) {
-    give_up();
-    throw;
+             const std::uint8_t* features, const GrowerRules& rules, bool want_splits) {
+    const Extremes extremes = take_rows(gradient, hessian, rows, n);
+    open(gradient, hessian, extremes, weigh(gradient, hessian, extremes), features, rules);
+    whole([&] {
+      const Gathered gathered = gather(nodes_[0]);
+      nodes_[0].sums = gathered.sums;
+      if (!want_splits || !may_split(nodes_[0])) return;
+      Pair root = root_pair();
+      histogram(nodes_[0], gathered, [&](std::size_t f, const double* g, const double* h) { receive(root, f, g, h); });
+      choose_alone(0, root.small_found, true);
+      give_back(nodes_[0], nodes_[0].feature < 0);
+    });
   }
 
   // Split a node at its best split. Returns the number of the left child; the right child is the next.
   // With want_splits false the children are final and no time is spent on their histograms. `child_features`, when not
   // null, marks the features that the left child may be split on, then those of the right child.
-  std::size_t split(std::size_t number, bool want_splits, const std::uint8_t* child_features) try {
-    if (number >= nodes_.size() || nodes_[number].feature < 0) throw std::invalid_argument("node has no split");
-    const std::size_t first = nodes_.size();
-    nodes_.resize(first + 2);
-    GrowerNode& parent = nodes_[number];
-    GrowerNode& left = nodes_[first];
-    GrowerNode& right = nodes_[first + 1];
-    const std::size_t middle = partition(parent);
-    left.begin = parent.begin;
-    left.end = right.begin = middle;
-    right.end = parent.end;
-    GrowerNode& smaller = left.end - left.begin <= right.end - right.begin ? left : right;
-    GrowerNode& larger = &smaller == &left ? right : left;
-    for (std::size_t i = smaller.begin; i < smaller.end; ++i) smaller.total += gh_[i];
-    larger.total = parent.total - smaller.total;
-    const std::uint8_t* of_left = child_features ? child_features : features_.data();
-    const std::uint8_t* of_right = child_features ? child_features + data_.n_features : features_.data();
-    const std::uint8_t* small_features = &smaller == &left ? of_left : of_right;
-    const std::uint8_t* large_features = &smaller == &left ? of_right : of_left;
-    const bool small_goes_on = want_splits && may_split(smaller), large_goes_on = want_splits && may_split(larger);
-    if (large_goes_on || small_goes_on) {
-      // The larger child takes over the parent's histogram: parent minus smaller, in place.
-      larger.histogram = parent.histogram;
-      smaller.histogram = take_slot();
-      std::int64_t* small_histogram = slot(smaller.histogram);
-      std::int64_t* large_histogram = slot(larger.histogram);
-      run_groups(smaller.end - smaller.begin, [&](std::size_t g) {
-        GroupHistogram group;
-        build(g, smaller, group);
-        if (small_goes_on) {
-          keep(g, group, small_histogram);
-          search(g, smaller, small_histogram, small_features, splits_);
-        }
-        if (large_goes_on) {
-          subtract(g, group, large_histogram);
-          search(g, larger, large_histogram, large_features, splits_of_larger_);
-        }
-      });
-      if (small_goes_on) choose(smaller, splits_);
-      if (large_goes_on) choose(larger, splits_of_larger_);
-      if (smaller.feature < 0) give_back(smaller);
-      if (larger.feature < 0) give_back(larger);
-    } else {
-      give_back(parent);
-    }
-    parent.histogram = -1;
-    return first;
-  } catch (const Interrupted&) {
-    give_up();
-    throw;
-  }
-
-  // Sums of unrounded gradients and hessians over the documents of some nodes, for their values.
-  void sums(const std::size_t* numbers, std::size_t n, const double* gradient, const double* hessian, double* g_sums,
-            double* h_sums) {
-    pool_.run(n, [&](std::size_t k) {
-      const GrowerNode& node = nodes_[numbers[k]];
-      double g = 0.0, h = 0.0;
-      for (std::size_t i = node.begin; i < node.end; ++i) {
-        g += gradient[rows_[i]];
-        h += hessian[rows_[i]];
+  std::size_t split(std::size_t number, bool want_splits, const std::uint8_t* child_features) {
+    const std::size_t n_left = divide(number);
+    return whole([&] {
+      Pair pair = pair_of(number, static_cast<std::int64_t>(n_left), want_splits, child_features);
+      if (pair.goes_on()) {
+        const Gathered gathered = gather(nodes_[pair.smaller]);
+        add_up(pair, gathered.sums);
+        histogram(nodes_[pair.smaller], gathered,
+                  [&](std::size_t f, const double* g, const double* h) { receive(pair, f, g, h); });
+        choose_alone(pair.smaller, pair.small_found, pair.small_goes_on);
+        choose_alone(pair.larger, pair.large_found, pair.large_goes_on);
       }
-      g_sums[k] = g;
-      h_sums[k] = h;
+      close(number, pair);
+      return nodes_[number].first_child;
     });
   }
 
+  // ---- a process of a group
+
+  // Take the rows of the next tree (ascending; null: all) and look at their gradients.
+  Extremes take_rows(const double* gradient, const double* hessian, const std::uint32_t* rows, std::size_t n) {
+    nodes_.clear();
+    if (rows == nullptr) n = data_.n_rows;
+    rows_.resize(n);
+    n_of_all_rows_ = n == data_.n_rows;
+    const std::size_t n_chunks = chunks_of(n);
+    std::vector<Extremes> found(n_chunks);
+    pool_.run(n_chunks, [&](std::size_t c) {
+      const std::size_t begin = c * kChunk, end = std::min(n, begin + kChunk);
+      for (std::size_t i = begin; i < end; ++i) rows_[i] = rows ? rows[i] : static_cast<std::uint32_t>(i);
+      double g = 0.0, h = 0.0, not_finite = 0.0;  // 0 * NaN and 0 * infinity are NaN
+      for (std::size_t i = begin; i < end; ++i) {
+        if (rows_[i] >= data_.n_rows) {
+          not_finite = std::numeric_limits<double>::quiet_NaN();
+          break;
+        }
+        const double a = std::fabs(gradient[rows_[i]]), b = hessian[rows_[i]];
+        g = a > g ? a : g;
+        h = b > h ? b : h;
+        not_finite += 0.0 * a + 0.0 * b;
+      }
+      found[c] = {not_finite == 0.0 ? g : -1.0, h};
+    });
+    Extremes extremes;
+    for (const Extremes& one : found) {
+      if (one.gradient < 0.0) throw std::invalid_argument("gradients must be finite, and rows those of the data");
+      extremes.gradient = std::max(extremes.gradient, one.gradient);
+      extremes.hessian = std::max(extremes.hessian, one.hessian);
+    }
+    return extremes;
+  }
+
+  // Sums of magnitudes over the rows taken. The extremes are those of all processes.
+  Masses weigh(const double* gradient, const double* hessian, const Extremes& extremes) {
+    const double g_scale = 1.0 / mass_unit(extremes.gradient), h_scale = 1.0 / mass_unit(extremes.hessian);
+    const std::size_t n = rows_.size(), n_chunks = chunks_of(n);
+    std::vector<Masses> found(n_chunks);
+    pool_.run(n_chunks, [&](std::size_t c) {
+      Masses masses;
+      for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
+        masses.gradient += static_cast<std::int32_t>(std::fabs(gradient[rows_[i]]) * g_scale);
+        masses.hessian += static_cast<std::int32_t>(hessian[rows_[i]] * h_scale);
+      }
+      found[c] = masses;
+    });
+    Masses masses;
+    masses.n_docs = static_cast<std::int64_t>(n);
+    for (const Masses& one : found) {
+      masses.gradient += one.gradient;
+      masses.hessian += one.hessian;
+    }
+    return masses;
+  }
+
+  // Begin a tree on the rows taken. Extremes and masses are those of all processes.
+  void open(const double* gradient, const double* hessian, const Extremes& extremes, const Masses& masses,
+            const std::uint8_t* features, const GrowerRules& rules) {
+    rules_ = rules;
+    extremes_ = extremes;
+    features_.assign(features, features + data_.n_features);
+    nodes_.clear();
+    pairs_.clear();
+    free_slots_.clear();
+    n_slots_used_ = 0;
+    gradient_unit_ = unit_for(masses.gradient, masses.n_docs, extremes.gradient, kGradientLimit, 30);
+    hessian_unit_ = unit_for(masses.hessian, masses.n_docs, extremes.hessian, kHessianLimit, 31);
+    const double g_scale = 1.0 / gradient_unit_, h_scale = 1.0 / hessian_unit_;
+    gh_.resize(data_.n_rows);
+    const std::size_t n = rows_.size(), n_chunks = chunks_of(n);
+    pool_.run(n_chunks, [&](std::size_t c) {
+      for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
+        const std::size_t row = rows_[i];
+        const std::int64_t fixed_g = static_cast<std::int64_t>(std::nearbyint(gradient[row] * g_scale));
+        const std::int64_t fixed_h = static_cast<std::int64_t>(std::nearbyint(hessian[row] * h_scale));
+        gh_[row] = static_cast<std::int64_t>(static_cast<std::uint64_t>(fixed_g) << 32) + fixed_h;
+      }
+    });
+    GrowerNode root;
+    root.end = n;
+    root.n_docs = masses.n_docs;
+    nodes_.push_back(root);
+  }
+
+  // Sums over the rows of the root that this process has.
+  NodeSums root_sums() {
+    return whole([&] { return gather(nodes_[0]).sums; });
+  }
+
+  // The root gets the sums over all processes.
+  void settle_root(const NodeSums& sums) { nodes_[0].sums = sums; }
+
+  // Divide the documents of a node among two children. Returns how many documents of this process go left.
+  std::size_t divide(std::size_t number) {
+    if (number >= nodes_.size() || nodes_[number].feature < 0 || nodes_[number].first_child != 0) {
+      throw std::invalid_argument("node has no split");
+    }
+    return whole([&] {
+      const std::size_t first = nodes_.size();
+      nodes_.resize(first + 2);
+      GrowerNode& parent = nodes_[number];
+      const std::size_t n_left = partition(parent);
+      parent.first_child = first;
+      nodes_[first].begin = parent.begin;
+      nodes_[first].end = nodes_[first + 1].begin = parent.begin + n_left;
+      nodes_[first + 1].end = parent.end;
+      return n_left;
+    });
+  }
+
+  // Numbers that `build` writes for a node: sums, then the histogram, packed where that is wide enough.
+  std::size_t exchanged(std::size_t number) const {
+    return kSums + bin_offsets_.back() * (fits(nodes_[number].sums) ? 1 : 2);
+  }
+
+  // The histogram of this process's documents in the root, or, when it is divided, in the smaller child of a node, of
+  // which all processes together send `n_left` documents to the left. What follows is `settle`.
+  void build(std::size_t number, std::int64_t n_left, const std::uint8_t* child_features, std::int64_t* out) {
+    whole([&] {
+      const bool is_root = nodes_[number].first_child == 0;
+      pairs_.push_back(is_root ? root_pair() : pair_of(number, n_left, true, child_features));
+      pairs_.back().parent = number;
+      const Pair& pair = pairs_.back();
+      if (!pair.goes_on()) {
+        std::memset(out, 0, exchanged(number) * sizeof *out);
+        return;
+      }
+      const bool packed = fits(nodes_[number].sums);
+      std::int64_t* entries = out + kSums;
+      const Gathered gathered = gather(nodes_[pair.smaller]);
+      histogram(nodes_[pair.smaller], gathered, [&](std::size_t f, const double* g, const double* h) {
+        const std::size_t at = bin_offsets_[f], n = n_bins(f);
+        for (std::size_t b = 0; b < n; ++b) {
+          const std::int64_t gradient = static_cast<std::int64_t>(g[b]), hessian = static_cast<std::int64_t>(h[b]);
+          if (packed) {
+            entries[at + b] = static_cast<std::int64_t>(static_cast<std::uint64_t>(gradient) << 32) + hessian;
+          } else {
+            entries[2 * at + b] = gradient;
+            entries[2 * at + n + b] = hessian;
+          }
+        }
+      });
+      out[0] = gathered.sums.gradient;
+      out[1] = gathered.sums.hessian;
+      out[2] = gathered.sums.magnitude;
+    });
+  }
+
+  // Node number k of those that were built gets what all processes wrote, added up. Splits of its children are
+  // searched; some may have to be checked (unchecked).
+  void settle(std::size_t k, const std::int64_t* in) {
+    whole([&] {
+      Pair& pair = pairs_.at(k);
+      const bool packed = fits(nodes_[pair.parent].sums), is_root = pair.smaller == pair.larger;
+      if (!pair.goes_on()) {
+        if (!is_root) close(pair.parent, pair);
+        return;
+      }
+      if (!is_root) add_up(pair, {in[0], in[1], in[2]});
+      const std::int64_t* entries = in + kSums;
+      run_features([&](std::size_t f) {
+        double g[kBins], h[kBins];
+        const std::size_t at = bin_offsets_[f], n = n_bins(f);
+        for (std::size_t b = 0; b < n; ++b) {
+          if (packed) {
+            const std::int64_t entry = entries[at + b];
+            h[b] = static_cast<double>(static_cast<std::uint32_t>(entry));
+            g[b] = static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint64_t>(entry) >> 32));
+          } else {
+            g[b] = static_cast<double>(entries[2 * at + b]);
+            h[b] = static_cast<double>(entries[2 * at + n + b]);
+          }
+        }
+        receive(pair, f, g, h);
+      });
+    });
+  }
+
+  // A node whose children are final: of its documents all processes together send `n_left` to the left.
+  void conclude(std::size_t number, std::int64_t n_left) { close(number, pair_of(number, n_left, false, nullptr)); }
+
+  // A node whose best split has to be checked by counting documents, and the feature; -1 when all are checked.
+  struct Unchecked {
+    std::size_t node;
+    std::int32_t feature;
+  };
+  std::vector<Unchecked> unchecked() {
+    std::vector<Unchecked> found;
+    for (Pair& pair : pairs_) {
+      for (const bool small : {true, false}) {
+        if (!(small ? pair.small_goes_on : pair.large_goes_on)) continue;
+        const std::size_t node = small ? pair.smaller : pair.larger;
+        const std::int32_t feature = choose(nodes_[node], small ? pair.small_found : pair.large_found);
+        if (feature >= 0) found.push_back({node, feature});
+      }
+    }
+    return found;
+  }
+  void recheck(const Unchecked& which, const std::uint32_t* counts) {
+    for (Pair& pair : pairs_) {
+      for (const bool small : {true, false}) {
+        if ((small ? pair.smaller : pair.larger) != which.node || (!small && pair.smaller == pair.larger)) continue;
+        check(nodes_[which.node], small ? pair.small_found : pair.large_found, which.feature, counts);
+      }
+    }
+  }
+  // Documents of this process in a node, by the bin of a feature.
+  void count(std::size_t number, std::int32_t feature, std::uint32_t* counts) const {
+    const GrowerNode& node = nodes_[number];
+    const std::size_t f = static_cast<std::size_t>(feature);
+    std::memset(counts, 0, kBins * sizeof *counts);
+    const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
+    for (std::size_t i = node.begin; i < node.end; ++i) ++counts[bins[std::size_t{rows_[i]} * kGroup]];
+  }
+  // All that was built is settled.
+  void settled() {
+    for (Pair& pair : pairs_) {
+      if (pair.goes_on()) close(pair.parent, pair);
+    }
+    pairs_.clear();
+  }
+
+  // ---- leaves
+
+  // Sums of gradients and hessians over the documents of some nodes, for their values: in steps of 2^-61 of what the
+  // extremes are rounded up to, 31 bits and what is above them apart.
+  //   OUT sums  four per node: gradient above, below; hessian above, below
+  void sums(const std::size_t* numbers, std::size_t n, const double* gradient, const double* hessian,
+            const Extremes& extremes, std::int64_t* sums) {
+    const double g_scale = 1.0 / sum_unit(extremes.gradient), h_scale = 1.0 / sum_unit(extremes.hessian);
+    const std::vector<Stretch> stretches = stretches_of(numbers, n);
+    std::vector<std::int64_t> parts(4 * stretches.size());
+    pool_.run(stretches.size(), [&](std::size_t k) {
+      const Stretch& stretch = stretches[k];
+      std::int64_t* part = parts.data() + 4 * k;
+      for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
+        const std::int64_t g = static_cast<std::int64_t>(std::nearbyint(gradient[rows_[i]] * g_scale));
+        const std::int64_t h = static_cast<std::int64_t>(std::nearbyint(hessian[rows_[i]] * h_scale));
+        part[0] += g >> 31;
+        part[1] += g & 0x7fffffff;
+        part[2] += h >> 31;
+        part[3] += h & 0x7fffffff;
+      }
+    });
+    std::fill_n(sums, 4 * n, 0);
+    for (std::size_t k = 0; k < stretches.size(); ++k) {
+      for (std::size_t j = 0; j < 4; ++j) sums[4 * stretches[k].leaf + j] += parts[4 * k + j];
+    }
+  }
+  static double sum_unit(double largest) { return unit_below(largest, 61); }
+
   // Say for every document of some nodes (the leaves) which of them it is in.
   void mark(const std::size_t* numbers, std::size_t n, std::uint16_t* leaf_of_row) {
-    pool_.run(n, [&](std::size_t k) {
-      const GrowerNode& node = nodes_[numbers[k]];
-      for (std::size_t i = node.begin; i < node.end; ++i) leaf_of_row[rows_[i]] = static_cast<std::uint16_t>(k);
+    const std::vector<Stretch> stretches = stretches_of(numbers, n);
+    pool_.run(stretches.size(), [&](std::size_t k) {
+      const std::uint16_t leaf = static_cast<std::uint16_t>(stretches[k].leaf);
+      for (std::size_t i = stretches[k].begin; i < stretches[k].end; ++i) leaf_of_row[rows_[i]] = leaf;
     });
   }
 
   const std::vector<GrowerNode>& nodes() const { return nodes_; }
   const BinnedView& data() const { return data_; }
+  const Extremes& extremes() const { return extremes_; }  // of the tree that grows
+  std::size_t n_built() const { return pairs_.size(); }
+  static constexpr std::size_t kSums = 3;  // gradient, hessian, magnitude of gradients
 
  private:
-  using Splits = std::vector<FeatureSplit>;
   static constexpr std::size_t kParallelUpdates = 40'000;  // below, waking a thread costs more than it gives
   static constexpr std::size_t kParallelRows = 16'384;
+  static constexpr std::size_t kChunk = 4096;         // documents of a task that goes through all of them
+  static constexpr std::size_t kPiece = 65'536;       // documents that a packed sum has room for, on average
+  static constexpr std::size_t kRunRows = 8192;       // documents that are worth a histogram of their own
+  static constexpr std::size_t kTasksPerThread = 6;   // so that all end at about the same time
+  static constexpr std::size_t kFeaturesPerTask = 4;  // when histograms are merged and searched
+  static constexpr std::int64_t kGradientLimit = 2147483646, kHessianLimit = 4294967294;
+
+  std::size_t n_bins(std::size_t f) const { return static_cast<std::size_t>(data_.n_values[f]) + 1; }
+  static std::size_t chunks_of(std::size_t n) { return (n + kChunk - 1) / kChunk; }
 
   // What is half done must not be gone on from: there is no tree until the next start.
-  void give_up() { nodes_.clear(); }
-
-  template <class Task>
-  void run_groups(std::size_t n_docs, const Task& task) {
-    const std::size_t n_groups = data_.n_groups();
-    if (n_docs * data_.n_features < kParallelUpdates && n_groups * kBins * kGroup < 4 * kParallelUpdates) {
-      for (std::size_t g = 0; g < n_groups; ++g) task(g);
-    } else {
-      pool_.run(n_groups, task);
+  template <class Work>
+  auto whole(const Work& work) -> decltype(work()) {
+    try {
+      return work();
+    } catch (const Interrupted&) {
+      nodes_.clear();
+      pairs_.clear();
+      throw;
     }
   }
 
-  // A chunk of rows per task, whatever the number of threads: sums of doubles are added chunk by chunk.
-  static constexpr std::size_t kChunk = 8192;
-  void quantise(const double* gradient, const double* hessian) {
-    const std::size_t n = rows_.size(), n_chunks = (n + kChunk - 1) / kChunk;
-    chunk_sums_.assign(2 * n_chunks, 0.0);
-    pool_.run(n_chunks, [&](std::size_t c) {
-      double g = 0.0, h = 0.0;
-      for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
-        g += std::fabs(gradient[rows_[i]]);
-        h += hessian[rows_[i]];
-      }
-      chunk_sums_[2 * c] = g;
-      chunk_sums_[2 * c + 1] = h;
-    });
-    double g = 0.0, h = 0.0;
-    for (std::size_t c = 0; c < n_chunks; ++c) {
-      g += chunk_sums_[2 * c];
-      h += chunk_sums_[2 * c + 1];
-    }
-    if (!std::isfinite(g) || !std::isfinite(h)) throw std::invalid_argument("gradients must be finite");
-    // Rounding adds at most half a unit per document.
-    gradient_unit_ = unit_for(g, 2147483646.0 - static_cast<double>(n));
-    hessian_unit_ = unit_for(h, 4294967294.0 - static_cast<double>(n));
-    const double g_scale = 1.0 / gradient_unit_, h_scale = 1.0 / hessian_unit_;
-    pool_.run(n_chunks, [&](std::size_t c) {
-      for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
-        const std::int64_t fixed_g = static_cast<std::int64_t>(std::nearbyint(gradient[rows_[i]] * g_scale));
-        const std::int64_t fixed_h = static_cast<std::int64_t>(std::nearbyint(hessian[rows_[i]] * h_scale));
-        gh_[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(fixed_g) << 32) + fixed_h;
-      }
-    });
-  }
+  // ---- units
 
-  // The smallest power of two u with total / u <= limit.
-  static double unit_for(double total, double limit) {
-    if (!(total > 0.0)) return 1.0;
+  // A power of two that `largest` is at most 2^bits times.
+  static double unit_below(double largest, int bits) {
+    if (!(largest > 0.0)) return 1.0;
     int exponent = 0;
-    std::frexp(total / limit, &exponent);  // total / limit < 2^exponent
-    return std::ldexp(1.0, std::max(exponent, -1000));
+    std::frexp(largest, &exponent);  // largest < 2^exponent
+    return std::ldexp(1.0, std::max(exponent - bits, -1000));
+  }
+  static double mass_unit(double largest) { return unit_below(largest, 30); }
+
+  // The smallest power of two by which the sum over an average piece stays within the limit, and every document fits.
+  static double unit_for(std::int64_t mass, std::int64_t n_docs, double largest, std::int64_t limit, int bits) {
+    if (!(largest > 0.0) || n_docs == 0) return 1.0;
+    const double n = static_cast<double>(n_docs), in_piece = std::min(n, static_cast<double>(kPiece));
+    const double total = (static_cast<double>(mass) + n) * mass_unit(largest);  // no less than the sum
+    int exponent = 0;
+    std::frexp(total * (in_piece / n) / (static_cast<double>(limit) - in_piece), &exponent);
+    return std::max(std::ldexp(1.0, std::max(exponent, -1000)), unit_below(largest, bits));
   }
 
-  bool may_split(const GrowerNode& node) const { return node.end - node.begin >= 2 * std::size_t{rules_.min_docs}; }
+  static bool fits(const NodeSums& sums) { return sums.magnitude <= kGradientLimit && sums.hessian <= kHessianLimit; }
+
+  // ---- nodes
+
+  bool may_split(const GrowerNode& node) const { return node.n_docs >= 2 * std::int64_t{rules_.min_docs}; }
+
+  // Splits of every feature that were found, and whether documents were counted for it.
+  struct Found {
+    std::vector<FeatureSplit> splits;
+    std::vector<std::uint8_t> checked;
+  };
+
+  // The two children of a node while their histograms come in; for the root, both are the root itself.
+  struct Pair {
+    std::size_t parent = 0, smaller = 0, larger = 0;
+    bool small_goes_on = false, large_goes_on = false;
+    std::vector<std::uint8_t> small_features, large_features;
+    Found small_found, large_found;
+    bool goes_on() const { return small_goes_on || large_goes_on; }
+  };
+
+  Pair root_pair() {
+    Pair pair;
+    pair.small_goes_on = may_split(nodes_[0]);
+    if (pair.small_goes_on) nodes_[0].histogram = take_slot();
+    prepare(pair.small_found);
+    pair.small_features = features_;
+    return pair;
+  }
+
+  Pair pair_of(std::size_t number, std::int64_t n_left, bool want_splits, const std::uint8_t* child_features) {
+    Pair pair;
+    GrowerNode& parent = nodes_[number];
+    const std::size_t left = parent.first_child, right = left + 1;
+    nodes_[left].n_docs = n_left;
+    nodes_[right].n_docs = parent.n_docs - n_left;
+    pair.parent = number;
+    const bool left_is_smaller = 2 * n_left <= parent.n_docs;
+    pair.smaller = left_is_smaller ? left : right;
+    pair.larger = left_is_smaller ? right : left;
+    pair.small_goes_on = want_splits && may_split(nodes_[pair.smaller]);
+    pair.large_goes_on = want_splits && may_split(nodes_[pair.larger]);
+    if (!pair.goes_on()) return pair;
+    // The larger child takes over the parent's histogram: parent minus smaller, in place.
+    nodes_[pair.larger].histogram = parent.histogram;
+    parent.histogram = -1;
+    if (pair.small_goes_on) nodes_[pair.smaller].histogram = take_slot();
+    prepare(pair.small_found);
+    prepare(pair.large_found);
+    pair.small_features = pair.large_features = features_;
+    if (child_features != nullptr) {
+      auto& of_left = left_is_smaller ? pair.small_features : pair.large_features;
+      auto& of_right = left_is_smaller ? pair.large_features : pair.small_features;
+      of_left.assign(child_features, child_features + data_.n_features);
+      of_right.assign(child_features + data_.n_features, child_features + 2 * data_.n_features);
+    }
+    return pair;
+  }
+
+  void prepare(Found& found) const {
+    found.splits.assign(data_.n_features, {-std::numeric_limits<double>::infinity(), -1, false});
+    found.checked.assign(data_.n_features, 0);
+  }
+
+  void add_up(const Pair& pair, const NodeSums& of_smaller) {
+    const NodeSums& parent = nodes_[pair.parent].sums;
+    nodes_[pair.smaller].sums = of_smaller;
+    nodes_[pair.larger].sums = {parent.gradient - of_smaller.gradient, parent.hessian - of_smaller.hessian,
+                                parent.magnitude - of_smaller.magnitude};
+  }
+
+  void close(std::size_t number, const Pair& pair) {
+    give_back(nodes_[number], nodes_[number].first_child != 0);
+    for (const std::size_t child : {pair.smaller, pair.larger}) give_back(nodes_[child], nodes_[child].feature < 0);
+  }
 
   std::int32_t take_slot() {
     if (!free_slots_.empty()) {
@@ -247,47 +519,166 @@ class TreeGrower {
       return number;
     }
     if (n_slots_used_ == slots_.size()) {
-      slots_.push_back(std::make_unique<std::int64_t[]>(bin_offsets_.back()));
+      slots_.push_back(std::make_unique<double[]>(2 * bin_offsets_.back()));
     }
     return static_cast<std::int32_t>(n_slots_used_++);
   }
-  void give_back(GrowerNode& node) {
-    if (node.histogram >= 0) free_slots_.push_back(node.histogram);
+  void give_back(GrowerNode& node, bool done = true) {
+    if (!done || node.histogram < 0) return;
+    free_slots_.push_back(node.histogram);
     node.histogram = -1;
   }
-  std::int64_t* slot(std::int32_t number) { return slots_[static_cast<std::size_t>(number)].get(); }
+  // Gradients of the bins of a feature, hessians after them.
+  double* slot(std::int32_t number, std::size_t f) {
+    return slots_[static_cast<std::size_t>(number)].get() + 2 * bin_offsets_[f];
+  }
 
-  // Histograms of one group of features over a node's documents, kBins entries each: small enough to stay in the
-  // first-level cache while documents stream by.
-  struct GroupHistogram {
-    alignas(64) std::int64_t entries[kGroup * kBins];
+  // ---- histograms
+
+  // Sums of one group of features in doubles.
+  struct WideGroup {
+    alignas(64) double gradient[kGroup * kBins];
+    alignas(64) double hessian[kGroup * kBins];
   };
-  void build(std::size_t g, const GrowerNode& node, GroupHistogram& histogram) const {
-    constexpr std::size_t kPiece = 131'072;  // documents: a few milliseconds
-    std::memset(&histogram, 0, sizeof histogram);
-    for (std::size_t begin = node.begin; begin < node.end; begin += kPiece) {
-      if (begin != node.begin) check_interruption();
-      kernels().accumulate(data_.group(g), rows_.data() + begin, std::min(kPiece, node.end - begin), gh_.data() + begin,
-                           histogram.entries);
+
+  // Gradients and hessians of the documents of a node, side by side, and their sums chunk by chunk.
+  struct Gathered {
+    const std::int64_t* gh;
+    NodeSums sums;
+  };
+  Gathered gather(const GrowerNode& node) {
+    const std::size_t n = node.end - node.begin, n_chunks = chunks_of(n);
+    const bool in_place = n_of_all_rows_ && n == rows_.size();  // the rows in their own order
+    if (!in_place) scratch(n);
+    chunk_sums_.resize(n_chunks);
+    std::int64_t* gathered = reinterpret_cast<std::int64_t*>(scratch_.data());
+    pool_run(n >= kParallelRows, n_chunks, [&](std::size_t c) {
+      const std::size_t begin = c * kChunk, size = std::min(kChunk, n - begin);
+      chunk_sums_[c] = kernels().gather_gradients(gh_.data(), rows_.data() + node.begin + begin, size,
+                                                  in_place ? nullptr : gathered + begin);
+    });
+    Gathered found{in_place ? gh_.data() : gathered, {}};
+    for (const NodeSums& sums : chunk_sums_) {
+      found.sums.gradient += sums.gradient;
+      found.sums.hessian += sums.hessian;
+      found.sums.magnitude += sums.magnitude;
+    }
+    return found;
+  }
+
+  // Histograms of a node's documents: take(f, gradients, hessians) once per feature, on any thread.
+  template <class Take>
+  void histogram(const GrowerNode& node, const Gathered& gathered, const Take& take) {
+    const std::size_t n = node.end - node.begin, n_groups = data_.n_groups(), threads = pool_.size();
+    std::size_t n_runs = (kTasksPerThread * threads + n_groups - 1) / n_groups;
+    n_runs = threads == 1 ? 1 : std::max<std::size_t>(1, std::min(n_runs, n / kRunRows));
+    const auto take_features = [&](std::size_t first, std::size_t last, const WideGroup& wide) {
+      for (std::size_t f = first; f < last; ++f) {
+        take(f, wide.gradient + f % kGroup * kBins, wide.hessian + f % kGroup * kBins);
+      }
+    };
+    if (n_runs == 1) {
+      const bool alone = n * data_.n_features < kParallelUpdates && n_groups * kBins * kGroup < 4 * kParallelUpdates;
+      pool_run(!alone, n_groups, [&](std::size_t g) {
+        WideGroup wide;
+        accumulate(g, node, gathered, 0, n, wide);
+        take_features(g * kGroup, group_end(g), wide);
+      });
+      return;
+    }
+    if (partials_.size() < n_runs * n_groups) partials_.resize(n_runs * n_groups);
+    for (auto& partial : partials_) {
+      if (!partial) partial = std::make_unique<WideGroup>();
+    }
+    const std::size_t n_chunks = chunks_of(n);
+    pool_.run(n_runs * n_groups, [&](std::size_t task) {
+      const std::size_t g = task % n_groups, run = task / n_groups;
+      accumulate(g, node, gathered, run * n_chunks / n_runs * kChunk,
+                 std::min(n, (run + 1) * n_chunks / n_runs * kChunk), *partials_[task]);
+    });
+    run_features([&](std::size_t f) {
+      const std::size_t g = f / kGroup, at = f % kGroup * kBins, size = n_bins(f);
+      WideGroup& total = *partials_[g];
+      for (std::size_t run = 1; run < n_runs; ++run) {
+        const WideGroup& part = *partials_[run * n_groups + g];
+        for (std::size_t b = at; b < at + size; ++b) total.gradient[b] += part.gradient[b];
+        for (std::size_t b = at; b < at + size; ++b) total.hessian[b] += part.hessian[b];
+      }
+      take_features(f, f + 1, total);
+    });
+  }
+
+  // Histograms of one group of features over some of a node's documents; `begin` is the first of a chunk.
+  void accumulate(std::size_t g, const GrowerNode& node, const Gathered& gathered, std::size_t begin, std::size_t end,
+                  WideGroup& wide) const {
+    alignas(64) std::int64_t packed[kGroup * kBins];  // small enough to stay in the first-level cache
+    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
+      const std::size_t at = f % kGroup * kBins, size = n_bins(f) * sizeof(double);
+      std::memset(wide.gradient + at, 0, size);
+      std::memset(wide.hessian + at, 0, size);
+    }
+    const std::uint32_t* rows = rows_.data() + node.begin;
+    while (begin < end) {
+      const std::size_t piece_end = end_of_piece(gathered, begin, end);
+      std::memset(packed, 0, sizeof packed);
+      constexpr std::size_t kLook = 131'072;  // documents: a few milliseconds
+      for (std::size_t from = begin; from < piece_end; from += kLook) {
+        if (from != 0) check_interruption();
+        kernels().accumulate(data_.group(g), rows + from, std::min(kLook, piece_end - from), gathered.gh + from,
+                             packed);
+      }
+      for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
+        const std::size_t at = f % kGroup * kBins;
+        kernels().widen(packed + at, n_bins(f), wide.gradient + at, wide.hessian + at);
+      }
+      begin = piece_end;
     }
   }
 
-  // Keep a node's histogram, without the bins that its features do not have.
-  void keep(std::size_t g, const GroupHistogram& histogram, std::int64_t* slot) const {
-    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
-      std::memcpy(slot + bin_offsets_[f], histogram.entries + f % kGroup * kBins,
-                  (bin_offsets_[f + 1] - bin_offsets_[f]) * sizeof *slot);
+  // As far as packed sums from `begin` on are sure to fit: whole chunks, or single documents where a chunk is too much.
+  std::size_t end_of_piece(const Gathered& gathered, std::size_t begin, std::size_t end) const {
+    if (fits(gathered.sums)) return end;
+    std::int64_t magnitude = 0, hessian = 0;
+    while (begin < end) {
+      if (begin % kChunk == 0) {
+        const NodeSums& chunk = chunk_sums_[begin / kChunk];
+        if (fits({0, hessian + chunk.hessian, magnitude + chunk.magnitude})) {
+          magnitude += chunk.magnitude;
+          hessian += chunk.hessian;
+          begin = std::min(end, begin + kChunk);
+          continue;
+        }
+        if (magnitude > 0 || hessian > 0) return begin;
+      }
+      const std::int64_t value = gathered.gh[begin];
+      hessian += static_cast<std::uint32_t>(value);
+      magnitude += std::abs(static_cast<std::int64_t>(value >> 32));
+      if (!fits({0, hessian, magnitude})) return begin;
+      ++begin;
     }
+    return end;
   }
-  void subtract(std::size_t g, const GroupHistogram& histogram, std::int64_t* slot) const {
-    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
-      std::int64_t* from = slot + bin_offsets_[f];
-      const std::int64_t* take = histogram.entries + f % kGroup * kBins;
-      const std::size_t n = bin_offsets_[f + 1] - bin_offsets_[f];
-      for (std::size_t b = 0; b < n; ++b) from[b] -= take[b];
-    }
-  }
+
   std::size_t group_end(std::size_t g) const { return std::min(data_.n_features, (g + 1) * kGroup); }
+
+  // The histogram of the smaller child comes in: it is kept, and the larger child's is the rest. Both are searched.
+  void receive(Pair& pair, std::size_t f, const double* gradient, const double* hessian) {
+    const std::size_t n = n_bins(f);
+    if (pair.small_goes_on) {
+      double* to = slot(nodes_[pair.smaller].histogram, f);
+      std::memcpy(to, gradient, n * sizeof *to);
+      std::memcpy(to + n, hessian, n * sizeof *to);
+      search(nodes_[pair.smaller], f, pair.small_features, pair.small_found);
+    }
+    if (pair.large_goes_on) {
+      double* from = slot(nodes_[pair.larger].histogram, f);
+      for (std::size_t b = 0; b < n; ++b) from[b] -= gradient[b];
+      for (std::size_t b = 0; b < n; ++b) from[n + b] -= hessian[b];
+      search(nodes_[pair.larger], f, pair.large_features, pair.large_found);
+    }
+  }
+
+  // ---- splits
 
   SplitRules split_rules() const {
     return {gradient_unit_, hessian_unit_, rules_.l2,
@@ -296,114 +687,142 @@ class TreeGrower {
             rules_.min_docs};
   }
 
-  void search(std::size_t g, const GrowerNode& node, const std::int64_t* histogram, const std::uint8_t* features,
-              Splits& splits) const {
-    const SplitRules rules = split_rules();
-    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
-      splits[f].gain = -std::numeric_limits<double>::infinity();
-      splits[f].bin = -1;
-      if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) continue;
-      splits[f] = kernels().best_split(histogram + bin_offsets_[f], nullptr, data_.n_values[f],
-                                       data_.has_missing[f] != 0, node.total, rules);
-    }
+  void search(const GrowerNode& node, std::size_t f, const std::vector<std::uint8_t>& features, Found& found) {
+    if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) return;
+    found.splits[f] = best_split(node, f, nullptr);
+  }
+  FeatureSplit best_split(const GrowerNode& node, std::size_t f, const std::uint32_t* counts) {
+    const double* histogram = slot(node.histogram, f);
+    return kernels().best_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], data_.has_missing[f] != 0,
+                                node.sums, split_rules());
   }
 
   // Take the best feature. Histograms hold no document counts: where a minimum is asked for, the best feature's
-  // documents are counted and its split searched again, until the best one has been checked.
-  void choose(GrowerNode& node, Splits& splits) {
-    const bool check = rules_.min_docs > 1 && !rules_.hessian_is_count;
-    checked_.assign(data_.n_features, 0);
-    for (;;) {
-      std::size_t best = 0;
-      for (std::size_t f = 1; f < splits.size(); ++f) {
-        if (splits[f].gain > splits[best].gain) best = f;
-      }
-      if (splits.empty() || !(splits[best].gain > rules_.min_gain)) return;
-      if (!check || checked_[best]) {
-        node.feature = static_cast<std::int32_t>(best);
-        node.bin = splits[best].bin;
-        node.missing_left = splits[best].missing_left;
-        node.gain = splits[best].gain;
-        return;
-      }
+  // documents must be counted and its split searched again (check), until the best one has been checked. Returns the
+  // feature to be checked, or -1.
+  std::int32_t choose(GrowerNode& node, const Found& found) {
+    std::size_t best = 0;
+    for (std::size_t f = 1; f < found.splits.size(); ++f) {
+      if (found.splits[f].gain > found.splits[best].gain) best = f;
+    }
+    if (found.splits.empty() || !(found.splits[best].gain > rules_.min_gain)) return -1;
+    if (rules_.min_docs > 1 && !rules_.hessian_is_count && !found.checked[best]) return static_cast<std::int32_t>(best);
+    node.feature = static_cast<std::int32_t>(best);
+    node.bin = found.splits[best].bin;
+    node.missing_left = found.splits[best].missing_left;
+    node.gain = found.splits[best].gain;
+    return -1;
+  }
+  void check(const GrowerNode& node, Found& found, std::int32_t feature, const std::uint32_t* counts) {
+    const std::size_t f = static_cast<std::size_t>(feature);
+    found.splits[f] = best_split(node, f, counts);
+    found.checked[f] = 1;
+  }
+  void choose_alone(std::size_t number, Found& found, bool goes_on) {
+    if (!goes_on) return;
+    for (std::int32_t feature; (feature = choose(nodes_[number], found)) >= 0;) {
       check_interruption();
-      count(node, best);
-      splits[best] = kernels().best_split(slot(node.histogram) + bin_offsets_[best], counts_, data_.n_values[best],
-                                          data_.has_missing[best] != 0, node.total, split_rules());
-      checked_[best] = 1;
+      std::uint32_t counts[kBins];
+      count(number, feature, counts);
+      check(nodes_[number], found, feature, counts);
     }
   }
 
-  void count(const GrowerNode& node, std::size_t f) {
-    std::memset(counts_, 0, sizeof counts_);
-    const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
-    for (std::size_t i = node.begin; i < node.end; ++i) ++counts_[bins[std::size_t{rows_[i]} * kGroup]];
-  }
+  // ---- documents
 
-  // Stable partition of a node's documents: those that go left first, each side in its old order.
+  // Stable partition of a node's documents: those that go left first, each side in its old order. Returns how many.
   std::size_t partition(const GrowerNode& node) {
     const std::size_t f = static_cast<std::size_t>(node.feature), n = node.end - node.begin;
     const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
-    const std::int32_t missing_bin = data_.n_values[f];
-    std::uint8_t goes_left[kBins];
-    for (std::int32_t b = 0; b < kBins; ++b) {
-      goes_left[b] = b == missing_bin && data_.has_missing[f] ? node.missing_left : b <= node.bin;
-    }
-    const std::size_t n_chunks = n < kParallelRows ? 1 : std::min<std::size_t>(4 * pool_.size(), n / 4096);
-    left_counts_.assign(n_chunks, 0);
+    const Side side{node.bin, data_.has_missing[f] ? data_.n_values[f] : -1, node.missing_left};
     std::uint32_t* rows = rows_.data() + node.begin;
-    std::int64_t* gh = gh_.data() + node.begin;
+    const std::size_t n_chunks =
+        n < kParallelRows ? 1 : std::min<std::size_t>(kTasksPerThread * pool_.size(), n / kChunk);
+    constexpr std::size_t kRoom = kPartitionRoom;  // what a kernel may write behind the last document
+    scratch((n + 2 * kRoom * n_chunks) / (n_chunks == 1 ? 2 : 1) + 1);
+    std::uint32_t* buffer = reinterpret_cast<std::uint32_t*>(scratch_.data());
+    if (n_chunks == 1) {  // left ones stay where they are, right ones come behind them
+      const std::size_t n_left = kernels().partition(bins, rows, n, side, rows, buffer);
+      std::memcpy(rows + n_left, buffer, (n - n_left) * sizeof *rows);
+      return n_left;
+    }
     const auto chunk_begin = [&](std::size_t c) { return c * n / n_chunks; };
-    // Each chunk: left documents move to its front, right documents go to the same place of the buffers.
+    const auto left_of = [&](std::size_t c) { return buffer + chunk_begin(c) + c * kRoom; };
+    const auto right_of = [&](std::size_t c) { return buffer + n + kRoom * n_chunks + chunk_begin(c) + c * kRoom; };
+    left_counts_.assign(n_chunks, 0);
     pool_.run(n_chunks, [&](std::size_t c) {
-      std::size_t to_left = chunk_begin(c), to_right = 0;
-      std::uint32_t* right_rows = row_buffer_.data() + chunk_begin(c);
-      std::int64_t* right_gh = gh_buffer_.data() + chunk_begin(c);
-      for (std::size_t i = chunk_begin(c); i < chunk_begin(c + 1); ++i) {
-        const std::uint32_t row = rows[i];
-        const std::int64_t value = gh[i];
-        const std::size_t left = goes_left[bins[std::size_t{row} * kGroup]];
-        rows[to_left] = row;
-        gh[to_left] = value;
-        right_rows[to_right] = row;
-        right_gh[to_right] = value;
-        to_left += left;
-        to_right += 1 - left;
-      }
-      left_counts_[c] = to_left - chunk_begin(c);
+      left_counts_[c] = kernels().partition(bins, rows + chunk_begin(c), chunk_begin(c + 1) - chunk_begin(c), side,
+                                            left_of(c), right_of(c));
     });
-    std::size_t n_left = left_counts_[0];
-    for (std::size_t c = 1; c < n_chunks; ++c) {  // close the gaps between the chunks' left parts
-      std::memmove(rows + n_left, rows + chunk_begin(c), left_counts_[c] * sizeof *rows);
-      std::memmove(gh + n_left, gh + chunk_begin(c), left_counts_[c] * sizeof *gh);
-      n_left += left_counts_[c];
+    std::vector<std::size_t> before(n_chunks + 1, 0);
+    for (std::size_t c = 0; c < n_chunks; ++c) before[c + 1] = before[c] + left_counts_[c];
+    pool_.run(n_chunks, [&](std::size_t c) {
+      const std::size_t n_left = left_counts_[c], n_right = chunk_begin(c + 1) - chunk_begin(c) - n_left;
+      std::memcpy(rows + before[c], left_of(c), n_left * sizeof *rows);
+      std::memcpy(rows + before[n_chunks] + chunk_begin(c) - before[c], right_of(c), n_right * sizeof *rows);
+    });
+    return before[n_chunks];
+  }
+
+  // Documents of nodes in stretches of bounded length.
+  struct Stretch {
+    std::size_t leaf, begin, end;
+  };
+  std::vector<Stretch> stretches_of(const std::size_t* numbers, std::size_t n) const {
+    constexpr std::size_t kLength = 32'768;
+    std::vector<Stretch> stretches;
+    for (std::size_t leaf = 0; leaf < n; ++leaf) {
+      const GrowerNode& node = nodes_[numbers[leaf]];
+      for (std::size_t begin = node.begin; begin < node.end; begin += kLength) {
+        stretches.push_back({leaf, begin, std::min(node.end, begin + kLength)});
+      }
     }
-    std::size_t to = n_left;
-    for (std::size_t c = 0; c < n_chunks; ++c) {
-      const std::size_t n_right = chunk_begin(c + 1) - chunk_begin(c) - left_counts_[c];
-      std::memcpy(rows + to, row_buffer_.data() + chunk_begin(c), n_right * sizeof *rows);
-      std::memcpy(gh + to, gh_buffer_.data() + chunk_begin(c), n_right * sizeof *gh);
-      to += n_right;
+    return stretches;
+  }
+
+  // Room for n documents, eight bytes each: their gradients while a histogram is built, rows while they are divided.
+  void scratch(std::size_t n) {
+    if (scratch_.size() < n) scratch_.resize(n);
+  }
+
+  // ---- tasks
+
+  template <class Task>
+  void pool_run(bool together, std::size_t n_tasks, const Task& task) {
+    if (together) {
+      pool_.run(n_tasks, task);
+    } else {
+      for (std::size_t k = 0; k < n_tasks; ++k) task(k);
     }
-    return node.begin + n_left;
+  }
+  template <class Task>
+  void run_features(const Task& task) {
+    const std::size_t n = data_.n_features;
+    pool_run(n * kBins >= 2 * kParallelUpdates / kGroup, (n + kFeaturesPerTask - 1) / kFeaturesPerTask,
+             [&](std::size_t k) {
+               for (std::size_t f = k * kFeaturesPerTask; f < std::min(n, (k + 1) * kFeaturesPerTask); ++f) task(f);
+             });
   }
 
   BinnedView data_;
   ThreadPool pool_;
   GrowerRules rules_;
+  Extremes extremes_;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
   std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram
-  std::vector<std::uint8_t> features_, checked_;
-  std::vector<std::uint32_t> rows_, row_buffer_;
-  std::vector<std::int64_t> gh_, gh_buffer_;
+  std::vector<std::uint8_t> features_;
+  HugeVector<std::uint32_t> rows_;
+  bool n_of_all_rows_ = false;
+  HugeVector<std::int64_t> gh_;  // of every row: gradient and hessian, packed
+  HugeVector<std::int64_t> scratch_;
+  std::vector<NodeSums> chunk_sums_;
   std::vector<GrowerNode> nodes_;
-  std::vector<std::unique_ptr<std::int64_t[]>> slots_;
+  std::vector<Pair> pairs_;
+  std::vector<std::unique_ptr<double[]>> slots_;
   std::vector<std::int32_t> free_slots_;
   std::size_t n_slots_used_ = 0;
-  Splits splits_, splits_of_larger_;
-  std::vector<double> chunk_sums_;
+  std::vector<std::unique_ptr<WideGroup>> partials_;
   std::vector<std::size_t> left_counts_;
-  std::uint32_t counts_[kBins];
 };
 
 }  // namespace rankwood

@@ -1,8 +1,8 @@
 // Histograms of gradients, compiled once per instruction set.
 //
-// A histogram entry packs two sums of fixed-point numbers into 64 bits: the gradient, signed, in the upper half and
-// the hessian, never negative, in the lower. One addition updates both. The scales are chosen per tree so that neither
-// sum can leave its half (see grower.hpp), so the upper half never sees a carry that it should not.
+// A packed histogram entry holds two sums of whole numbers in 64 bits: the gradient, signed, in the upper half and the
+// hessian, never negative, in the lower. One addition updates both. It is added to two doubles before either sum can
+// leave its half (see grower.hpp), so the upper half never sees a carry that it should not.
 
 // Add n documents of a node to the histograms of one group of kGroup features.
 //   IN  bins  bins of the group, kGroup bytes a document      IN  rows  documents of the node
@@ -10,7 +10,7 @@
 //   OUT out   kGroup histograms of kBins entries, zeroed by the caller
 static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
                        std::int64_t* out) noexcept {
-  constexpr std::size_t kAhead = 24;  // rows of a small node lie far apart: fetch them in time
+  constexpr std::size_t kAhead = 48;  // rows of a small node lie far apart: fetch them in time
   const auto add = [&](std::size_t i) {
     const std::uint8_t* row = bins + static_cast<std::size_t>(rows[i]) * kGroup;
     const std::int64_t value = gh[i];
@@ -45,16 +45,76 @@ static inline double hessian_of(std::int64_t sum) {
   return double_of((static_cast<std::uint64_t>(sum) & 0xffffffffu) | 0x4330000000000000u) - 4503599627370496.0;
 }
 
-// Gain of every split whose left side sums to left[i].
-static void gains_of(const std::int64_t* left, std::size_t n, std::int64_t total, const SplitRules& rules,
-                     double* gain) {
+// Add packed sums to wide ones.
+static void widen(const std::int64_t* packed, std::size_t n, double* gradient, double* hessian) noexcept {
+  for (std::size_t b = 0; b < n; ++b) {
+    gradient[b] += gradient_of(packed[b]);
+    hessian[b] += hessian_of(packed[b]);
+  }
+}
+
+// Gradients and hessians of a node's documents, side by side, and their sums; at most 2^20 documents at a time.
+//   OUT out  null: only the sums
+static NodeSums gather_gradients(const std::int64_t* gh, const std::uint32_t* rows, std::size_t n,
+                                 std::int64_t* out) noexcept {
+  NodeSums sums;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t value = gh[rows[i]], gradient = value >> 32;
+    if (out) out[i] = value;
+    sums.gradient += gradient;
+    sums.hessian += static_cast<std::int64_t>(static_cast<std::uint64_t>(value) & 0xffffffffu);
+    sums.magnitude += gradient < 0 ? -gradient : gradient;
+  }
+  return sums;
+}
+
+// Divide documents: those that go left, and the others, each in their old order. Returns how many go left.
+//   IN  bins   of the feature: document i at bins[i * kGroup]
+//   OUT left   may be rows; OUT right; both have kPartitionRoom entries more than they need
+static std::size_t partition(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const Side& side,
+                             std::uint32_t* left, std::uint32_t* right) noexcept {
+  std::size_t n_left = 0, i = 0;
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+  const __m512i bin = _mm512_set1_epi32(side.bin), missing = _mm512_set1_epi32(side.missing);
+  const __m512i low_byte = _mm512_set1_epi32(0xff);
+  const __mmask16 missing_left = side.missing_left ? 0xffff : 0;
+  // Four bytes are read where one is wanted, so the last documents are left to the loop below, as are rows whose places
+  // have too many digits.
+  const bool in_reach = n > 0 && rows[n - 1] < std::uint32_t{1} << 30;
+  for (; in_reach && i + 32 <= n; i += 16) {
+    const __m512i row = _mm512_loadu_si512(rows + i);
+    const __m512i at = _mm512_add_epi32(row, row);  // in steps of eight bytes
+    static_assert(kGroup == 16);
+    const __m512i value = _mm512_and_si512(_mm512_i32gather_epi32(at, bins, 8), low_byte);
+    const __mmask16 is_missing = _mm512_cmpeq_epi32_mask(value, missing);
+    const __mmask16 below = _mm512_cmple_epi32_mask(value, bin);
+    const __mmask16 goes_left = static_cast<__mmask16>((below & ~is_missing) | (is_missing & missing_left));
+    _mm512_storeu_si512(left + n_left, _mm512_maskz_compress_epi32(goes_left, row));
+    _mm512_storeu_si512(right + (i - n_left), _mm512_maskz_compress_epi32(static_cast<__mmask16>(~goes_left), row));
+    n_left += static_cast<std::size_t>(__builtin_popcount(goes_left));
+  }
+#endif
+  for (; i < n; ++i) {
+    const std::uint32_t row = rows[i];
+    const std::int32_t value = bins[static_cast<std::size_t>(row) * kGroup];
+    const std::size_t goes_left = value == side.missing ? side.missing_left : value <= side.bin;
+    left[n_left] = row;
+    right[i - n_left] = row;
+    n_left += goes_left;
+  }
+  return n_left;
+}
+
+// Gain of every split whose left side sums to left[i]; all sums are whole numbers below 2^53.
+static void gains_of(const double* left_gradient, const double* left_hessian, std::size_t n, double total_gradient,
+                     double total_hessian, const SplitRules& rules, double* gain) {
   constexpr double kNone = -__builtin_huge_val();
   const double g_unit = rules.gradient_unit, h_unit = rules.hessian_unit, l2 = rules.l2, floor = rules.min_hessian;
-  const double g = gradient_of(total) * g_unit, h = hessian_of(total) * h_unit;
+  const double g = total_gradient * g_unit, h = total_hessian * h_unit;
   const double parent = g * g / (h + l2);
   for (std::size_t i = 0; i < n; ++i) {
-    const double gl = gradient_of(left[i]) * g_unit, gr = gradient_of(total - left[i]) * g_unit;
-    const double hl = hessian_of(left[i]) * h_unit, hr = hessian_of(total - left[i]) * h_unit;
+    const double gl = left_gradient[i] * g_unit, gr = (total_gradient - left_gradient[i]) * g_unit;
+    const double hl = left_hessian[i] * h_unit, hr = (total_hessian - left_hessian[i]) * h_unit;
     const double dl = hl + l2, dr = hr + l2;
     const double value = (gl * gl * dr + gr * gr * dl) / (dl * dr) - parent;  // one division for two quotients
     gain[i] = hl >= floor ? value : kNone;
@@ -74,45 +134,50 @@ static double largest(const double* gain, std::size_t n) {
 }
 
 // Search the splits "bin <= b" of one feature.
-//   IN  histogram  n_values entries for values in ascending order, then one for missing values if has_missing
-//   IN  counts     documents per bin in the same order, or null when no count is to be checked
-//   IN  total      sum over the node
+//   IN  gradient, hessian  sums of n_values bins in ascending order, then of missing values if has_missing
+//   IN  counts  documents per bin in the same order, or null when no count is to be checked
+//   IN  total   sums over the node
 // Equal gains go to the lower bin, and to missing values on the right.
-static FeatureSplit best_split(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
-                               bool has_missing, std::int64_t total, const SplitRules& rules) noexcept {
+static FeatureSplit best_split(const double* gradient, const double* hessian, const std::uint32_t* counts,
+                               std::int32_t n_values, bool has_missing, const NodeSums& total,
+                               const SplitRules& rules) noexcept {
   constexpr double kNone = -__builtin_huge_val();
   FeatureSplit best{kNone, -1, false};
-  const std::int64_t missing = has_missing ? histogram[n_values] : 0;
+  const double total_gradient = static_cast<double>(total.gradient), total_hessian = static_cast<double>(total.hessian);
+  const double missing_gradient = has_missing ? gradient[n_values] : 0.0;
+  const double missing_hessian = has_missing ? hessian[n_values] : 0.0;
   const std::uint32_t missing_docs = has_missing && counts ? counts[n_values] : 0;
 
   // Splits behind an empty bin equal those before it, and the lower bin wins: only bins that hold something are looked
   // at. In a small node these are few.
   std::int32_t bin[kBins + 8];
-  std::int64_t left[kBins + 8];
+  double left_gradient[kBins + 8], left_hessian[kBins + 8];
   std::uint32_t left_docs[kBins];
   std::size_t n = 0;
-  std::int64_t running = 0;
-  std::uint32_t running_docs = 0;
   for (std::int32_t b = 0; b < n_values; ++b) {
-    const std::int64_t entry = histogram[b];
-    running += entry;
     bin[n] = b;
-    left[n] = running;
-    if (counts) left_docs[n] = running_docs += counts[b];
-    n += entry != 0 || (counts && counts[b] != 0);
+    n += gradient[b] != 0.0 || hessian[b] != 0.0 || (counts && counts[b] != 0);
+  }
+  double running_gradient = 0.0, running_hessian = 0.0;
+  std::uint32_t running_docs = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    left_gradient[i] = running_gradient += gradient[bin[i]];
+    left_hessian[i] = running_hessian += hessian[bin[i]];
+    if (counts) left_docs[i] = running_docs += counts[bin[i]];
   }
   const std::uint32_t n_docs = running_docs + missing_docs;
 
   double gain[kBins + 8];
   // With missing values a second pass sends them left; the last bin alone against them is a split of the first pass.
-  const bool both_ways = missing != 0 || missing_docs != 0;
+  const bool both_ways = missing_gradient != 0.0 || missing_hessian != 0.0 || missing_docs != 0;
   for (int pass = 0; pass < (both_ways ? 2 : 1); ++pass) {
     const bool missing_right = pass == 0;
     const std::size_t n_splits = n - (n > 0 && !(both_ways && missing_right) ? 1 : 0);
     if (!missing_right) {
-      for (std::size_t i = 0; i < n_splits; ++i) left[i] += missing;
+      for (std::size_t i = 0; i < n_splits; ++i) left_gradient[i] += missing_gradient;
+      for (std::size_t i = 0; i < n_splits; ++i) left_hessian[i] += missing_hessian;
     }
-    gains_of(left, n_splits, total, rules, gain);
+    gains_of(left_gradient, left_hessian, n_splits, total_gradient, total_hessian, rules, gain);
     if (counts) {
       const std::uint32_t extra = missing_right ? 0 : missing_docs;
       for (std::size_t i = 0; i < n_splits; ++i) {
@@ -127,7 +192,7 @@ static FeatureSplit best_split(const std::int64_t* histogram, const std::uint32_
       while (gain[i] != top) ++i;
       best = {top, bin[i], !missing_right};
       if (!both_ways) {  // no missing value here: one that comes later follows the heavier child
-        best.missing_left = hessian_of(left[i]) > hessian_of(total - left[i]);
+        best.missing_left = left_hessian[i] > total_hessian - left_hessian[i];
       }
     }
   }

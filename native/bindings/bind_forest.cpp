@@ -16,16 +16,6 @@
 namespace rankwood {
 namespace {
 
-template <class T>
-using Numpy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Numpy<T> to_numpy(std::vector<T>&& values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
-  return Numpy<T>(kept->data(), {kept->size()}, owner);
-}
-
 // Ranks of all values, feature by feature; returns their values, and where those of each feature start.
 nb::tuple encode_exactly(const In<float, 2>& X, const Out<std::uint16_t, 3>& codes,
                          const Out<std::uint8_t>& has_missing, int n_threads) {

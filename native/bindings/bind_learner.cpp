@@ -1,6 +1,8 @@
 // Binning and the histogram tree learner.
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/tuple.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -25,6 +27,56 @@ std::vector<std::vector<double>> find_bin_edges(const Matrix& X, int max_bins, i
   unlocked([&] {
     parallel_for(n_features, n_threads,
                  [&](std::size_t f) { edges[f] = find_edges(X.data() + f, n_features, n, max_bins); });
+  });
+  return edges;
+}
+
+// Distinct values of every column: their numbers, -1 where there are more than max_bins, and all of them in one array.
+nb::tuple find_few_values(const Matrix& X, int max_bins, int n_threads) {
+  require(max_bins >= 2 && max_bins <= kMaxValueCodes, "max_bins must lie between 2 and 65535");
+  const std::size_t n = X.shape(0), n_features = X.shape(1);
+  std::vector<std::int64_t> counts(n_features);
+  std::vector<float> all;
+  unlocked([&] {
+    std::vector<std::optional<std::vector<float>>> found(n_features);
+    parallel_for(n_features, n_threads, [&](std::size_t f) {
+      found[f] = distinct_values(X.data() + f, n_features, n, static_cast<std::size_t>(max_bins));
+    });
+    for (std::size_t f = 0; f < n_features; ++f) {
+      counts[f] = found[f] ? static_cast<std::int64_t>(found[f]->size()) : -1;
+      if (found[f]) all.insert(all.end(), found[f]->begin(), found[f]->end());
+    }
+  });
+  return nb::make_tuple(to_numpy(std::move(counts)), to_numpy(std::move(all)));
+}
+
+// What find_bin_edges finds, from the values of columns that have few (as find_few_values returns them) and a sample of
+// the rows for the others.
+std::vector<std::vector<double>> find_sketched_edges(const In<std::int64_t>& counts, const In<float>& values,
+                                                     const Matrix& sample, int max_bins, int n_threads) {
+  require(max_bins >= 2 && max_bins <= kMaxValueCodes, "max_bins must lie between 2 and 65535");
+  const std::size_t n_features = counts.shape(0);
+  require(sample.shape(1) == n_features, "wrong number of features");
+  std::vector<std::size_t> starts(1, 0);
+  for (std::size_t f = 0; f < n_features; ++f) {
+    starts.push_back(starts.back() + static_cast<std::size_t>(std::max<std::int64_t>(counts.data()[f], 0)));
+  }
+  require(starts.back() == values.shape(0), "wrong number of values");
+  std::vector<std::vector<double>> edges(n_features);
+  unlocked([&] {
+    parallel_for(n_features, n_threads, [&](std::size_t f) {
+      if (counts.data()[f] >= 0) {
+        edges[f] = edges_between({values.data() + starts[f], starts[f + 1] - starts[f]});
+        return;
+      }
+      std::vector<float> column;
+      column.reserve(sample.shape(0));
+      for (std::size_t i = 0; i < sample.shape(0); ++i) {
+        const float value = sample.data()[i * n_features + f];
+        if (!std::isnan(value)) column.push_back(value);
+      }
+      edges[f] = quantile_edges(column, max_bins);
+    });
   });
   return edges;
 }
@@ -92,6 +144,21 @@ struct Learner {
     return {bins.data(), bins.shape(1), n_features, n_values.data(), has_missing.data()};
   }
 
+  void check_rows(const In<double>& gradient, const In<double>& hessian) const {
+    const std::size_t n = grower.data().n_rows;
+    require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
+  }
+  void check_features(const In<std::uint8_t>& features) const {
+    require(features.shape(0) == grower.data().n_features, "one mark per feature is needed");
+  }
+  void check_features(const std::optional<In<std::uint8_t, 2>>& features) const {
+    require(!features || (features->shape(0) == 2 && features->shape(1) == grower.data().n_features),
+            "one mark per child and feature is needed");
+  }
+  void check_nodes(const std::vector<std::size_t>& numbers) const {
+    for (const std::size_t number : numbers) require(number < grower.nodes().size(), "no such node");
+  }
+
   In<std::uint8_t, 3> bins;
   In<std::int32_t> n_values;
   In<std::uint8_t> has_missing;
@@ -139,16 +206,14 @@ void bind_sum_over_leaves(const std::vector<Leaves>& leaves, const In<std::int64
   unlocked([&] { sum_over_leaves(trees, x.shape(0), x.data(), y.data(), n_threads); });
 }
 
-std::vector<std::size_t> checked_nodes(const Learner& learner, const In<std::uint64_t>& nodes) {
-  std::vector<std::size_t> numbers(nodes.data(), nodes.data() + nodes.shape(0));
-  for (const std::size_t number : numbers) require(number < learner.grower.nodes().size(), "no such node");
-  return numbers;
-}
-
 }  // namespace
 
 void bind_learner(nb::module_& m) {
   m.def("find_bin_edges", &find_bin_edges, nb::arg("X"), nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("find_few_values", &find_few_values, nb::arg("X"), nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("find_sketched_edges", &find_sketched_edges, nb::arg("counts"), nb::arg("values"), nb::arg("sample"),
+        nb::arg("max_bins"), nb::arg("n_threads"));
+  m.attr("BIN_SAMPLE_ROWS") = kSampleRows;
   const auto define_encode = [&](auto* function) {
     m.def("encode_bins", function, nb::arg("X"), nb::arg("edges"), nb::arg("edge_offsets"), nb::arg("bins"),
           nb::arg("has_missing"), nb::arg("n_threads"));
@@ -157,34 +222,39 @@ void bind_learner(nb::module_& m) {
   define_encode(&encode_bins<std::uint16_t>);
   m.attr("BIN_GROUP") = kGroup;
 
+  const auto rules_of = [](double l2, double min_hessian, double min_gain, std::uint32_t min_docs,
+                           bool hessian_is_count) {
+    return GrowerRules{l2, min_hessian, min_gain, min_docs, hessian_is_count};
+  };
+  using Rows = std::optional<In<std::uint32_t>>;
+  using Features = std::optional<In<std::uint8_t, 2>>;
+  using Two = std::pair<double, double>;
+  using Three = std::array<std::int64_t, 3>;
+
   nb::class_<Learner>(m, "TreeGrower")
       .def(nb::init<In<std::uint8_t, 3>, In<std::int32_t>, In<std::uint8_t>, int>(), nb::arg("bins"),
            nb::arg("n_values"), nb::arg("has_missing"), nb::arg("n_threads"))
       .def(
           "start",
-          [](Learner& self, const In<double>& gradient, const In<double>& hessian, const In<std::uint32_t>& rows,
-             const In<std::uint8_t>& features, double l2, double min_hessian, double min_gain, std::uint32_t min_docs,
-             bool hessian_is_count, bool want_splits) {
-            const std::size_t n = self.grower.data().n_rows;
-            require(gradient.shape(0) == n && hessian.shape(0) == n, "one gradient and hessian per row are needed");
-            require(features.shape(0) == self.grower.data().n_features, "one mark per feature is needed");
-            for (std::size_t i = 0; i < rows.shape(0); ++i) require(rows.data()[i] < n, "row out of range");
-            const GrowerRules rules{l2, min_hessian, min_gain, min_docs, hessian_is_count};
+          [rules_of](Learner& self, const In<double>& gradient, const In<double>& hessian, const Rows& rows,
+                     const In<std::uint8_t>& features, double l2, double min_hessian, double min_gain,
+                     std::uint32_t min_docs, bool hessian_is_count, bool want_splits) {
+            self.check_rows(gradient, hessian);
+            self.check_features(features);
+            const GrowerRules rules = rules_of(l2, min_hessian, min_gain, min_docs, hessian_is_count);
             unlocked([&] {
-              self.grower.start(gradient.data(), hessian.data(), rows.data(), rows.shape(0), features.data(), rules,
-                                want_splits);
+              self.grower.start(gradient.data(), hessian.data(), rows ? rows->data() : nullptr,
+                                rows ? rows->shape(0) : 0, features.data(), rules, want_splits);
             });
             return self.grower.nodes()[0].gain;
           },
-          nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows"), nb::arg("features"), nb::arg("l2"),
+          nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows").none(), nb::arg("features"), nb::arg("l2"),
           nb::arg("min_hessian"), nb::arg("min_gain"), nb::arg("min_docs"), nb::arg("hessian_is_count"),
           nb::arg("want_splits"))
       .def(
           "split",
-          [](Learner& self, std::size_t node, bool want_splits, const std::optional<In<std::uint8_t, 2>>& features) {
-            const std::size_t n_features = self.grower.data().n_features;
-            require(!features || (features->shape(0) == 2 && features->shape(1) == n_features),
-                    "one mark per child and feature is needed");
+          [](Learner& self, std::size_t node, bool want_splits, const Features& features) {
+            self.check_features(features);
             std::size_t left = 0;
             unlocked([&] { left = self.grower.split(node, want_splits, features ? features->data() : nullptr); });
             const auto& nodes = self.grower.nodes();
@@ -192,34 +262,197 @@ void bind_learner(nb::module_& m) {
           },
           nb::arg("node"), nb::arg("want_splits"), nb::arg("features") = nb::none())
       .def(
+          "take_rows",
+          [](Learner& self, const In<double>& gradient, const In<double>& hessian, const Rows& rows) {
+            self.check_rows(gradient, hessian);
+            Extremes extremes;
+            unlocked([&] {
+              extremes = self.grower.take_rows(gradient.data(), hessian.data(), rows ? rows->data() : nullptr,
+                                               rows ? rows->shape(0) : 0);
+            });
+            return Two{extremes.gradient, extremes.hessian};
+          },
+          nb::arg("gradient"), nb::arg("hessian"), nb::arg("rows").none(),
+          "Take the rows of the next tree; returns the largest gradient and hessian, by magnitude.")
+      .def(
+          "weigh",
+          [](Learner& self, const In<double>& gradient, const In<double>& hessian, const Two& extremes) {
+            self.check_rows(gradient, hessian);
+            Masses masses;
+            unlocked([&] {
+              masses = self.grower.weigh(gradient.data(), hessian.data(), {extremes.first, extremes.second});
+            });
+            return Three{masses.gradient, masses.hessian, masses.n_docs};
+          },
+          nb::arg("gradient"), nb::arg("hessian"), nb::arg("extremes"))
+      .def(
+          "open",
+          [rules_of](Learner& self, const In<double>& gradient, const In<double>& hessian, const Two& extremes,
+                     const Three& masses, const In<std::uint8_t>& features, double l2, double min_hessian,
+                     double min_gain, std::uint32_t min_docs, bool hessian_is_count) {
+            self.check_rows(gradient, hessian);
+            self.check_features(features);
+            const GrowerRules rules = rules_of(l2, min_hessian, min_gain, min_docs, hessian_is_count);
+            NodeSums sums;
+            unlocked([&] {
+              self.grower.open(gradient.data(), hessian.data(), {extremes.first, extremes.second},
+                               {masses[0], masses[1], masses[2]}, features.data(), rules);
+              sums = self.grower.root_sums();
+            });
+            return Three{sums.gradient, sums.hessian, sums.magnitude};
+          },
+          nb::arg("gradient"), nb::arg("hessian"), nb::arg("extremes"), nb::arg("masses"), nb::arg("features"),
+          nb::arg("l2"), nb::arg("min_hessian"), nb::arg("min_gain"), nb::arg("min_docs"), nb::arg("hessian_is_count"),
+          "Begin a tree on the rows taken; returns the sums of the root over them.")
+      .def(
+          "settle_root",
+          [](Learner& self, const Three& sums) {
+            self.check_nodes({0});
+            self.grower.settle_root({sums[0], sums[1], sums[2]});
+          },
+          nb::arg("sums"))
+      .def(
+          "divide",
+          [](Learner& self, const std::vector<std::size_t>& nodes) {
+            std::vector<std::size_t> n_left;
+            unlocked([&] {
+              for (const std::size_t node : nodes) n_left.push_back(self.grower.divide(node));
+            });
+            return n_left;
+          },
+          nb::arg("nodes"), "Divide the documents of nodes; returns how many of them go left.")
+      .def(
+          "conclude",
+          [](Learner& self, std::size_t node, std::int64_t n_left) {
+            self.check_nodes({node});
+            require(self.grower.nodes()[node].first_child != 0, "node is not divided");
+            self.grower.conclude(node, n_left);
+          },
+          nb::arg("node"), nb::arg("n_left"))
+      .def(
+          "exchanged",
+          [](const Learner& self, const std::vector<std::size_t>& nodes) {
+            self.check_nodes(nodes);
+            std::size_t size = 0;
+            for (const std::size_t node : nodes) size += self.grower.exchanged(node);
+            return size;
+          },
+          nb::arg("nodes"), "Numbers that `build` writes for nodes.")
+      .def(
+          "build",
+          [](Learner& self, const std::vector<std::size_t>& nodes, const std::vector<std::int64_t>& n_left,
+             const Features& features, const Out<std::int64_t>& out) {
+            self.check_nodes(nodes);
+            self.check_features(features);
+            require(n_left.size() == nodes.size() && self.grower.n_built() == 0, "one count per node is needed");
+            std::size_t size = 0;
+            for (const std::size_t node : nodes) size += self.grower.exchanged(node);
+            require(out.shape(0) == size, "room for all histograms is needed");
+            unlocked([&] {
+              std::int64_t* to = out.data();
+              for (std::size_t k = 0; k < nodes.size(); ++k) {
+                self.grower.build(nodes[k], n_left[k], features ? features->data() : nullptr, to);
+                to += self.grower.exchanged(nodes[k]);
+              }
+            });
+          },
+          nb::arg("nodes"), nb::arg("n_left"), nb::arg("features").none(), nb::arg("out"),
+          "Histograms of this process's documents in the smaller children of nodes, or in the root.")
+      .def(
+          "settle",
+          [](Learner& self, const std::vector<std::size_t>& nodes, const In<std::int64_t>& sums) {
+            self.check_nodes(nodes);
+            require(nodes.size() == self.grower.n_built(), "these are not the nodes that were built");
+            std::size_t size = 0;
+            for (const std::size_t node : nodes) size += self.grower.exchanged(node);
+            require(sums.shape(0) == size, "sums have the wrong length");
+            unlocked([&] {
+              const std::int64_t* from = sums.data();
+              for (std::size_t k = 0; k < nodes.size(); ++k) {
+                self.grower.settle(k, from);
+                from += self.grower.exchanged(nodes[k]);
+              }
+            });
+          },
+          nb::arg("nodes"), nb::arg("sums"), "Take in the histograms of all processes, added up.")
+      .def(
+          "unchecked",
+          [](Learner& self) {
+            std::vector<std::pair<std::size_t, std::int32_t>> found;
+            for (const auto& one : self.grower.unchecked()) found.emplace_back(one.node, one.feature);
+            return found;
+          },
+          "Nodes and features whose documents must be counted before a split is chosen; none: all is chosen.")
+      .def(
+          "count",
+          [](Learner& self, std::size_t node, std::int32_t feature, const Out<std::uint32_t>& counts) {
+            self.check_nodes({node});
+            require(feature >= 0 && static_cast<std::size_t>(feature) < self.grower.data().n_features &&
+                        counts.shape(0) == kBins,
+                    "there is no such feature");
+            unlocked([&] { self.grower.count(node, feature, counts.data()); });
+          },
+          nb::arg("node"), nb::arg("feature"), nb::arg("counts"))
+      .def(
+          "recheck",
+          [](Learner& self, std::size_t node, std::int32_t feature, const In<std::uint32_t>& counts) {
+            self.check_nodes({node});
+            require(feature >= 0 && static_cast<std::size_t>(feature) < self.grower.data().n_features &&
+                        counts.shape(0) == kBins,
+                    "there is no such feature");
+            self.grower.recheck({node, feature}, counts.data());
+          },
+          nb::arg("node"), nb::arg("feature"), nb::arg("counts"))
+      .def(
+          "settled", [](Learner& self) { self.grower.settled(); }, "All splits are chosen: room is given back.")
+      .def_prop_ro(
+          "extremes",
+          [](const Learner& self) { return Two{self.grower.extremes().gradient, self.grower.extremes().hessian}; },
+          "The largest gradient and hessian of the documents of the tree, by magnitude.")
+      .def(
+          "gain",
+          [](const Learner& self, std::size_t node) {
+            self.check_nodes({node});
+            return self.grower.nodes()[node].gain;
+          },
+          nb::arg("node"))
+      .def(
+          "first_child",
+          [](const Learner& self, std::size_t node) {
+            self.check_nodes({node});
+            return self.grower.nodes()[node].first_child;
+          },
+          nb::arg("node"))
+      .def(
           "node",
           [](const Learner& self, std::size_t number) {
-            require(number < self.grower.nodes().size(), "no such node");
+            self.check_nodes({number});
             const GrowerNode& node = self.grower.nodes()[number];
-            return std::make_tuple(node.feature, node.bin, node.missing_left, node.end - node.begin);
+            return std::make_tuple(node.feature, node.bin, node.missing_left, node.n_docs);
           },
           nb::arg("number"), "Feature, bin and direction of missing values of a node's split, and its documents.")
       .def(
           "sums",
-          [](Learner& self, const In<std::uint64_t>& nodes, const In<double>& gradient, const In<double>& hessian,
-             const Out<double>& gradient_sums, const Out<double>& hessian_sums) {
-            const std::size_t n = nodes.shape(0), n_rows = self.grower.data().n_rows;
-            require(gradient.shape(0) == n_rows && hessian.shape(0) == n_rows, "one gradient per row is needed");
-            require(gradient_sums.shape(0) == n && hessian_sums.shape(0) == n, "one sum per node is needed");
-            const std::vector<std::size_t> numbers = checked_nodes(self, nodes);
+          [](Learner& self, const std::vector<std::size_t>& nodes, const In<double>& gradient,
+             const In<double>& hessian, const Two& extremes, const Out<std::int64_t, 2>& sums) {
+            self.check_nodes(nodes);
+            self.check_rows(gradient, hessian);
+            require(sums.shape(0) == nodes.size() && sums.shape(1) == 4, "four sums per node are needed");
             unlocked([&] {
-              self.grower.sums(numbers.data(), n, gradient.data(), hessian.data(), gradient_sums.data(),
-                               hessian_sums.data());
+              self.grower.sums(nodes.data(), nodes.size(), gradient.data(), hessian.data(),
+                               {extremes.first, extremes.second}, sums.data());
             });
+            return Two{TreeGrower::sum_unit(extremes.first), TreeGrower::sum_unit(extremes.second)};
           },
-          nb::arg("nodes"), nb::arg("gradient"), nb::arg("hessian"), nb::arg("gradient_sums"), nb::arg("hessian_sums"))
+          nb::arg("nodes"), nb::arg("gradient"), nb::arg("hessian"), nb::arg("extremes"), nb::arg("sums"),
+          "Sums over the documents of nodes, exact, and the value of one step of gradients and of hessians.")
       .def(
           "mark",
-          [](Learner& self, const In<std::uint64_t>& nodes, const Out<std::uint16_t>& leaf_of_row) {
+          [](Learner& self, const std::vector<std::size_t>& nodes, const Out<std::uint16_t>& leaf_of_row) {
             require(leaf_of_row.shape(0) == self.grower.data().n_rows, "one leaf per row is needed");
-            require(nodes.shape(0) <= 65536, "a tree may have at most 65536 leaves");
-            const std::vector<std::size_t> numbers = checked_nodes(self, nodes);
-            unlocked([&] { self.grower.mark(numbers.data(), numbers.size(), leaf_of_row.data()); });
+            require(nodes.size() <= 65536, "a tree may have at most 65536 leaves");
+            self.check_nodes(nodes);
+            unlocked([&] { self.grower.mark(nodes.data(), nodes.size(), leaf_of_row.data()); });
           },
           nb::arg("nodes"), nb::arg("leaf_of_row"));
 

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "interruption.hpp"
 
@@ -28,6 +29,17 @@ template <class T, std::size_t Dims = 1>
 using In = nb::ndarray<const T, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
 template <class T, std::size_t Dims = 1>
 using Out = nb::ndarray<T, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
+
+// A vector as an array of numpy, without a copy.
+template <class T>
+using Numpy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Numpy<T> to_numpy(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+  return Numpy<T>(kept->data(), {kept->size()}, owner);
+}
 
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);

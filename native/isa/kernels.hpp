@@ -30,6 +30,20 @@ struct SplitRules {
   std::uint32_t min_docs;  // smallest number of documents of a child; checked where counts are given
 };
 
+// Sums over the documents of a node, in units: whole numbers.
+struct NodeSums {
+  std::int64_t gradient = 0, hessian = 0;
+  std::int64_t magnitude = 0;  // of gradients: the sum of what they are without their signs
+};
+
+// Which documents go left at a split.
+struct Side {
+  std::int32_t bin;      // those in bins <= bin,
+  std::int32_t missing;  // but for this bin (-1: none),
+  bool missing_left;     // which goes where this says
+};
+constexpr std::size_t kPartitionRoom = 16;
+
 // Scores and documents side by side while they are sorted; room for a query, rounded up to a multiple of 16.
 template <class Score>
 struct RankBuffer {
@@ -101,8 +115,14 @@ struct Kernels {
   // histogram.inl
   void (*accumulate)(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
                      std::int64_t* out) noexcept;
-  FeatureSplit (*best_split)(const std::int64_t* histogram, const std::uint32_t* counts, std::int32_t n_values,
-                             bool has_missing, std::int64_t total, const SplitRules& rules) noexcept;
+  void (*widen)(const std::int64_t* packed, std::size_t n, double* gradient, double* hessian) noexcept;
+  NodeSums (*gather_gradients)(const std::int64_t* gh, const std::uint32_t* rows, std::size_t n,
+                               std::int64_t* out) noexcept;
+  std::size_t (*partition)(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const Side& side,
+                           std::uint32_t* left, std::uint32_t* right) noexcept;
+  FeatureSplit (*best_split)(const double* gradient, const double* hessian, const std::uint32_t* counts,
+                             std::int32_t n_values, bool has_missing, const NodeSums& total,
+                             const SplitRules& rules) noexcept;
   double (*pair_lambdas)(const RankedQuery& query) noexcept;  // returns the sum of |lambda| of pairs, if divided
   void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
                     std::int32_t* left) noexcept;       // left_sums.inl

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rankwood.data.bins import BinnedDataset as BinnedDataset
     from rankwood.data.dataset import Dataset as Dataset
+    from rankwood.data.files import open_data as open_data
     from rankwood.data.files import read_data as read_data
     from rankwood.data.statistics import Statistics as Statistics
     from rankwood.data.statistics import statistics as statistics
@@ -157,6 +158,7 @@ _HOME_OF = {
     "log_evaluation": "rankwood.training.callbacks",
     "record_evaluation": "rankwood.training.callbacks",
     "reset_parameter": "rankwood.training.callbacks",
+    "open_data": "rankwood.data.files",
     "read_data": "rankwood.data.files",
     "statistics": "rankwood.data.statistics",
     "Statistics": "rankwood.data.statistics",

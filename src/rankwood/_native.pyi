@@ -1,7 +1,7 @@
 """Types of the C++ kernels that `native/bindings` exports."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -290,8 +290,19 @@ class LambdaGradients:
 
 # bind_learner.cpp
 BIN_GROUP: int
+BIN_SAMPLE_ROWS: int
 
 def find_bin_edges(X: NDArray[np.float32], max_bins: int, n_threads: int) -> list[list[float]]: ...
+def find_few_values(
+    X: NDArray[np.float32], max_bins: int, n_threads: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+def find_sketched_edges(
+    counts: NDArray[np.int64],
+    values: NDArray[np.float32],
+    sample: NDArray[np.float32],
+    max_bins: int,
+    n_threads: int,
+) -> list[list[float]]: ...
 def encode_bins(
     X: NDArray[np.float32],
     edges: FloatArray,
@@ -309,7 +320,7 @@ class TreeGrower:
         self,
         gradient: FloatArray,
         hessian: FloatArray,
-        rows: NDArray[np.uint32],
+        rows: NDArray[np.uint32] | None,
         features: NDArray[np.uint8],
         l2: float,
         min_hessian: float,
@@ -319,16 +330,53 @@ class TreeGrower:
         want_splits: bool,
     ) -> float: ...
     def split(self, node: int, want_splits: bool, features: NDArray[np.uint8] | None = None) -> tuple[float, float]: ...
+    def take_rows(
+        self, gradient: FloatArray, hessian: FloatArray, rows: NDArray[np.uint32] | None
+    ) -> tuple[float, float]: ...
+    def weigh(self, gradient: FloatArray, hessian: FloatArray, extremes: Sequence[float]) -> list[int]: ...
+    def open(
+        self,
+        gradient: FloatArray,
+        hessian: FloatArray,
+        extremes: Sequence[float],
+        masses: Sequence[int],
+        features: NDArray[np.uint8],
+        l2: float,
+        min_hessian: float,
+        min_gain: float,
+        min_docs: int,
+        hessian_is_count: bool,
+    ) -> list[int]: ...
+    def settle_root(self, sums: Sequence[int]) -> None: ...
+    def divide(self, nodes: Sequence[int]) -> list[int]: ...
+    def conclude(self, node: int, n_left: int) -> None: ...
+    def exchanged(self, nodes: Sequence[int]) -> int: ...
+    def build(
+        self,
+        nodes: Sequence[int],
+        n_left: Sequence[int],
+        features: NDArray[np.uint8] | None,
+        out: NDArray[np.int64],
+    ) -> None: ...
+    def settle(self, nodes: Sequence[int], sums: NDArray[np.int64]) -> None: ...
+    def unchecked(self) -> list[tuple[int, int]]: ...
+    def count(self, node: int, feature: int, counts: NDArray[np.uint32]) -> None: ...
+    def recheck(self, node: int, feature: int, counts: NDArray[np.uint32]) -> None: ...
+    def settled(self) -> None: ...
+    @property
+    def extremes(self) -> tuple[float, float]: ...
+    def gain(self, node: int) -> float: ...
+    def first_child(self, node: int) -> int: ...
     def node(self, number: int) -> tuple[int, int, bool, int]: ...
     def sums(
         self,
-        nodes: NDArray[np.uint64],
+        nodes: Sequence[int],
         gradient: FloatArray,
         hessian: FloatArray,
-        gradient_sums: FloatArray,
-        hessian_sums: FloatArray,
-    ) -> None: ...
-    def mark(self, nodes: NDArray[np.uint64], leaf_of_row: NDArray[np.uint16]) -> None: ...
+        extremes: Sequence[float],
+        sums: NDArray[np.int64],
+    ) -> tuple[float, float]: ...
+    def mark(self, nodes: Sequence[int], leaf_of_row: NDArray[np.uint16]) -> None: ...
 
 def reach_leaves(
     bins: NDArray[np.uint8],

@@ -5,6 +5,7 @@ The command line prints the sentence and exits with status 2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from reprlib import Repr
 from typing import Any
 
@@ -25,6 +26,25 @@ class MeasureError(RankwoodError):
     """Error of a measure or convention that is not known, or that does not fit the labels."""
 
 
+class ClusterError(RankwoodError):
+    """Error of a cluster: a worker that is lost or silent, or work that cannot be started there.
+
+    Parameters
+    ----------
+    sentence : str
+        What happened.
+    workers : sequence of str
+        Addresses of the workers that are lost or silent: those to do without.
+    """
+
+    def __init__(self, sentence: str, workers: Sequence[str] = ()) -> None:
+        super().__init__(sentence)
+        self.workers = tuple(workers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.workers)
+
+
 class MissingPackageError(RankwoodError, ImportError):
     """Error of an optional package that is needed but missing; it tells how to install the package.
 
@@ -40,6 +60,10 @@ class MissingPackageError(RankwoodError, ImportError):
 
     def __init__(self, package: str, needed_for: str, extra: str) -> None:
         super().__init__(f"{needed_for} needs the package {package}: pip install 'rankwood[{extra}]'")
+        self._parts = package, needed_for, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts
 
 
 def one_line(value: Any, limit: int = 80) -> str:

@@ -128,6 +128,21 @@ def test_the_model_is_what_python_trains(rankwood, parts, tmp_path, name, learne
     )
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv.gz"])
+@pytest.mark.parametrize("settings", [(), ("-p", "missing=mean")])
+def test_files_are_trained_from_some_rows_at_a_time(rankwood, parts, tmp_path, suffix, settings):
+    for name, data in parts[0].items():
+        (rw.write_parquet if suffix == "parquet" else rw.write_csv)(data, tmp_path / f"{name}.{suffix}")
+    train, valid, test = (tmp_path / f"{name}.{suffix}" for name in ("train", "valid", "test"))
+    outcome = rankwood("train", "mart", "--train", train, "--valid", valid, "--test", test, *SMALL, *settings, "--json",
+                       "-o", tmp_path / "m.rw")  # fmt: skip
+    ranker = rw.MART(n_trees=6, n_leaves=4, min_docs_per_leaf=5, missing="mean" if settings else "native")
+    expected = ranker.fit(rw.read_data(train)).ensemble_
+    assert rw.load_model(tmp_path / "m.rw") == expected
+    found = json.loads(outcome.out)["measures"]["nDCG@10"]
+    assert found == rw.evaluate(expected, rw.read_data(test), "nDCG@10").means["nDCG@10"]
+
+
 def test_grades_are_learnt_side_by_side(rankwood, parts, tmp_path):
     sets, files = parts
     ordinal = ("train", "mart", "--task", "ordinal", "--train", files["train"], *SMALL)

@@ -15,8 +15,9 @@ import pytest
 
 import rankwood as rw
 from rankwood.lab.papers.xdart import XdartStudy
-from rankwood.lab.runs import Kept, RunTable, run_all, share_threads
+from rankwood.lab.runs import Kept, RunTable, run_all
 from rankwood.lab.study import SyntheticFolds
+from rankwood.lab.workers import share_threads
 
 CONFIGS = [{"fold": fold, "seed": seed} for fold in (1, 2) for seed in (0, 1, 2)]
 
@@ -163,7 +164,7 @@ def test_a_study_is_the_same_with_any_number_of_workers(tmp_path):
 
 
 def test_workers_share_the_cpus(monkeypatch):
-    monkeypatch.setattr("rankwood.lab.runs.resolve_threads", lambda n: 8)
+    monkeypatch.setattr("rankwood.lab.workers.resolve_threads", lambda n: 8)
     assert [share_threads(None, n) for n in (1, 2, 3, 9)] == [None, 4, 2, 1]
     assert share_threads(5, 4) == 5
     study = XdartStudy(SyntheticFolds(n_queries=10), (1,)).with_threads(2)

@@ -254,7 +254,7 @@ def test_a_custom_objective_sees_queries_and_weights(data):
         ({"query_weight": [1.0]}, "query_weights must have one value per query"),
         ({"query_weight": [0.0] * 40}, "all of query_weight is zero"),
         ({"eval_names": ["a"]}, r"eval_names must have one entry per eval_set \(0\), got 1"),
-        ({"eval_set": [([[1.0]],)]}, r"eval_set must hold pairs \(X, y\), or Datasets"),
+        ({"eval_set": [([[1.0]],)]}, r"eval_set must hold pairs \(X, y\), Datasets, or paths"),
         ({"init_model": 7}, "init_model must be an Ensemble or a fitted ranker, got int"),
         ({"init_model": rw.LambdaMART()}, "init_model must be an Ensemble or a fitted ranker, got LambdaMART"),
         ({"init_model": rw.Ensemble.from_trees([], n_features=3)}, "has 3 features, the data 8"),

@@ -14,7 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rankwood as rw
 from oracles import trees as oracle
 from rankwood.data.bins import BinnedDataset
+from rankwood.data.share import Share
 from rankwood.errors import RankwoodError
+from rankwood.group import ALONE
 from rankwood.training.grow import GrowingTree, GrowthRules, Sampling, TreeBuilder, TreeRules, choose_leaf
 
 pytestmark = pytest.mark.native
@@ -138,7 +140,7 @@ def test_a_share_is_of_the_documents_that_a_tree_sees():
     builder = TreeBuilder(binned, rules, constant_hessian=False, n_threads=1)
     for seed in range(5):
         _, leaf = builder.build(g, h, np.random.default_rng(seed))
-        counts = np.bincount(leaf[rules.sampling.rows(binned.data.offsets, np.random.default_rng(seed))])
+        counts = np.bincount(leaf[rules.sampling.rows(binned.data.offsets, binned.share, np.random.default_rng(seed))])
         assert 0.1 * 120 <= counts.min() < 0.1 * 400
 
 
@@ -202,11 +204,11 @@ def test_samples_are_whole_queries_and_marked_features():
     rng = np.random.default_rng(0)
     sampling = Sampling(query_fraction=0.4, feature_fraction=0.3)
     offsets = np.array([0, 3, 3, 10, 20, 21])
-    rows = sampling.rows(offsets, rng)
+    rows = sampling.rows(offsets, Share(ALONE, 0, 5, 21), rng)
     parts = [set(range(a, b)) for a, b in pairwise(offsets) if b > a]
     assert all(part <= set(rows.tolist()) or not part & set(rows.tolist()) for part in parts)
     assert sampling.features(10, rng).sum() == 3
-    assert Sampling().rows(offsets, rng) is None
+    assert Sampling().rows(offsets, Share(ALONE, 0, 5, 21), rng) is None
 
 
 def test_sampled_trees_score_every_document():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.console import fail, print_json, print_table, print_text, progress, tell
+from rankwood.cli.models import dask_client
 from rankwood.errors import MissingPackageError, RankwoodError
 
 if TYPE_CHECKING:
@@ -48,10 +49,13 @@ def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int |
     return source, numbers[:2] if quick and folds is None else numbers
 
 
-def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: bool) -> None:
+def conduct(study: Study, *, out: Path, resume: bool, workers: int, dask: str | None, as_json: bool) -> None:
     """Do the runs with a progress bar, write the report, and print the main table."""
+    if dask is not None and workers > 1:
+        raise RankwoodError("--workers and --dask both say where runs are done: give one of them")
     from rankwood.lab.drawing import check_figures
-    from rankwood.lab.runs import run_key, share_threads
+    from rankwood.lab.runs import run_key
+    from rankwood.lab.workers import share_threads
     from rankwood.system import environment
 
     try:
@@ -62,8 +66,8 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, as_json: boo
     if len(table) and not as_json:
         tell(f"{len(table)} finished runs in {table.path} are not done again where they are part of this")
     try:
-        with progress(study.name, unit="runs", quiet=as_json) as advance:
-            runs = study.runs(table, n_workers=workers, on_run=advance)
+        with dask_client(dask) as client, progress(study.name, unit="runs", quiet=as_json) as advance:
+            runs = study.runs(table, n_workers=workers, client=client, on_run=advance)
     except KeyboardInterrupt:
         fail(f"interrupted: {len(table)} runs are kept in {table.path}; the same command goes on from them", 130)
     report = study.report(runs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -70,8 +71,28 @@ ByStrategy = Annotated[
         "last, random."
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS|local:N",
+        help="Work on a Dask cluster: HOST:PORT of its scheduler, a scheduler file, or N local processes.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of SVMlight data start at 0, not at 1.")]
+
+
+@contextmanager
+def dask_client(text: str | None) -> Iterator[Any]:
+    """Client of the cluster that --dask names; None without the option."""
+    if text is None:
+        yield None
+        return
+    from rankwood.cluster.client import open_client
+
+    with open_client(text) as client:
+        yield client
 
 
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
@@ -116,6 +137,7 @@ def load_data(
     n_threads: int | None = None,
     n_features: int | None = None,
     queries: Literal["required", "optional"] = "required",
+    in_files: bool = False,
     quiet: bool = False,
 ) -> Dataset:
     """Read ranking data of any format, as wide as the models that will score it, and show progress.
@@ -138,10 +160,12 @@ def load_data(
         Width of the data if there are no models.
     queries : {"required", "optional"}, default "required"
         Whether data without queries is refused.
+    in_files : bool, default False
+        Leave the features in the files, which may be larger than memory; for data without models.
     quiet : bool, default False
         Show no progress.
     """
-    from rankwood.data.files import read_data
+    from rankwood.data.files import open_data, read_data
     from rankwood.formats.registry import widen, width_is_open
 
     models = {} if models is None else models
@@ -153,7 +177,7 @@ def load_data(
 
     def read(width: int | None) -> Dataset:
         with progress("reading", unit="bytes", quiet=quiet) as advance:
-            return read_data(
+            return (open_data if in_files else read_data)(
                 paths,
                 zero_based=zero_based,
                 n_threads=n_threads,

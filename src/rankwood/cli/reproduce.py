@@ -21,7 +21,7 @@ from rankwood.cli.experiment import (
     numbers,
     open_folds,
 )
-from rankwood.cli.models import AsJson
+from rankwood.cli.models import AsJson, Dask
 from rankwood.errors import RankwoodError
 
 app = typer.Typer(help="Repeat the experiments of a paper and put its tables beside ours.", no_args_is_help=True)
@@ -71,6 +71,7 @@ def subsampling(
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
+    dask: Dask = None,
     out: Out = Path("rankwood-subsampling"),
     resume: Resume = True,
     as_json: AsJson = False,
@@ -107,7 +108,7 @@ def subsampling(
         boosted_trees=n_trees,
         n_threads=threads,
     )
-    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
+    conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)
 
 
 @app.command("igbrt")
@@ -130,6 +131,7 @@ def igbrt(
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
+    dask: Dask = None,
     out: Out = Path("rankwood-igbrt"),
     resume: Resume = True,
     as_json: AsJson = False,
@@ -149,7 +151,7 @@ def igbrt(
         gaps=(Gaps.zero if quick and data is None else Gaps.nan).value if gaps is None else gaps.value,
         n_threads=threads,
     )
-    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
+    conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)
 
 
 @app.command("xdart")
@@ -170,6 +172,7 @@ def xdart(
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
+    dask: Dask = None,
     out: Out = Path("rankwood-xdart"),
     resume: Resume = True,
     as_json: AsJson = False,
@@ -191,7 +194,7 @@ def xdart(
         normalize=normalize,
         n_threads=threads,
     )
-    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
+    conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)
 
 
 @app.command("cleaver")
@@ -212,6 +215,7 @@ def cleaver(
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
+    dask: Dask = None,
     out: Out = Path("rankwood-cleaver"),
     resume: Resume = True,
     as_json: AsJson = False,
@@ -235,7 +239,7 @@ def cleaver(
         normalize=normalize,
         n_threads=threads,
     )
-    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
+    conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)
 
 
 @app.command("asadi-lin")
@@ -257,6 +261,7 @@ def asadi_lin(
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
+    dask: Dask = None,
     out: Out = Path("rankwood-asadi-lin"),
     resume: Resume = True,
     as_json: AsJson = False,
@@ -278,4 +283,4 @@ def asadi_lin(
         normalize=normalize,
         n_threads=threads,
     )
-    conduct(study, out=out, resume=resume, workers=workers, as_json=as_json)
+    conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)

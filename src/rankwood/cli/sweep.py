@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rankwood.cli.experiment import Resume, RunThreads, Workers, conduct
-from rankwood.cli.models import AsJson
+from rankwood.cli.models import AsJson, Dask
 
 
 def sweep(
@@ -19,6 +19,7 @@ def sweep(
     ] = False,
     threads: RunThreads = None,
     workers: Workers = 1,
+    dask: Dask = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for runs, tables and figures; rankwood-NAME unless given.")
     ] = None,
@@ -33,4 +34,4 @@ def sweep(
 
     study = read_sweep(config, n_threads=threads)
     folder = Path("rankwood-" + re.sub(r"[^\w.-]+", "-", study.title)) if out is None else out
-    conduct(study.quick() if quick else study, out=folder, resume=resume, workers=workers, as_json=as_json)
+    conduct(study.quick() if quick else study, out=folder, resume=resume, workers=workers, dask=dask, as_json=as_json)

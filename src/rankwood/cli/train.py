@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwood.cli.console import fail, in_words, print_json, print_table, tell, training_progress
+from rankwood.cli.console import fail, in_words, print_json, print_table, progress, tell, training_progress
 from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
 from rankwood.data.dataset import Dataset
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
+    from rankwood.data.bins import BinnedDataset
     from rankwood.training.checkpoint import Checkpoint
 
 
@@ -96,6 +97,8 @@ def train(
 ) -> None:
     """Train a ranker on ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet.
 
+    Boosted rankers leave features in the files, which may be larger than memory: a byte a value is kept.
+
     For instance: rankwood train lambdamart --train S1.txt S2.txt --valid S3.txt -p early_stopping_rounds=50 -o model.rw
     """
     from rankwood.training.checkpoint import Checkpoint
@@ -115,13 +118,15 @@ def train(
     if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
-    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "quiet": as_json}
+    in_files = learner not in (Learner.forest, Learner.igbrt)  # others need no more than bins, of a byte a value
+    reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "in_files": in_files, "quiet": as_json}
     data = load_data(train, n_features=features, **reading)
     watched, held_out = (load_more(paths, data.n_features, reading) for paths in (valid, test))
     start = time.monotonic()
+    learnt_from = _in_bins(ranker, data, quiet=as_json) if in_files else data
     try:
         kept = None if checkpoint is None else Checkpoint(checkpoint, every or 50)
-        said = _fit(learner, ranker, data, watched, kept, quiet=as_json)
+        said = _fit(learner, ranker, learnt_from, watched, kept, quiet=as_json)
     except KeyboardInterrupt:
         again = "" if checkpoint is None else f"; run the same command again to go on from {checkpoint}"
         fail(f"interrupted: no model was written{again}", 130)
@@ -151,11 +156,29 @@ def _check_files(output: Path, checkpoint: Path | None, every: int | None) -> No
         raise RankwoodError("--every says how often a checkpoint is saved: give --checkpoint, too")
 
 
+def _in_bins(ranker: Any, data: Dataset, *, quiet: bool) -> Dataset | BinnedDataset:
+    """The training data in bins, put there while progress is shown; as it is when `fit` must see the features first."""
+    from rankwood.data.bins import BinnedDataset
+    from rankwood.training.params import checked_parameters
+
+    checked = checked_parameters(ranker)
+    if data.has_features or checked.missing != "native" or checked.refit is not False:
+        return data
+    with progress("putting into bins", quiet=quiet) as advance:
+        return BinnedDataset.make(data, checked.max_bins, n_threads=checked.n_jobs, progress=advance)
+
+
 def _fit(
-    learner: Learner, ranker: Any, data: Dataset, valid: Dataset | None, checkpoint: Checkpoint | None, *, quiet: bool
+    learner: Learner,
+    ranker: Any,
+    data: Dataset | BinnedDataset,
+    valid: Dataset | None,
+    checkpoint: Checkpoint | None,
+    *,
+    quiet: bool,
 ) -> list[str]:
     """Fit the ranker while its progress is shown; returns the warnings."""
-    if learner is Learner.igbrt and not isinstance(ranker.forest, Ensemble):
+    if learner is Learner.igbrt and not isinstance(ranker.forest, Ensemble) and isinstance(data, Dataset):
         _grow_forest(ranker, data, checkpoint, quiet=quiet)
     # A forest of full depth has learnt its training data by heart: what it scores there says nothing.
     sets = {"train": None if learner is Learner.forest else data, "valid": valid}

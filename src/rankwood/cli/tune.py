@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data, load_models
+from rankwood.cli.models import AsJson, Dask, Threads, ZeroBased, check_output, dask_client, load_data, load_models
 from rankwood.cli.options import takes_options
 from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
@@ -65,6 +65,7 @@ class TuneOptions:
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
     threads: Threads = None
+    dask: Dask = None
     zero_based: ZeroBased = False
     as_json: AsJson = False
 
@@ -87,13 +88,14 @@ def tune(options: TuneOptions) -> None:
     given = _read(options)
     own: dict[str, Any] = {"model": given.model} if given.model is not None else _search_settings(options)
     try:
-        with progress("tuning", unit="trials" if given.model is None else "", quiet=options.as_json) as advance:
+        unit = "trials" if given.model is None else ""
+        with dask_client(options.dask) as client, progress("tuning", unit=unit, quiet=options.as_json) as advance:
             result = search(
                 given.train, given.valid, budget_us=options.budget_us, test=given.test,
                 judge="auto" if options.judge_share is None else options.judge_share or None, margin=options.margin,
                 measure=options.measure, convention=options.convention,
                 study=options.study, on_interrupt="keep", seed=options.seed, n_threads=options.threads,
-                progress=advance, **own,
+                client=client, progress=advance, **own,
             )  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted before a model was chosen: none was written", 130)
@@ -111,7 +113,7 @@ def _check(options: TuneOptions) -> None:
 
     if options.model is not None:
         of_trials = {"--trials": options.trials, "--timeout": options.timeout, "--max-trees": options.max_trees,
-                     "--batch": options.batch}  # fmt: skip
+                     "--batch": options.batch, "--dask": options.dask}  # fmt: skip
         others = [name for name, value in of_trials.items() if value is not None]
         if others:
             raise RankwoodError(f"{' and '.join(others)}: nothing is trained when there is a --model, so leave it out")

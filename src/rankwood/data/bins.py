@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
+from rankwood.data.share import Share
+from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError
 from rankwood.system import resolve_threads
+
+if TYPE_CHECKING:
+    from rankwood.model.ensemble import Ensemble
 
 # Rows query by query, and back in the order of the input.
 
@@ -65,6 +70,9 @@ class ByQuery:
 
 
 MAX_BINS = 255
+_MERGED_AT_ONCE = 64  # sketches
+RowsDone: TypeAlias = Callable[[int], None]
+_FEATURES_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -101,10 +109,13 @@ class BinEdges:
         """
         if not 2 <= max_bins <= most:
             raise DataError(f"max_bins must lie between 2 and {most}, got {max_bins}")
-        edges = _native.find_bin_edges(X, max_bins, resolve_threads(n_threads))
-        offsets = np.concatenate([[0], np.cumsum([len(e) for e in edges])]).astype(np.int64)
-        flat = np.concatenate([np.zeros(0), *(np.array(feature, dtype=np.float64) for feature in edges)])
-        return cls(flat, offsets)
+        return cls.of(_native.find_bin_edges(X, max_bins, resolve_threads(n_threads)))
+
+    @classmethod
+    def of(cls, edges: Sequence[Sequence[float]]) -> BinEdges:
+        """Edges that are given feature by feature."""
+        offsets = np.concatenate([[0], np.cumsum([len(feature) for feature in edges])]).astype(np.int64)
+        return cls(np.concatenate([np.zeros(0), *(np.array(feature, dtype=np.float64) for feature in edges)]), offsets)
 
     @property
     def n_features(self) -> int:
@@ -119,6 +130,121 @@ class BinEdges:
         """Threshold of the split `bin <= bin_number`; infinity after the last bin, where only missing values go on."""
         start, end = int(self.offsets[feature]), int(self.offsets[feature + 1])
         return float(self.flat[start + bin_number]) if start + bin_number < end else float("inf")
+
+
+@dataclass(frozen=True)
+class BinSketch:
+    """What the edges of bins depend on, of some rows of a data set: sketches of all rows, merged, give `BinEdges.find`.
+
+    A feature that has no more than `max_bins` values in these rows is known by them, any other by a sample. Sampled are
+    rows by their number in the whole data set, so that it does not matter how that was cut, nor in what order sketches
+    are merged.
+
+    Parameters
+    ----------
+    max_bins : int
+        Most bins of a feature.
+    counts : array of int64
+        Number of distinct values of every feature, -1 when there are more than `max_bins`.
+    values : array of float32
+        Distinct values, feature by feature.
+    samples : tuple of float32 matrices
+        The sampled rows.
+
+    Examples
+    --------
+    >>> X = np.array([[0.5], [2.0], [0.5]], dtype=np.float32)
+    >>> parts = [BinSketch.of(X[rows], rows.start, 3) for rows in (slice(0, 2), slice(2, 3))]
+    >>> BinSketch.merge(parts).edges().flat, BinEdges.find(X).flat
+    (array([1.25]), array([1.25]))
+    """
+
+    max_bins: int
+    counts: IndexArray
+    values: FeatureMatrix
+    samples: tuple[FeatureMatrix, ...]
+
+    @classmethod
+    def of(
+        cls, X: FeatureMatrix, first_row: int, n_rows: int, max_bins: int = MAX_BINS, *, n_threads: int | None = None
+    ) -> BinSketch:
+        """The sketch of consecutive rows.
+
+        Parameters
+        ----------
+        X : float32 matrix
+            The rows.
+        first_row, n_rows : int
+            Number of the first of them in the whole data set, and how many that has.
+        max_bins : int, default 255
+            Most bins of a feature.
+        n_threads : int, optional
+            Every CPU is used unless given.
+        """
+        if not 2 <= max_bins <= MAX_BINS:
+            raise DataError(f"max_bins must lie between 2 and {MAX_BINS}, got {max_bins}")
+        counts, values = _native.find_few_values(X, max_bins, resolve_threads(n_threads))
+        return cls(max_bins, counts, values, (X[sampled_rows(first_row, len(X), n_rows)],))
+
+    @classmethod
+    def merge(cls, sketches: Sequence[BinSketch]) -> BinSketch:
+        """The sketch of all rows of several sketches."""
+        if len(sketches) == 1:
+            return sketches[0]
+        found = [sketch._by_feature() for sketch in sketches]
+        merged = [_union(of_feature, sketches[0].max_bins) for of_feature in zip(*found, strict=True)]
+        counts = np.array([-1 if values is None else len(values) for values in merged], dtype=np.int64)
+        known = [values for values in merged if values is not None]
+        flat = np.concatenate([np.zeros(0, dtype=FEATURE), *known])
+        samples = tuple(sample for sketch in sketches for sample in sketch.samples if len(sample))
+        return cls(sketches[0].max_bins, counts, flat, samples)
+
+    def edges(self, *, n_threads: int | None = None) -> BinEdges:
+        """The edges of the bins, when these are all rows of the data set.
+
+        Parameters
+        ----------
+        n_threads : int, optional
+            Every CPU is used unless given.
+        """
+        ends = np.concatenate([[0], np.cumsum(np.maximum(self.counts, 0))])
+        edges: list[list[float]] = []
+        for first in range(0, len(self.counts), _FEATURES_AT_ONCE):  # all samples once more would be too much
+            last = min(first + _FEATURES_AT_ONCE, len(self.counts))
+            columns = [np.empty((0, last - first), dtype=FEATURE), *(sample[:, first:last] for sample in self.samples)]
+            known = self.counts[first:last], self.values[ends[first] : ends[last]]
+            threads = resolve_threads(n_threads)
+            edges += _native.find_sketched_edges(*known, np.concatenate(columns), self.max_bins, threads)
+        return BinEdges.of(edges)
+
+    def _by_feature(self) -> list[FeatureMatrix | None]:
+        values = np.split(self.values, np.cumsum(np.maximum(self.counts, 0))[:-1])
+        return [None if count < 0 else of_feature for count, of_feature in zip(self.counts, values, strict=True)]
+
+
+def _union(values: Sequence[FeatureMatrix | None], limit: int) -> FeatureMatrix | None:
+    """All distinct values; None when there are more than `limit`, or are not known."""
+    known = [some for some in values if some is not None]
+    if len(known) < len(values):
+        return None
+    union = np.unique(np.concatenate(known))
+    return union if len(union) <= limit else None
+
+
+def sampled_rows(first_row: int, n_here: int, n_rows: int) -> IndexArray:
+    """Rows that bins are found on, of `n_here` consecutive ones out of `n_rows`, counted from the first one here.
+
+    Examples
+    --------
+    >>> sampled_rows(2, 3, 1000)
+    array([0, 1, 2])
+    >>> sampled_rows(2, 6, 600_000)
+    array([1, 4])
+    """
+    n_sample = min(n_rows, _native.BIN_SAMPLE_ROWS)
+    first, last = (-(-row * n_sample // max(n_rows, 1)) for row in (first_row, first_row + n_here))
+    rows: IndexArray = np.arange(first, last, dtype=np.int64) * n_rows // max(n_sample, 1) - first_row
+    return rows
 
 
 @dataclass(frozen=True)
@@ -140,6 +266,11 @@ class BinnedDataset(ByQuery):
         For every feature, 1 if a value is missing.
     rows : array of int or None
         Row of `data` for every row here; None when they are the same.
+    known_scores : sequence of (Ensemble, array of float64)
+        Models to go on from, and their scores of the documents in input order: where features were dropped they cannot
+        be scored any more.
+    share : Share, optional
+        What the data is of a larger data set that a group of processes holds; all of it unless given.
 
     Examples
     --------
@@ -154,9 +285,22 @@ class BinnedDataset(ByQuery):
     bins: NDArray[np.uint8]
     has_missing: NDArray[np.uint8]
     rows: IndexArray | None
+    known_scores: Sequence[tuple[Ensemble, FloatArray]] = ()
+    share: Share = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.share is None:
+            object.__setattr__(self, "share", Share.whole(self.data))
 
     @classmethod
-    def make(cls, data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None) -> BinnedDataset:
+    def make(
+        cls,
+        data: Dataset,
+        max_bins: int = MAX_BINS,
+        *,
+        n_threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> BinnedDataset:
         """The data set in quantile bins of its own.
 
         Parameters
@@ -167,11 +311,21 @@ class BinnedDataset(ByQuery):
             Most bins of a feature, between 2 and 255.
         n_threads : int, optional
             Every CPU is used unless given.
+        progress : callable, optional
+            Called now and then with the number of rows that were read, and to be read, when features are in files: all
+            are read twice.
         """
-        return cls.encode(data, BinEdges.find(data.X, max_bins, n_threads=n_threads), n_threads=n_threads)
+
+        def tell(n_before: int) -> RowsDone | None:
+            return None if progress is None else lambda n_rows: progress(n_before + n_rows, 2 * data.n_docs)
+
+        edges = find_edges(data, max_bins, n_threads=n_threads, progress=tell(0))
+        return cls.encode(data, edges, n_threads=n_threads, progress=tell(data.n_docs))
 
     @classmethod
-    def encode(cls, data: Dataset, edges: BinEdges, *, n_threads: int | None = None) -> BinnedDataset:
+    def encode(
+        cls, data: Dataset, edges: BinEdges, *, n_threads: int | None = None, progress: RowsDone | None = None
+    ) -> BinnedDataset:
         """The data set in given bins: validation data in those of the training data.
 
         Parameters
@@ -182,14 +336,16 @@ class BinnedDataset(ByQuery):
             Upper ends of the bins, like `binned.edges`.
         n_threads : int, optional
             Every CPU is used unless given.
+        progress : callable, optional
+            Called now and then with the number of rows that are in bins.
         """
         if data.n_features != edges.n_features:
             raise DataError(f"the bins are of {edges.n_features} features, the data has {data.n_features}")
-        X = data.X if data.order is None else data.X[data.order]
-        group = _native.BIN_GROUP
-        bins = np.empty((-(-data.n_features // group), data.n_docs, group), dtype=np.uint8)
+        bins = empty_bins(data.n_docs, data.n_features)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
-        _native.encode_bins(X, edges.flat, edges.offsets, bins, has_missing, resolve_threads(n_threads))
+        place = data.queries.places
+        for rows, X in _told(data, progress):
+            has_missing |= encode_rows(X, edges, bins, rows if place is None else place[rows], n_threads=n_threads)
         return cls(data, edges, bins, has_missing, data.order)
 
     def select_queries(self, queries: Sequence[int] | AnyArray) -> BinnedDataset:
@@ -204,7 +360,114 @@ class BinnedDataset(ByQuery):
         numbers = np.flatnonzero(queries) if np.asarray(queries).dtype == bool else np.asarray(queries, dtype=np.int64)
         offsets, sizes = self.data.offsets, self.data.queries.sizes
         rows = np.concatenate([np.arange(offsets[q], offsets[q] + sizes[q]) for q in numbers] or [np.zeros(0, int)])
-        return BinnedDataset(subset, self.edges, np.ascontiguousarray(self.bins[:, rows]), self.has_missing, None)
+        places = rows if self.rows is None else self.rows[rows]  # in the data set
+        known = tuple((model, scores[places]) for model, scores in self.known_scores)
+        bins = np.ascontiguousarray(self.bins[:, rows])
+        return BinnedDataset(subset, self.edges, bins, self.has_missing, None, known)
+
+    def without_features(self) -> BinnedDataset:
+        """The same bins without the features behind them, which frees the memory of these."""
+        return replace(self, data=self.data.without_features())
+
+
+def find_edges(
+    data: Dataset, max_bins: int = MAX_BINS, *, n_threads: int | None = None, progress: RowsDone | None = None
+) -> BinEdges:
+    """Edges of quantile bins of every feature of a data set, whose features may be in files.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data set.
+    max_bins : int, default 255
+        Most bins of a feature.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    progress : callable, optional
+        Called with the number of rows that were seen, when features are in files.
+    """
+    if data.has_features:
+        return BinEdges.find(data.X, max_bins, n_threads=n_threads)
+    blocks = (X for _, X in _told(data, progress))
+    return sketch_blocks(blocks, 0, data.n_docs, max_bins, n_threads=n_threads).edges(n_threads=n_threads)
+
+
+def sketch_blocks(
+    blocks: Iterable[FeatureMatrix],
+    first_row: int,
+    n_rows: int,
+    max_bins: int = MAX_BINS,
+    *,
+    n_threads: int | None = None,
+) -> BinSketch:
+    """The sketch of consecutive rows that come in blocks, like those of a part of a data set.
+
+    Parameters
+    ----------
+    blocks : iterable of float32 matrices
+        The rows.
+    first_row, n_rows : int
+        Number of the first of them in the whole data set, and how many that has.
+    max_bins : int, default 255
+        Most bins of a feature.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    """
+    sketches: list[BinSketch] = []
+    for X in blocks:
+        sketches.append(BinSketch.of(X, first_row, n_rows, max_bins, n_threads=n_threads))
+        first_row += len(X)
+        if len(sketches) == _MERGED_AT_ONCE:
+            sketches = [BinSketch.merge(sketches)]
+    return BinSketch.merge(sketches)
+
+
+def _told(data: Dataset, progress: RowsDone | None) -> Iterator[tuple[slice, FeatureMatrix]]:
+    """The blocks of features; after each is used, the number of rows so far is told."""
+    for rows, X in data.feature_blocks():
+        yield rows, X
+        if progress is not None:
+            progress(rows.stop)
+
+
+# The layout of bins: nothing else in Python knows it.
+
+
+def empty_bins(n_docs: int, n_features: int, dtype: type = np.uint8) -> AnyArray:
+    """Room for the bins of documents: `bins[group, row, place]`, 16 features side by side."""
+    return np.empty((-(-n_features // _native.BIN_GROUP), n_docs, _native.BIN_GROUP), dtype=dtype)
+
+
+def encode_rows(
+    X: FeatureMatrix, edges: BinEdges, bins: AnyArray, rows: slice | IndexArray, *, n_threads: int | None = None
+) -> NDArray[np.uint8]:
+    """Write the bins of some rows where they belong; returns for every feature whether a value is missing.
+
+    Parameters
+    ----------
+    X : float32 matrix
+        The rows.
+    edges : BinEdges
+        Upper ends of the bins.
+    bins : array
+        What `empty_bins` gave, for all rows.
+    rows : slice or array of int
+        Which of them these are.
+    n_threads : int, optional
+        Every CPU is used unless given.
+    """
+    is_all = isinstance(rows, slice) and len(X) == bins.shape[1]
+    encoded = bins if is_all else empty_bins(len(X), X.shape[1], bins.dtype.type)
+    has_missing = np.zeros(X.shape[1], dtype=np.uint8)
+    _native.encode_bins(X, edges.flat, edges.offsets, encoded, has_missing, resolve_threads(n_threads))
+    if not is_all:
+        bins[:, rows] = encoded
+    return has_missing
+
+
+def join_bins(parts: Sequence[AnyArray]) -> AnyArray:
+    """The bins of consecutive rows, from those of its parts."""
+    return np.concatenate(parts, axis=1)
 
 
 # Coded data: what full-depth trees work on. Every value is the number of its bin, or its rank among all values.
@@ -279,8 +542,7 @@ class CodedDataset(ByQuery):
         if not 2 <= max_bins <= MAX_CODES:
             raise DataError(f"max_bins must lie between 2 and {MAX_CODES}, got {max_bins}")
         X = data.X if data.order is None else data.X[data.order]
-        shape = (-(-data.n_features // _native.BIN_GROUP), data.n_docs, _native.BIN_GROUP)
-        codes: AnyArray = np.empty(shape, dtype=np.uint8 if max_bins <= MAX_BINS else np.uint16)
+        codes = empty_bins(data.n_docs, data.n_features, np.uint8 if max_bins <= MAX_BINS else np.uint16)
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
         if data.n_docs <= max_bins == MAX_CODES:
             offsets, low = _native.encode_exactly(X, codes, has_missing, threads)

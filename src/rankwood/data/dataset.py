@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rankwood.data.queries import Queries, find_queries
-from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
+from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
 from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
+
+ReadBlocks: TypeAlias = Callable[[], Iterator[FeatureMatrix]]
 
 
 class Dataset:
@@ -45,7 +48,9 @@ class Dataset:
     Attributes
     ----------
     X : array of float32, documents x features
-        Features of every document.
+        Features of every document; an error when they are not in memory, which `has_features` tells.
+    has_features : bool
+        Whether the features are in memory.
     y : array of float
         Labels; an error without them, which `has_labels` tells.
     has_labels : bool
@@ -72,13 +77,15 @@ class Dataset:
     (2, [0.0, 2.0])
     """
 
-    X: FeatureMatrix
     queries: Queries
     weights: FloatArray | None
     query_weights: FloatArray | None
     doc_ids: AnyArray | None
     feature_names: tuple[str, ...] | None
     _y: FloatArray | None
+    _X: FeatureMatrix | None
+    _n_features: int
+    _read_blocks: ReadBlocks | None
 
     def __init__(
         self,
@@ -104,7 +111,9 @@ class Dataset:
             feature_names = feature_names_of(X)
         matrix = as_feature_matrix(X)
         self._set(
-            X=matrix,
+            _X=matrix,
+            _n_features=matrix.shape[1],
+            _read_blocks=None,
             _y=y,
             queries=find_queries(len(matrix), qid, group),
             weights=weights,
@@ -113,6 +122,121 @@ class Dataset:
             feature_names=feature_names,
         )
         self._check()
+
+    @classmethod
+    def without_matrix(
+        cls,
+        y: Any = None,
+        *,
+        n_features: int,
+        queries: Queries,
+        weights: Any = None,
+        query_weights: Any = None,
+        feature_names: Sequence[str] | None = None,
+        read_blocks: ReadBlocks | None = None,
+    ) -> Dataset:
+        """A data set whose features are not in memory: in files, or dropped after they were put into bins.
+
+        Parameters
+        ----------
+        y : array-like of float, optional
+            Label of every document.
+        n_features : int
+            Number of features.
+        queries : rankwood.data.queries.Queries
+            Which rows belong to which query, as `find_queries` tells.
+        weights, query_weights, feature_names
+            As in `Dataset(...)`.
+        read_blocks : callable, optional
+            Yields the features as float32 matrices of consecutive rows, every time it is called.
+
+        Examples
+        --------
+        >>> from rankwood.data.queries import find_queries
+        >>> Dataset.without_matrix([0, 1, 2], n_features=136, queries=find_queries(3, group=[3])).shape
+        (3, 136)
+        """
+        data = cls.__new__(cls)
+        data._set(
+            _X=None,
+            _n_features=int(n_features),
+            _read_blocks=read_blocks,
+            _y=y,
+            queries=queries,
+            weights=weights,
+            query_weights=query_weights,
+            doc_ids=None,
+            feature_names=feature_names,
+        )
+        data._check()
+        return data
+
+    def without_features(self) -> Dataset:
+        """The data set without its features: labels, queries, weights and names are what training needs after binning.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> data = rw.Dataset([[1.0], [2.0]], [0, 1], group=[2]).without_features()
+        >>> data.shape, data.has_features
+        ((2, 1), False)
+        """
+        dropped = copy(self)
+        dropped._set(_X=None, _read_blocks=None)
+        return dropped
+
+    @property
+    def X(self) -> FeatureMatrix:
+        """Features of every document, in input order; a DataError when they are not in memory."""
+        if self._X is None:
+            where = "were put into bins and dropped" if self._read_blocks is None else "were left in their files"
+            raise DataError(f"the features of this data set {where}: read it with read_data to have them in memory")
+        return self._X
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the features are in memory."""
+        return self._X is not None
+
+    def feature_blocks(self) -> Iterator[tuple[slice, FeatureMatrix]]:
+        """The features block by block, with the rows of each: one block when they are in memory, else read from files.
+
+        A DataError when they were dropped.
+        """
+        if self._read_blocks is None:
+            yield slice(0, self.n_docs), self.X
+            return
+        start = 0
+        for block in self._read_blocks():
+            yield slice(start, start + len(block)), block
+            start += len(block)
+        if start != self.n_docs:
+            raise DataError(f"there were {self.n_docs} documents, now there are {start}: its files have changed")
+
+    @property
+    def can_read_features(self) -> bool:
+        """Whether the features are in memory or in files, and were not dropped."""
+        return self._X is not None or self._read_blocks is not None
+
+    def per_row(self, function: Callable[[FeatureMatrix], AnyArray]) -> AnyArray:
+        """What a function gives for every row, from blocks of features: scores, say.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a float32 matrix, returns an array with an entry for each of its rows.
+        """
+        found = [function(X) for _, X in self.feature_blocks()]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def in_memory(self) -> Dataset:
+        """The data set with its features in memory; the same object when they are."""
+        if self._X is not None:
+            return self
+        X = np.empty(self.shape, dtype=FEATURE)
+        for rows, block in self.feature_blocks():
+            X[rows] = block
+        return self.replace(X=X)
 
     @property
     def y(self) -> FloatArray:
@@ -129,12 +253,12 @@ class Dataset:
     @property
     def n_docs(self) -> int:
         """Number of documents."""
-        return int(self.X.shape[0])
+        return int(self.offsets[-1])
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return int(self.X.shape[1])
+        return self._n_features
 
     @property
     def n_queries(self) -> int:
@@ -194,6 +318,9 @@ class Dataset:
         """
         numbers = _as_index(features, self.n_features, "features")
         names = None if self.feature_names is None else [self.feature_names[number] for number in numbers]
+        if self._read_blocks is not None:
+            read_blocks = partial(_with_columns, self._read_blocks, numbers)
+            return self.replace(read_blocks=read_blocks, _n_features=len(numbers), feature_names=names)
         return self.replace(X=np.ascontiguousarray(self.X[:, numbers]), feature_names=names)
 
     def replace(self, **changes: Any) -> Dataset:
@@ -202,8 +329,8 @@ class Dataset:
         Parameters
         ----------
         **changes
-            X, y, weights, query_weights, doc_ids or feature_names as in `Dataset(...)`, but X is float32; or `queries`,
-            a `Queries`. They must fit each other.
+            X, y, weights, query_weights, doc_ids or feature_names as in `Dataset(...)`, but X is float32; `queries`,
+            a `Queries`; or `read_blocks` as in `Dataset.without_matrix`. They must fit each other.
 
         Examples
         --------
@@ -212,8 +339,11 @@ class Dataset:
         >>> data.replace(y=[1, 0]).y.tolist(), data.y.tolist()
         ([1.0, 0.0], [0.0, 1.0])
         """
-        if "y" in changes:
-            changes["_y"] = changes.pop("y")
+        for name in ("X", "y", "read_blocks"):
+            if name in changes:
+                changes[f"_{name}"] = changes.pop(name)
+        if changes.get("_X") is not None:
+            changes |= {"_n_features": changes["_X"].shape[1], "_read_blocks": None}
         unknown = sorted(set(changes) - set(vars(self)))
         if unknown:
             raise DataError(f"a data set has no {unknown[0]!r} to replace")
@@ -228,7 +358,12 @@ class Dataset:
         Every part is announced by its type and shape, so that no two data sets feed the same bytes.
         """
         digest = hashlib.sha256()
-        for array in (self.X, self._y, self.offsets, self.order, self.weights, self.query_weights):
+        arrays: list[AnyArray | None] = [self._y, self.offsets, self.order, self.weights, self.query_weights]
+        if self._X is None:
+            digest.update(f"no features {self.shape};".encode())
+        else:
+            arrays.insert(0, self._X)
+        for array in arrays:
             if array is None:
                 digest.update(b"none;")
             else:
@@ -309,7 +444,8 @@ class Dataset:
         """The given rows, which are those of the queries `numbers` and are grouped as `queries` says."""
         subset = copy(self)
         subset._set(
-            X=self.X[rows],
+            _X=None if self._X is None else self._X[rows],
+            _read_blocks=None,  # which cannot pick rows
             _y=None if self._y is None else self._y[rows],
             queries=queries,
             weights=None if self.weights is None else self.weights[rows],
@@ -324,7 +460,9 @@ class Dataset:
 
     def _check(self) -> None:
         """Bring every part into its type, and refuse parts that do not fit each other."""
-        n_rows, n_features = self.X.shape
+        n_rows, n_features = self.shape
+        if self._X is not None and len(self._X) != n_rows:
+            raise DataError(f"X has {len(self._X)} rows, the queries have {n_rows}")
         ids, names = self.doc_ids, self.feature_names
         self._set(
             _y=None if self._y is None else _one_per(self._y, n_rows, "y", "row", LABEL),
@@ -367,6 +505,11 @@ def docnos(data: Dataset) -> list[str]:
 def one_word(text: str) -> str:
     """The text as one word: fields of TREC files end at blanks."""
     return "_".join(text.split())
+
+
+def _with_columns(read_blocks: ReadBlocks, columns: IndexArray) -> Iterator[FeatureMatrix]:
+    for block in read_blocks():
+        yield np.ascontiguousarray(block[:, columns])
 
 
 def _one_per(values: Any, n: int, name: str, what: str, dtype: Any) -> FloatArray:

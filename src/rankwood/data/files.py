@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.svmlight import Progress
-from rankwood.data.text import MAX_EXPANSION, PathLike, as_paths
+from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
 
@@ -97,6 +96,73 @@ def read_data(
     if n_features is not None and data.n_features != n_features:
         raise DataError(f"{files[0]}: there are {data.n_features} feature columns, {n_features} were expected")
     return data if doc_ids else data.replace(doc_ids=None)
+
+
+def open_data(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    n_features: int | None = None,
+    absent: float = 0.0,
+    zero_based: bool = False,
+    query_file: PathLike | Iterable[PathLike] | None = None,
+    queries: Literal["required", "optional"] = "required",
+    max_expansion: float = MAX_EXPANSION,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    r"""The data set of `read_data`, with its features left in the files: these may be larger than memory.
+
+    Labels, queries and weights are read, names of documents are not. `fit` of boosted rankers, `BinnedDataset.make` and
+    `evaluate` read the features from the files, some rows at a time, and give what they give for `read_data`, bit for
+    bit; anything else that asks for `X` gets a DataError.
+
+    Parameters
+    ----------
+    paths, n_features, absent, zero_based, query_file, queries, max_expansion, n_threads, progress
+        As for `read_data`.
+
+    Returns
+    -------
+    Dataset
+        All documents, in the order of the files.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("1 qid:7 1:0.5\n0 qid:7 1:0.25\n")
+    >>> data = open_data(path)
+    >>> data.y.tolist(), data.has_features
+    ([1.0, 0.0], False)
+    """
+    files = as_paths(paths)
+    kind = _kind_of_all(files)
+    if kind == "svmlight":
+        from rankwood.data.svmlight import open_svmlight, read_svmlight
+
+        is_readable_again = all(file.is_file() for file in files)  # as pipes are not
+        return (open_svmlight if is_readable_again else read_svmlight)(
+            files,
+            n_features=n_features,
+            absent=absent,
+            zero_based=zero_based,
+            query_file=query_file,
+            queries=queries,
+            max_expansion=max_expansion,
+            n_threads=n_threads,
+            progress=progress,
+        )
+    from rankwood.data.parts import as_dataset, file_parts
+
+    parts = file_parts(files, kind, queries=queries, n_threads=n_threads)
+    features = parts[0].features
+    if n_features is not None and len(features) != n_features:
+        raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
+    try:
+        return as_dataset(parts, len(features), features)
+    except DataError as error:
+        named = any(str(error).startswith(str(file)) for file in files)
+        raise DataError(str(error) if named else f"{files[0]}: {error}") from None
 
 
 def iter_features(

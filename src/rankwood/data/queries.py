@@ -48,6 +48,15 @@ class Queries:
         index[self.order] = grouped
         return index
 
+    @property
+    def places(self) -> IndexArray | None:
+        """Where every row stands when rows stand query by query; None when they do."""
+        if self.order is None:
+            return None
+        places = np.empty_like(self.order)
+        places[self.order] = np.arange(len(self.order))
+        return places
+
     def rows_of(self, queries: IndexArray) -> IndexArray:
         """Rows of the given queries, query by query in the order given."""
         starts, sizes = self.offsets[queries], self.sizes[queries]
@@ -119,35 +128,62 @@ def _from_sizes(sizes: AnyArray) -> Queries:
 
 
 def _from_ids(ids: AnyArray) -> Queries:
-    ids = _comparable(ids)
-    n = len(ids)
-    if n == 0:
+    return queries_of_runs(*find_runs(ids))
+
+
+def find_runs(ids: AnyArray) -> tuple[AnyArray, OffsetArray]:
+    """Ids of runs of rows with the same id, and the lengths of these runs.
+
+    Examples
+    --------
+    >>> find_runs(np.array([7, 7, 3, 7]))
+    (array([7, 3, 7]), array([2, 1, 1]))
+    """
+    is_first = np.ones(len(ids), dtype=np.bool_)
+    is_first[1:] = ids[1:] != ids[:-1]
+    starts = np.flatnonzero(is_first)
+    return ids[starts], np.diff(np.append(starts, len(ids))).astype(OFFSET)
+
+
+def queries_of_runs(ids: AnyArray, lengths: OffsetArray) -> Queries:
+    """Rows grouped by query, from runs of rows with the same id; neighbouring runs, and others, may have the same.
+
+    Parameters
+    ----------
+    ids : array
+        Id of every run.
+    lengths : array of int64
+        Number of rows of every run.
+    """
+    ids = _comparable(ids, lengths)
+    if len(ids) == 0:
         return Queries(ids=ids, offsets=np.zeros(1, dtype=OFFSET), order=None)
-    run_starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1]).astype(OFFSET)
-    run_ids = ids[run_starts]
-    unique, first_run, run_query = np.unique(run_ids, return_index=True, return_inverse=True)
-    if len(unique) == len(run_ids):  # every query stands together
-        return Queries(ids=run_ids, offsets=np.append(run_starts, n).astype(OFFSET), order=None)
+    ids, n_joined = find_runs(ids)  # some are alike only now
+    lengths = np.add.reduceat(lengths, np.cumsum(n_joined) - n_joined)
+    unique, first_run, run_query = np.unique(ids, return_index=True, return_inverse=True)
+    if len(unique) == len(ids):  # every query stands together
+        return Queries(ids=ids, offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(OFFSET), order=None)
     appearance = np.argsort(first_run, kind="stable")
     rank = np.empty(len(unique), dtype=OFFSET)
     rank[appearance] = np.arange(len(unique))
-    index = np.repeat(rank[run_query], np.diff(np.append(run_starts, n)))
+    index = np.repeat(rank[run_query], lengths)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(index, minlength=len(unique)))]).astype(OFFSET)
     return Queries(ids=unique[appearance], offsets=offsets, order=np.argsort(index, kind="stable").astype(OFFSET))
 
 
-def _comparable(ids: AnyArray) -> AnyArray:
+def _comparable(ids: AnyArray, lengths: OffsetArray) -> AnyArray:
+    """Ids of runs of rows as one type that can be sorted."""
     if ids.dtype.kind == "f":
         if not np.all(np.isfinite(ids)):
-            row = int(np.flatnonzero(~np.isfinite(ids))[0])
-            raise DataError(f"qid of row {row} is {ids[row]}: every row needs a query id")
+            run = int(np.flatnonzero(~np.isfinite(ids))[0])
+            raise DataError(f"qid of row {lengths[:run].sum()} is {ids[run]}: every row needs a query id")
         if np.all(ids == np.floor(ids)) and np.all(np.abs(ids) < 2**53):
             return ids.astype(np.int64)
         return ids
     if ids.dtype.kind == "O":
-        for row, value in enumerate(ids):
+        for run, value in enumerate(ids):
             if value is None or value != value:
-                raise DataError(f"qid of row {row} is missing: every row needs a query id")
+                raise DataError(f"qid of row {lengths[:run].sum()} is missing: every row needs a query id")
         kinds = {type(value) for value in ids}
         if kinds <= {str}:
             return ids.astype(np.str_) if len(ids) else ids

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 from rankwood import _native
 from rankwood.atomic import atomic_write
 from rankwood.data.dataset import Dataset
-from rankwood.data.queries import Queries
-from rankwood.data.text import MAX_EXPANSION, PathLike, TextFile, as_paths, existing_file
+from rankwood.data.queries import Queries, queries_of_runs
+from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, TextFile, as_paths, existing_file, text_writer
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, OffsetArray
 from rankwood.errors import DataError
 from rankwood.system import active_isa, resolve_threads
@@ -84,8 +83,6 @@ def _numbers(path: Path, convert: Callable[[str], Number], expected: str) -> lis
 
 # Feeding SVMlight text to its native parser: windows of whole lines, read from files one after another.
 
-
-Progress: TypeAlias = Callable[[int, int], None]  # bytes of the files read so far, and of all files
 
 _FIRST_WINDOW = 1 << 20  # enough to learn the shape of the data
 _LONGEST_LINE = 256 << 20
@@ -244,6 +241,7 @@ def _largest_matrix(files: list[Path], n_features: int | None) -> tuple[int, str
 # Ranking data as SVMlight text: `label qid:ID feature:value feature:value ... # comment`.
 
 
+_SCANNED_ROWS = 65536
 _PARSED_AT_ONCE = 4 << 20  # bytes of matrix, if blocks are smaller than that
 
 
@@ -342,8 +340,85 @@ def read_svmlight(
     else:
         lengths = side.sizes(ends)
         ids = np.arange(len(lengths), dtype=OFFSET)
-    data = _as_dataset(X, y, np.asarray(ids), lengths)
+    data = Dataset(X, y, group=lengths).replace(queries=_queries(np.asarray(ids), lengths))
     return data.replace(doc_ids=names, **_find_weights(data, files, ends))
+
+
+def open_svmlight(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    n_features: int | None = None,
+    absent: float = 0.0,
+    zero_based: bool = False,
+    query_file: PathLike | Iterable[PathLike] | None = None,
+    queries: Literal["required", "optional"] = "required",
+    max_expansion: float = MAX_EXPANSION,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """The data set of `read_svmlight`, without names of documents, whose features are left in the files.
+
+    The files are read once here, for labels, queries and the number of features, and once more whenever features are
+    wanted; they may be larger than memory.
+
+    Parameters
+    ----------
+    paths, n_features, absent, zero_based, query_file, queries, max_expansion, n_threads, progress
+        As for `read_svmlight`.
+    """
+    if queries not in ("required", "optional"):
+        raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
+    active_isa()
+    files = as_paths(paths)
+    side = _QuerySizes(files, query_file)
+    threads = resolve_threads(n_threads)
+    options = Options(n_features, absent, zero_based, "error", False, threads, max_expansion, max_rows=_SCANNED_ROWS)
+    stream = SvmlightStream(files, options, progress)
+    width, ends = 0, [0]
+    taken: list[tuple[FloatArray, AnyArray, OffsetArray]] = []
+    for file in files:
+        n_rows = 0
+        for _ in stream.parse(file):
+            if stream.reader.n_rows == 0:
+                continue
+            if queries == "required" and not stream.reader.has_qid:
+                side.require(file)
+            X, y, ids, lengths, _names = stream.reader.take()
+            taken.append((y, np.asarray(ids), lengths))
+            width, n_rows = max(width, X.shape[1]), n_rows + len(y)
+        ends.append(ends[-1] + n_rows)
+    if ends[-1] == 0:
+        raise DataError(f"{files[0]}: there is no document, only blank lines and comments")
+    if width == 0:
+        raise DataError(f"{files[0]}: no line has a feature; expected lines such as '1 qid:7 1:0.5 2:3'")
+    if stream.reader.has_qid:
+        side.refuse()
+        ids, lengths = np.concatenate([ids for _, ids, _ in taken]), np.concatenate([sizes for _, _, sizes in taken])
+    else:
+        lengths = side.sizes(ends)
+        ids = np.arange(len(lengths), dtype=OFFSET)
+    features = partial(
+        iter_svmlight,
+        files,
+        n_features=width,
+        rows_per_block=min(max(_BLOCK // (4 * width), 1), _SCANNED_ROWS),
+        absent=absent,
+        zero_based=zero_based,
+        max_expansion=max_expansion,
+        n_threads=n_threads,
+    )
+    data = Dataset.without_matrix(
+        np.concatenate([y for y, _, _ in taken]),
+        n_features=width,
+        queries=_queries(ids, lengths),
+        read_blocks=partial(_features_of, features),
+    )
+    return data.replace(**_find_weights(data, files, ends))
+
+
+def _features_of(blocks: Callable[[], Iterator[Block]]) -> Iterator[FeatureMatrix]:
+    for block in blocks():
+        yield block.X
 
 
 @dataclass(frozen=True)
@@ -487,15 +562,11 @@ class _QuerySizes:
         return np.concatenate(parts)
 
 
-def _as_dataset(X: FeatureMatrix, y: FloatArray, ids: AnyArray, lengths: OffsetArray) -> Dataset:
-    """A data set from runs of rows with one query id; a query may have several runs."""
-    unique, run_query = np.unique(ids, return_inverse=True)
-    if len(unique) == len(ids):
-        data = Dataset(X, y, group=lengths)
-        return data.replace(queries=Queries(ids=ids, offsets=data.queries.offsets, order=None))
-    data = Dataset(X, y, qid=np.repeat(run_query.astype(OFFSET), lengths))
-    queries = data.queries
-    return data.replace(queries=Queries(ids=unique[queries.ids], offsets=queries.offsets, order=queries.order))
+def _queries(ids: AnyArray, lengths: OffsetArray) -> Queries:
+    """Rows grouped by query, from runs of rows with one query id; a query may have several runs, one may be empty."""
+    if len(ids) and (lengths == 0).any():  # sizes in a file beside the data
+        return Queries(ids=ids, offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(OFFSET), order=None)
+    return queries_of_runs(ids, lengths)
 
 
 def _find_weights(data: Dataset, files: list[Path], ends: list[int]) -> dict[str, FloatArray]:
@@ -586,17 +657,6 @@ def write_svmlight(
     weights = data.weights if data.weights is not None else data.query_weights
     if weights is not None:
         _write_weights(os.fspath(path) + ".weight", weights)
-
-
-@contextmanager
-def text_writer(path: PathLike) -> Iterator[BinaryIO]:
-    """A file opened for bytes, packed when its name ends in `.gz`; it appears when all is written."""
-    with atomic_write(path) as file:
-        if not os.fspath(path).endswith(".gz"):
-            yield cast(BinaryIO, file)
-            return
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
-            yield cast(BinaryIO, packed)
 
 
 def _query_id(value: object) -> bytes:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.svmlight import Progress, text_writer
-from rankwood.data.text import PathLike, as_paths
+from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError, MissingPackageError
 from rankwood.matrix import column_order
@@ -275,7 +274,7 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, fro
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
     roles, features = feature_columns(files, [table.column_names for table in tables])
     if "qid" not in roles and queries == "required":
-        names = _shown(tables[0].column_names)
+        names = shown(tables[0].column_names)
         raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {names}")
     for file, table in zip(files, tables, strict=True):
         if table.num_rows == 0:
@@ -288,7 +287,7 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, fro
     columns = {role: _joined(pa, files, tables, name, role) for role, name in roles.items()}
     qid = columns.get("qid")
     if qid is not None and from_text:
-        qid = _numbers_if_plain(qid)
+        qid = numbers_if_plain(qid)
     try:
         return Dataset(
             X,
@@ -309,11 +308,11 @@ def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[s
     roles = _roles(files[0], names)
     features = [name for name in names if name not in roles.values()]
     if not features:
-        raise DataError(f"{files[0]}: there is no feature column; there are: {_shown(names)}")
+        raise DataError(f"{files[0]}: there is no feature column; there are: {shown(names)}")
     for file, others in zip(files, columns, strict=True):
         if sorted(others) != sorted(names):
             odd = sorted(set(names) ^ set(others)) or ["one that is there twice"]
-            raise DataError(f"{file}: its columns are not those of {files[0]}: {_shown(odd)}")
+            raise DataError(f"{file}: its columns are not those of {files[0]}: {shown(odd)}")
     return roles, features
 
 
@@ -352,7 +351,7 @@ def fill_features(pa: Any, file: Path, table: Any, features: list[str], X: Featu
         start += batch.num_rows
 
 
-def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str) -> AnyArray:
+def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str, first_row: int = 0) -> AnyArray:
     """One column of all tables: query ids as they are, names of documents as strings, the others as numbers."""
     parts = []
     for file, table in zip(files, tables, strict=True):
@@ -364,7 +363,7 @@ def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str)
             continue
         if column.null_count:
             row = column.is_null().to_pylist().index(True)
-            raise DataError(f"{file}: the {name} of row {row + 1} is missing")
+            raise DataError(f"{file}: the {name} of row {first_row + row + 1} is missing")
         if role == "qid":
             parts.append(column.to_numpy())
             continue
@@ -376,7 +375,7 @@ def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str)
     return np.concatenate(parts)
 
 
-def _numbers_if_plain(ids: AnyArray) -> AnyArray:
+def numbers_if_plain(ids: AnyArray) -> AnyArray:
     """Ids as int64 when all are written as plain whole numbers ("7", but not "007"), else as they are."""
     unique, index = np.unique(ids.astype(np.str_), return_inverse=True)
     try:
@@ -404,7 +403,7 @@ def _as_table(pa: Any, data: Dataset) -> Any:
     return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
-def _shown(names: list[str]) -> str:
+def shown(names: list[str]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
@@ -418,22 +417,155 @@ _PARQUET_ROWS, _PARQUET_BUFFER = 8192, 1 << 16  # at a time; bytes of each colum
 Batches = Iterator[tuple[Any, int]]
 
 
-@dataclass(frozen=True)
-class Source:
-    """A table file that is read in batches.
+class Source(Protocol):
+    """A table that is read in batches, as often as wanted; it can be pickled when it is a file.
 
-    Parameters
+    Attributes
     ----------
     file : Path
+        Its file, or what messages call it.
     names : list of str
         Its columns.
-    batches : callable
-        Given names of columns, yields record batches with just these, each with the bytes of the file read so far.
+    first_row : int
+        Number of its first row in the file.
+    n_bytes : int
+        Its size, as progress counts it.
     """
 
+    @property
+    def file(self) -> Path: ...
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def first_row(self) -> int: ...
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    def batches(self, columns: list[str]) -> Batches:
+        """Record batches with just these columns, each with the bytes of the file read so far."""
+
+
+@dataclass(frozen=True)
+class CsvSource:
+    """A CSV file."""
+
     file: Path
-    names: list[str]
-    batches: Callable[[list[str]], Batches]
+    threads: bool = False
+    first_row: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        return csv_layout(import_pyarrow("reading CSV"), self.file).names
+
+    @property
+    def n_bytes(self) -> int:
+        return os.stat(self.file).st_size
+
+    def batches(self, columns: list[str]) -> Batches:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        layout = csv_layout(pa, self.file)
+        options = {
+            "read_options": csv.ReadOptions(use_threads=self.threads, block_size=_CSV_BLOCK),
+            "parse_options": layout.parse,
+        }
+        with pa.OSFile(str(self.file)) as raw:
+            text = pa.CompressedInputStream(raw, "gzip") if self.file.suffix.lower() == ".gz" else raw
+            with csv.open_csv(text, convert_options=layout.convert(columns), **options) as reader:
+                for batch in reader:
+                    yield batch, raw.tell()
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """A Parquet file, or some of its groups of rows."""
+
+    file: Path
+    threads: bool = False
+    rows_at_once: int = _PARQUET_ROWS
+    row_groups: tuple[int, ...] | None = None
+    first_row: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        from pyarrow import parquet
+
+        with parquet.ParquetFile(str(self.file)) as table:
+            names: list[str] = table.schema_arrow.names
+            return names
+
+    @property
+    def n_bytes(self) -> int:
+        size = os.stat(self.file).st_size
+        if self.row_groups is None:
+            return size
+        from pyarrow import parquet
+
+        metadata = parquet.read_metadata(str(self.file))
+        return sum(metadata.row_group(number).total_byte_size for number in self.row_groups)
+
+    def batches(self, columns: list[str]) -> Batches:
+        from pyarrow import parquet
+
+        size, n_rows = self.n_bytes, 0
+        # With buffers of its own and no pre_buffer, a group of rows may be larger than memory.
+        with parquet.ParquetFile(str(self.file), pre_buffer=False, buffer_size=_PARQUET_BUFFER) as table:
+            numbers = range(table.num_row_groups) if self.row_groups is None else self.row_groups
+            total = sum(table.metadata.row_group(number).num_rows for number in numbers)
+            for batch in table.iter_batches(
+                batch_size=self.rows_at_once, row_groups=list(numbers), columns=columns, use_threads=self.threads
+            ):
+                n_rows += batch.num_rows
+                yield batch.select(columns), size * n_rows // max(total, 1)
+
+    def cut(self, most_rows: int) -> list[ParquetSource]:
+        """The file in sources of consecutive groups of rows, with no more than so many rows if groups are so small."""
+        from pyarrow import parquet
+
+        metadata = parquet.read_metadata(str(self.file))
+        sources, groups, first_row, n_rows = [], list[int](), 0, 0
+        for number in range(metadata.num_row_groups):
+            size = metadata.row_group(number).num_rows
+            if groups and n_rows + size > most_rows:
+                sources.append(replace(self, row_groups=tuple(groups), first_row=first_row))
+                groups, first_row, n_rows = [], first_row + n_rows, 0
+            groups.append(number)
+            n_rows += size
+        return [*sources, replace(self, row_groups=tuple(groups), first_row=first_row)]
+
+
+@dataclass(frozen=True)
+class ArrowSource:
+    """A table in memory, whose columns are read where they are."""
+
+    table: Any
+    file: Path = Path("the table")
+    first_row: int = 0
+
+    @classmethod
+    def of(cls, data: Any) -> ArrowSource:
+        """The table in any object with the Arrow PyCapsule interface: tables, DataFrames, streams of record batches."""
+        pa = import_pyarrow("reading Arrow data")
+        return cls(checked(pa, cls.file, lambda: pa.table(data)))
+
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self.table.column_names
+        return names
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.table.nbytes)
+
+    def batches(self, columns: list[str]) -> Batches:
+        n_rows = 0
+        for batch in self.table.select(columns).to_batches(max_chunksize=_PARQUET_ROWS):
+            n_rows += batch.num_rows
+            yield batch, self.n_bytes * n_rows // self.table.num_rows
 
 
 def iter_table_features(
@@ -456,36 +588,61 @@ def iter_table_features(
     feature_names : sequence of str or None
         Columns that are taken, in this order; None takes all feature columns.
     """
-    pa = import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
-    threads = resolve_threads(n_threads) > 1
-
-    def open_source(file: Path) -> Source:
-        if kind == "csv":
-            return _open_csv(pa, file, threads)
-        return _open_parquet(file, rows_per_block, threads)
-
-    sources = [checked(pa, file, lambda file=file: open_source(file)) for file in files]
-    _, features = feature_columns(files, [source.names for source in sources])
+    sources = file_sources(files, kind, rows_per_block=rows_per_block, n_threads=n_threads)
+    _, features = source_columns(sources)
     if beyond == "ignore" and feature_names is None:
         features = features[:n_features]
     if len(features) != n_features:
         raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
     order = column_order(features, feature_names)
     columns = features if order is None else [features[number] for number in order]
-    total, done = sum(os.stat(file).st_size for file in files), 0
+    total, done = sum(source.n_bytes for source in sources), 0
     for source in sources:
         n_rows = 0
-        for table, position in _sentences(pa, source, columns):
-            X = np.empty((table.num_rows, len(columns)), dtype=FEATURE)
-            fill_features(pa, source.file, table, columns, X)
+        for X, position in source_features(source, columns):
             n_rows += len(X)
             if progress is not None:
                 progress(done + position, total)
-            if len(X):
-                yield X
+            yield X
         if n_rows == 0:
             raise DataError(f"{source.file}: the table has no rows")
-        done += os.stat(source.file).st_size
+        done += source.n_bytes
+
+
+def file_sources(
+    files: list[Path], kind: Literal["csv", "parquet"], *, rows_per_block: int = _PARQUET_ROWS, n_threads: int | None
+) -> Sequence[CsvSource | ParquetSource]:
+    """Table files as sources."""
+    import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
+    threads = resolve_threads(n_threads) > 1
+    if kind == "csv":
+        return [CsvSource(file, threads) for file in files]
+    return [ParquetSource(file, threads, min(rows_per_block, _PARQUET_ROWS)) for file in files]
+
+
+def source_columns(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]]:
+    """Column of each role, and the columns that are features, of sources that must have the same."""
+    pa = import_pyarrow("reading tables")
+    names = [checked(pa, source.file, lambda source=source: source.names) for source in sources]
+    return feature_columns([source.file for source in sources], names)
+
+
+def source_features(source: Source, columns: list[str]) -> Iterator[tuple[FeatureMatrix, int]]:
+    """The features of a source in blocks of rows, each with the number of bytes read so far."""
+    pa = import_pyarrow("reading tables")
+    for table, position in _sentences(pa, source, columns):
+        X = np.empty((table.num_rows, len(columns)), dtype=FEATURE)
+        fill_features(pa, source.file, table, columns, X)
+        if len(X):
+            yield X, position
+
+
+def source_roles(source: Source, roles: dict[str, str]) -> Iterator[dict[str, AnyArray]]:
+    """The columns of some roles of a source, in blocks of rows: those that `roles` names."""
+    pa, n_rows = import_pyarrow("reading tables"), source.first_row
+    for table, _ in _sentences(pa, source, list(roles.values())):
+        yield {role: _joined(pa, [source.file], [table], name, role, n_rows) for role, name in roles.items()}
+        n_rows += table.num_rows
 
 
 def _sentences(pa: Any, source: Source, columns: list[str]) -> Batches:
@@ -502,38 +659,3 @@ def _sentences(pa: Any, source: Source, columns: list[str]) -> Batches:
             raise DataError(f"{source.file}: cannot be read{where}: {reason}") from None
         n_rows += batch.num_rows
         yield pa.Table.from_batches([batch]), position
-
-
-def _open_csv(pa: Any, file: Path, threads: bool) -> Source:
-    from pyarrow import csv
-
-    layout = csv_layout(pa, file)
-    options = {
-        "read_options": csv.ReadOptions(use_threads=threads, block_size=_CSV_BLOCK),
-        "parse_options": layout.parse,
-    }
-
-    def batches(columns: list[str]) -> Batches:
-        with pa.OSFile(str(file)) as raw:
-            text = pa.CompressedInputStream(raw, "gzip") if file.suffix.lower() == ".gz" else raw
-            with csv.open_csv(text, convert_options=layout.convert(columns), **options) as reader:
-                for batch in reader:
-                    yield batch, raw.tell()
-
-    return Source(file, layout.names, batches)
-
-
-def _open_parquet(file: Path, rows_per_block: int, threads: bool) -> Source:
-    from pyarrow import parquet
-
-    def batches(columns: list[str]) -> Batches:
-        size, n_rows = os.stat(file).st_size, 0
-        n_at_once = min(rows_per_block, _PARQUET_ROWS)
-        # With buffers of its own and no pre_buffer, a group of rows may be larger than memory.
-        with parquet.ParquetFile(str(file), pre_buffer=False, buffer_size=_PARQUET_BUFFER) as table:
-            for batch in table.iter_batches(batch_size=n_at_once, columns=columns, use_threads=threads):
-                n_rows += batch.num_rows
-                yield batch.select(columns), size * n_rows // table.metadata.num_rows
-
-    with parquet.ParquetFile(str(file)) as table:
-        return Source(file, table.schema_arrow.names, batches)

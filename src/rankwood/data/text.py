@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.atomic import atomic_write
 from rankwood.errors import DataError
 from rankwood.printable import human_bytes
 
@@ -21,6 +24,8 @@ MAX_EXPANSION = 200
 SMALL = 64 * 1024 * 1024  # what is packed may always swell to this
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
+
+Progress: TypeAlias = Callable[[int, int], None]  # bytes of the files read so far, and of all files
 
 _GZIP = b"\x1f\x8b"
 _OTHER_COMPRESSION = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
@@ -67,6 +72,17 @@ def _refusal(file: Path, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"{file}: no permission to read it"
     return f"{file}: cannot be read: {error.strerror or error}"
+
+
+@contextmanager
+def text_writer(path: PathLike) -> Iterator[BinaryIO]:
+    """A file opened for bytes, packed when its name ends in `.gz`; it appears when all is written."""
+    with atomic_write(path) as file:
+        if not os.fspath(path).endswith(".gz"):
+            yield cast(BinaryIO, file)
+            return
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
 
 
 class TextFile:

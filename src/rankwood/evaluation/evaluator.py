@@ -402,10 +402,15 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
     """
     model = getattr(model, "ensemble_", model)
     if hasattr(model, "score") and hasattr(model, "leaves"):
-        queries = {} if getattr(model, "exit", None) is None else {"qid": data.queries.index}
-        scores = model.score(aligned_features(model, data), n_threads=n_threads, **queries)
+        if getattr(model, "exit", None) is None:
+            order = column_order(data.feature_names, model.feature_names)
+            data = data if order is None else data.select_features(order)
+            scores = data.per_row(lambda X: model.score(X, n_threads=n_threads))
+        else:
+            X = aligned_features(model, data.in_memory())
+            scores = model.score(X, n_threads=n_threads, qid=data.queries.index)
     elif hasattr(model, "predict"):
-        scores = model.predict(data.X)
+        scores = data.per_row(model.predict)
     else:
         scores = model
     array = np.asarray(scores)

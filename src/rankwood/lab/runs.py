@@ -1,4 +1,4 @@
-"""Runs of a study: their configurations, the file that keeps their results, and doing several at a time."""
+"""Runs of a study: their configurations, the file that keeps their results, and doing those that are left."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ import hashlib
 import itertools
 import json
 import os
-import pickle
-import signal
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
-from rankwood.lab.extra import need
-from rankwood.system import resolve_threads
+from rankwood.lab.workers import Config, Here, Run, named_after, workers_of
+from rankwood.tasks import WorkerLost
 
-Config = Mapping[str, Any]  # what JSON can hold; all that a result depends on
 Result = dict[str, Any]
 
 
@@ -310,9 +304,7 @@ def _in_words(error: str) -> str:
 # Doing runs: each is a pure function of its configuration, and is kept as soon as it is done.
 
 
-Run = Callable[[Config], Result]
 OnRun = Callable[[int, int], None]  # (runs done, runs in all)
-Finished = Generator[None, None, None]
 
 
 def run_all(
@@ -321,6 +313,8 @@ def run_all(
     table: RunTable,
     *,
     n_workers: int = 1,
+    client: Any = None,
+    receive: Callable[[Any], Result] | None = None,
     environment: Mapping[str, Any] | None = None,
     on_run: OnRun | None = None,
 ) -> list[Result]:
@@ -331,13 +325,16 @@ def run_all(
     configs : sequence of mappings
         What to run; a configuration that is there twice is run once.
     run : callable
-        From a configuration to its result. With several workers it is pickled and sent to as many processes, where it
-        should use `share_threads` threads.
+        From a configuration to its result. Other processes get a pickled copy of it.
     table : RunTable
-        Where results are kept as soon as they are there, so that a kill loses only what was not finished. All results
-        come from it, so they are the same with any number of workers and for two callers at once.
+        Where this process keeps results as soon as they are there, so that a kill loses only what was not finished. All
+        results come from it, so they are the same with any workers and for two callers at once.
     n_workers : int, default 1
-        Processes.
+        Processes of this machine that do runs at the same time.
+    client : distributed.Client, optional
+        A Dask cluster that does them instead, one at a time on each of its workers.
+    receive : callable, optional
+        Called in this process with what a run returned, to make the result of it.
     environment : mapping, optional
         Machine and versions to note with every run.
     on_run : callable, optional
@@ -355,19 +352,22 @@ def run_all(
     >>> run_all([{"x": 2}, {"x": 3}], lambda config: {"square": config["x"] ** 2}, table)
     [{'square': 4}, {'square': 9}]
     """
-    if n_workers < 1:
-        raise RankwoodError(f"n_workers must be at least 1, got {n_workers}")
     keys = [run_key(config) for config in configs]
     known = table.results()
     left = {key: config for key, config in zip(keys, configs, strict=True) if key not in known}
-    noted = {} if environment is None else environment
     tell: OnRun = on_run or (lambda done, total: None)
     n_before = len(configs) - len(left)
     tell(n_before, len(configs))
-    serial = n_workers == 1 or len(left) < 2
-    finished = _one_by_one(left, run, table, noted) if serial else _at_once(left, run, table, noted, n_workers)
-    with contextlib.closing(finished):
-        for number, _ in enumerate(finished, start=1):
+    # Another command may have done some of them meanwhile.
+    waiting = (config for key, config in left.items() if table.get(key) is None)
+    workers = workers_of(n_workers, client)
+    finished = (Here() if client is None and len(left) < 2 else workers).finished(run, waiting)
+    with contextlib.closing(finished), _with_advice(table):
+        for number, (config, done) in enumerate(finished, start=1):
+            with named_after(config):
+                result = json.loads(_json(done.value if receive is None else receive(done.value)))
+            noted = {**(environment or {}), **done.environment}
+            table.add(config, result, seconds=done.seconds, environment=noted)
             tell(n_before + number, len(configs))
     if left:
         known = table.results()
@@ -375,112 +375,11 @@ def run_all(
     return [known[key] for key in keys]
 
 
-def share_threads(n_threads: int | None, n_workers: int) -> int | None:
-    """Return the threads of each worker: those asked for, or else an equal share of the CPUs.
-
-    Examples
-    --------
-    >>> share_threads(3, 2), share_threads(None, 10_000)
-    (3, 1)
-    """
-    if n_workers <= 1 or n_threads is not None:
-        return n_threads
-    return max(1, resolve_threads(None) // n_workers)
-
-
-def _one_by_one(left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any]) -> Finished:
-    """Do runs in this process; yields after each."""
-    for key, config in left.items():
-        _perform(key, config, run, table, noted)
-        yield
-
-
-def _at_once(
-    left: Mapping[str, Config], run: Run, table: RunTable, noted: Mapping[str, Any], n_workers: int
-) -> Finished:
-    """Do runs in several processes; yields after each."""
-    joblib = need("joblib", "doing runs in several processes")
-    packed = pickle.dumps(joblib.wrap_non_picklable_objects(run))  # functions of a notebook are not picklable
-    parallel = joblib.Parallel(n_jobs=n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
-    same = (packed, table, noted, os.getpid(), os.getcwd())
-    try:
-        yield from parallel(joblib.delayed(_in_worker)(key, config, *same) for key, config in left.items())
-    except BrokenExecutor:
-        raise RankwoodError(
-            f"a worker was killed, perhaps for want of memory: {len(table)} runs are kept in {table.path}; "
-            "go on with fewer workers"
-        ) from None
-
-
-def _in_worker(
-    key: str, config: Config, packed: bytes, table: RunTable, noted: Mapping[str, Any], parent: int, folder: str
-) -> None:
-    """Do one run in a worker."""
-    _end_with(parent)
-    os.chdir(folder)  # joblib uses workers again, which may have been started in another folder
-    with _ctrl_c_left_to_the_parent():
-        _perform(key, config, _unpacked(packed), table, noted)
-
-
-@lru_cache(maxsize=1)
-def _unpacked(packed: bytes) -> Run:
-    """Unpickle the function once for all runs of a worker, so that what it keeps (see `Kept`) stays."""
-    run: Run = pickle.loads(packed)
-    return run
-
-
-@lru_cache(maxsize=1)
-def _end_with(parent: int) -> None:
-    """End this worker when its parent is gone, as it would wait for another run that never comes."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)  # the table stays whole
-
-    if os.getppid() == parent:
-        threading.Thread(target=watch, daemon=True).start()
-
-
 @contextlib.contextmanager
-def _ctrl_c_left_to_the_parent() -> Iterator[None]:
-    """Ignore Ctrl-C, which a terminal sends to workers too, as the parent ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _with_advice(table: RunTable) -> Iterator[None]:
+    """Say after the loss of a worker what is kept, and how to go on."""
     try:
         yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def _perform(key: str, config: Config, run: Run, table: RunTable, noted: Mapping[str, Any]) -> None:
-    """Do a run and keep its result, unless another process has done so meanwhile."""
-    if table.get(key) is not None:
-        return
-    start = time.perf_counter()
-    try:
-        result = json.loads(json.dumps(run(config), allow_nan=False))
-    except Exception as error:
-        what = "out of memory" if isinstance(error, MemoryError) else str(error)
-        kind = "" if isinstance(error, (RankwoodError, MemoryError)) else f"{type(error).__name__}: "
-        raise RankwoodError(f"{kind}{what} (the run with {in_words(config)})") from error
-    table.add(config, result, seconds=time.perf_counter() - start, environment=noted)
-
-
-def in_words(config: Mapping[str, Any]) -> str:
-    """Return a configuration as one line of names and values.
-
-    Examples
-    --------
-    >>> in_words({"fold": 1, "parameters": {"n_trees": 5, "measure": None}})
-    'fold 1, n_trees 5, measure none'
-    """
-    parts = []
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            parts.append(in_words(value))
-        elif name != "digest":
-            parts.append(f"{name} {'none' if value is None else value}")
-    return ", ".join(filter(None, parts))
+    except WorkerLost as error:
+        kept = f"{len(table)} runs are kept in {table.path}"
+        raise RankwoodError(f"{error.args[0]}: {kept}; {error.advice}") from None

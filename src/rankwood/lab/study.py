@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import hashlib
 import io
 import json
 import re
+import tempfile
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,10 +29,12 @@ from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.evaluator import aligned_features
 from rankwood.lab.drawing import Figure, can_draw, write_figure
-from rankwood.lab.runs import Config, Kept, OnRun, Result, RunTable, run_all, run_key, share_threads
+from rankwood.lab.runs import Kept, OnRun, Result, RunTable, run_all, run_key
+from rankwood.lab.workers import Config, Run, share_threads, workers_of
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.timing import time_models, warn_if_busy
 from rankwood.system import environment
+from rankwood.tasks import import_distributed
 
 # Folds, read from files or made up.
 
@@ -96,6 +101,22 @@ class FileFolds:
     @property
     def n_folds(self) -> int:
         return len(self.folds)
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        return [path for fold in self.folds for part in (fold.train, fold.valid, fold.test) for path in part]
+
+    def absolute(self) -> FileFolds:
+        """The same folds, with paths that do not depend on the current folder."""
+        folds = [
+            Fold(
+                fold.name,
+                *(tuple(Path(path).resolve() for path in part) for part in (fold.train, fold.valid, fold.test)),
+            )
+            for fold in self.folds
+        ]
+        return dataclasses.replace(self, folds=folds)
 
     def identify(self, fold: int) -> dict[str, Any]:
         files = self.folds[fold - 1]
@@ -164,6 +185,15 @@ class PartialFolds:
     def identify(self, fold: int) -> dict[str, Any]:
         return self.files.identify(fold)
 
+    @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        return self.files.paths
+
+    def absolute(self) -> PartialFolds:
+        """The same folds, with paths that do not depend on the current folder."""
+        return PartialFolds(self.files.absolute())
+
     def load(self, fold: int) -> FoldData:
         whole = self.files.load(fold)
         every_other = np.arange(whole.valid.n_queries) % 2 == 0
@@ -224,6 +254,79 @@ class SyntheticFolds:
         order = [parts[(fold - 1 + step) % 5] for step in range(5)]
         train, valid, test = np.concatenate(order[:3]), order[3], order[4]
         return FoldData(*(self.data.select_queries(queries) for queries in (train, valid, test)))
+
+
+# Folds for the workers of a Dask cluster: read from the same files where these are seen, else sent there once.
+
+
+@dataclass(frozen=True)
+class SentFolds:
+    """Folds whose data lie in the memory of a Dask cluster.
+
+    Parameters
+    ----------
+    source : Source
+        Where the data came from.
+    published : mapping of int to str
+        Name under which the data of every fold is published there, by its number.
+    """
+
+    source: Source
+    published: Mapping[int, str]
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def n_folds(self) -> int:
+        return self.source.n_folds
+
+    def identify(self, fold: int) -> dict[str, Any]:
+        return self.source.identify(fold)
+
+    def load(self, fold: int) -> FoldData:
+        distributed = import_distributed("data on a Dask cluster")
+        return distributed.get_client().get_dataset(self.published[fold]).result()  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[Source]:
+    """Context manager of the data of a study as workers of a Dask cluster take it.
+
+    Data that is made, or in files that all workers see at the same place with the same size, is made or read by every
+    worker that needs it. Any other is read here and sent to the cluster once.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    source : Source
+        The data.
+    folds : sequence of int
+        Folds that are used.
+    """
+    if not isinstance(source, (FileFolds, PartialFolds)):
+        yield source
+        return
+    there = source.absolute()
+    sizes = _sizes(there.paths)
+    if all(found == sizes for found in client.run(_sizes, there.paths).values()):
+        yield there
+        return
+    names = {fold: f"rankwood-{uuid.uuid4().hex}" for fold in folds}
+    with contextlib.ExitStack() as stack:
+        for fold, name in names.items():
+            data = client.scatter(there.load(fold), hash=False)
+            client.replicate(data, n=2)  # a worker may die
+            client.publish_dataset(data, name=name)
+            stack.callback(client.unpublish_dataset, name)
+        yield SentFolds(there, names)
+
+
+def _sizes(paths: Sequence[Path]) -> list[int | None]:
+    """Sizes of files; None where there is none."""
+    return [path.stat().st_size if path.is_file() else None for path in paths]
 
 
 def open_source(directory: str | Path | None, *, quick: bool = False, n_threads: int | None = None) -> Source:
@@ -605,20 +708,51 @@ class Study(ABC):
     def report(self, runs: Runs) -> Report:
         """Return tables and figures of all runs."""
 
-    def runs(self, table: RunTable, *, n_workers: int = 1, on_run: OnRun | None = None) -> Runs:
-        """Do the runs that the table does not have yet, and return all of them in the order of `configs`."""
+    def runs(self, table: RunTable, *, n_workers: int = 1, client: Any = None, on_run: OnRun | None = None) -> Runs:
+        """Do the runs that the table does not have yet, and return all of them in the order of `configs`.
+
+        Parameters
+        ----------
+        table : RunTable
+            Where results are kept; only this process writes to it.
+        n_workers : int, default 1
+            Processes of this machine that do runs at the same time.
+        client : distributed.Client, optional
+            A Dask cluster whose workers do them instead. What times models is done here in any case.
+        on_run : callable, optional
+            Called with the number of runs done and of all.
+        """
         if self.models is None and self.alone():
             saving = dataclasses.replace(self, models=table.path.parent / "models")
-            return saving.runs(table, n_workers=n_workers, on_run=on_run)
+            return saving.runs(table, n_workers=n_workers, client=client, on_run=on_run)
+        workers_of(n_workers, client)  # refuses both
         configs = self.configs()
-        if n_workers > 1:
+        tell: OnRun | None = None if on_run is None else lambda done, _: on_run(done, len(configs))
+        if client is not None:
+            self._on_cluster(table, client, tell)
+        elif n_workers > 1:
             study = self.with_threads(share_threads(self.n_threads, n_workers))
-            tell: OnRun | None = None if on_run is None else lambda done, _: on_run(done, len(configs))
             noted = environment(study.n_threads, n_workers)
             run_all(study.side_by_side(), study.run, table, n_workers=n_workers, environment=noted, on_run=tell)
         found = run_all(configs, self.run, table, environment=environment(self.n_threads, 1), on_run=on_run)
         self._kept.clear()
         return list(zip(configs, found, strict=True))
+
+    def _on_cluster(self, table: RunTable, client: Any, on_run: OnRun | None) -> None:
+        """Do the runs that may be done at the same time on a Dask cluster, with all threads of its workers."""
+        known, configs = table.results(), self.side_by_side()
+        if all(run_key(config) in known for config in configs):
+            return
+        nthreads = client.nthreads()
+        study = self.with_threads(self.n_threads or min(nthreads.values(), default=1))
+        noted = {"threads": study.n_threads, "workers": len(nthreads)}
+        with source_for(client, study.source, self.folds) as source:
+            study = dataclasses.replace(study, source=source)
+            run: Run = study.run
+            receive: Callable[[Any], Result] | None = None
+            if self.models is not None and not _is_seen(client, self.models):
+                run, receive = partial(_run_and_send, study), partial(_receive, self.models)
+            run_all(configs, run, table, client=client, receive=receive, environment=noted, on_run=on_run)
 
     def with_threads(self: AnyStudy, n_threads: int | None) -> AnyStudy:
         """Return the same study with another number of threads for each run."""
@@ -652,6 +786,33 @@ class Study(ABC):
 
 def _model_path(folder: Path, made_by: Config, name: str) -> Path:
     return folder / f"{run_key(made_by)}-{name}.rw"
+
+
+# Models of runs on workers that do not see the folder of models come back with the result.
+
+
+def _is_seen(client: Any, folder: Path) -> bool:
+    """Whether all workers of a Dask cluster see a folder of this machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder.resolve(), prefix=".seen-") as mark:
+        return all(found != [None] for found in client.run(_sizes, [Path(mark.name)]).values())
+
+
+def _run_and_send(study: Study, config: Config) -> tuple[Result, dict[str, bytes]]:
+    """Do a run on a Dask worker, and return its result and the files of the models that it saved."""
+    distributed = import_distributed("a Dask worker")
+    folder = Path(distributed.get_worker().local_directory) / "rankwood-models"
+    result = dataclasses.replace(study, models=folder).run(config)
+    return result, {path.name: path.read_bytes() for path in folder.glob(f"{run_key(config)}-*.rw")}
+
+
+def _receive(folder: Path, sent: tuple[Result, Mapping[str, bytes]]) -> Result:
+    """Write the models of a run, and return its result."""
+    result, models = sent
+    for name, content in models.items():
+        with atomic_write(folder / name) as file:
+            file.write(content)
+    return result
 
 
 def cpu_timed(work: Callable[[], Anything]) -> tuple[Anything, float]:

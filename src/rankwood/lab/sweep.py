@@ -18,7 +18,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.measures import parse_measure
-from rankwood.lab.runs import Config, Result, expand
+from rankwood.lab.runs import Result, expand
 from rankwood.lab.study import (
     FileFolds,
     FoldData,
@@ -33,6 +33,7 @@ from rankwood.lab.study import (
 )
 from rankwood.lab.sweep_report import SweepResults, make_report
 from rankwood.lab.toml import Keys, is_whole, read_toml
+from rankwood.lab.workers import Config
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance
 from rankwood.pruning.cleaver import RATES, checked_rates, cleaver

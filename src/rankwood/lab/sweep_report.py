@@ -14,8 +14,9 @@ from rankwood.dtypes import FloatArray
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
 from rankwood.lab.drawing import Figure, log_axis, pareto_front
-from rankwood.lab.runs import in_words, run_key
+from rankwood.lab.runs import run_key
 from rankwood.lab.study import Report, Runs, Table, interval_text, listed, p_text, query_values, with_spread
+from rankwood.lab.workers import in_words
 from rankwood.scoring.timing import BATCH
 
 if TYPE_CHECKING:

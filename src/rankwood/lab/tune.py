@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -38,6 +38,7 @@ from rankwood.shrinking.path import ShrinkSettings
 from rankwood.shrinking.result import ShrinkResult, ShrinkRow
 from rankwood.shrinking.shrink import shrink
 from rankwood.system import cpu_name
+from rankwood.tasks import on_worker
 
 RATES = (0.3, 0.5, 0.7, 0.85)
 BATCH = 1000
@@ -49,6 +50,7 @@ REPORTERS = {"test": "test queries", "aside": "validation queries that chose not
 
 Latency = Callable[[Ensemble, Any], float]  # (model, rows) -> microseconds per document
 OnShare = Callable[[float], None]  # share of a trial that is done
+Models = list[tuple[float, str, Ensemble, float]]  # rate, variant, model, and its measure on validation data
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,7 @@ def tune(
     on_interrupt: Literal["raise", "keep"] = "raise",
     seed: int = 0,
     n_threads: int | None = None,
+    client: Any = None,
     progress: Callable[[float, float], None] | None = None,
 ) -> TuneResult:
     """Find the best ranker that scores a document within `budget_us` microseconds, and the Pareto front of the search.
@@ -247,8 +250,8 @@ def tune(
     budget_us : float
         Microseconds that scoring a document may take, on one thread.
     model : Ensemble or fitted ranker, optional
-        A model to bring within the budget. `n_trials`, `timeout`, `space`, `rates`, `batch` and `latency` are of the
-        search among trainings and are refused with it.
+        A model to bring within the budget. `n_trials`, `timeout`, `space`, `rates`, `batch`, `latency` and `client` are
+        of the search among trainings and are refused with it.
     test : Dataset, optional
         Data to measure the winner on, against the default and the best of all. It decides nothing.
     judge : float, "auto" or None, default "auto"
@@ -283,6 +286,9 @@ def tune(
         vary, and with them what the search tries next.
     n_threads : int, optional
         Threads of training and pruning; all CPUs unless given.
+    client : distributed.Client, optional
+        Client of a Dask cluster, one of whose workers trains and prunes each model, with its own threads. Trials follow
+        each other, as each is chosen by what those before it found; models are timed here.
     progress : callable, optional
         Called with the number of trials done, fractions included, and of all; with a `model`, with work instead.
 
@@ -317,7 +323,9 @@ def tune(
     """
     _check(train, valid, test, budget_us, n_trials, timeout, batch)
     if model is not None:
-        _refuse(n_trials=n_trials, timeout=timeout, space=space, rates=rates, batch=batch, latency=latency)
+        _refuse(
+            n_trials=n_trials, timeout=timeout, space=space, rates=rates, batch=batch, latency=latency, client=client
+        )
         shrunk = shrink(
             model, train, valid, test=test, judge=judge, measure=measure, convention=convention, margin=margin,
             budget_us=budget_us, cost="us", settings=ShrinkSettings(seed=seed), checkpoint=study,
@@ -344,6 +352,7 @@ def tune(
             n_threads=n_threads,
         )
         trials = Trials(path, _identity(setup, batch, latency), budget_us, seed)
+        setup = setup if client is None else ClusterSetup.of(setup, client)
         interrupted = _search(setup, trials, n_trials, timeout, on_interrupt, progress)
         result = _result(setup, trials, reporters, rule, budget_us, batch, interrupted)
     warn_if_busy(measured.timings)
@@ -482,8 +491,7 @@ class TrialSetup:
 
     def run(self, number: int, parameters: Mapping[str, Any], on_share: OnShare) -> list[tuple[Point, Ensemble]]:
         """Do a trial: return the point and model of the whole training, and of the best pruned model at every rate."""
-        whole = self._train(parameters, on_share)
-        models = [(0.0, "whole", whole, self._quality(whole)), *self._prune(whole, on_share)]
+        models = self.models(parameters, on_share)
         return [
             (
                 Point(number, dict(parameters), rate, variant, model.n_trees, model.n_nodes, valid, self.time(model)),
@@ -491,6 +499,11 @@ class TrialSetup:
             )
             for rate, variant, model, valid in models
         ]
+
+    def models(self, parameters: Mapping[str, Any], on_share: OnShare) -> Models:
+        """Train and prune: the whole model, and the best pruned one at every rate."""
+        whole = self._train(parameters, on_share)
+        return [(0.0, "whole", whole, self._quality(whole)), *self._prune(whole, on_share)]
 
     def time(self, model: Ensemble) -> float:
         """Microseconds per document."""
@@ -520,7 +533,7 @@ class TrialSetup:
         found = evaluate(model, self.valid, self.measure, convention=self.convention, n_threads=self.n_threads)
         return found[str(self.measure)]
 
-    def _prune(self, whole: Ensemble, on_share: OnShare) -> list[tuple[float, str, Ensemble, float]]:
+    def _prune(self, whole: Ensemble, on_share: OnShare) -> Models:
         """Prune a model: rate, variant, model and measure of the best at every rate."""
         if not self.rates or whole.n_trees < 2 or whole.n_nodes == 0:
             return []
@@ -550,6 +563,33 @@ def _of_other_sizes(rows: Sequence[Any], n_trees: int) -> list[Any]:
             seen.add(row.n_trees)
             found.append(row)
     return found
+
+
+@dataclass(frozen=True)
+class ClusterSetup(TrialSetup):
+    """The same, but workers of a Dask cluster train and prune; models are timed here."""
+
+    client: Any
+    there: Any  # the future of a setup in the memory of the cluster
+
+    @classmethod
+    def of(cls, setup: TrialSetup, client: Any) -> ClusterSetup:
+        """Send a setup to a cluster, once for all trials."""
+        threads = setup.n_threads or min(client.nthreads().values(), default=1)
+        there = client.scatter(replace(setup, latency=_timed_here, n_threads=threads), broadcast=True, hash=False)
+        return cls(**{one.name: getattr(setup, one.name) for one in fields(setup)}, client=client, there=there)
+
+    def models(self, parameters: Mapping[str, Any], on_share: OnShare) -> Models:
+        found: Models = on_worker(self.client, _models_there, self.there, dict(parameters))
+        return found
+
+
+def _models_there(setup: TrialSetup, parameters: Mapping[str, Any]) -> Models:
+    return setup.models(parameters, lambda share: None)
+
+
+def _timed_here(model: Ensemble, X: Any) -> float:
+    raise AssertionError("no worker times models")
 
 
 # The search: trials until there are enough, and the choice among their points.

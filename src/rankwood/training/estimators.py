@@ -84,7 +84,7 @@ class BoostedRanker(Ranker):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
-        valid: Dataset | BinnedDataset | None = None,
+        valid: Any = None,
         eval_set: Any = None,
         eval_qid: Sequence[Any] | None = None,
         eval_group: Sequence[Any] | None = None,
@@ -98,8 +98,10 @@ class BoostedRanker(Ranker):
 
         Parameters
         ----------
-        X : Dataset, BinnedDataset, DataFrame or matrix
-            A Dataset (or BinnedDataset) alone; or features, to which labels and queries are given separately.
+        X : Dataset, BinnedDataset, path or list of paths, Arrow table, DataFrame or matrix
+            A Dataset (or BinnedDataset) alone; files as `read_data` takes them, which may be larger than memory, or a
+            table (anything with the Arrow PyCapsule interface) with columns `label` and `qid`; or features, to which
+            labels and queries are given separately.
         y : array, optional
             Label of every row.
         qid, group : array, optional
@@ -107,9 +109,9 @@ class BoostedRanker(Ranker):
             instead.
         sample_weight, query_weight : array, optional
             Weight of every document; weight of every query, in order of first appearance.
-        valid : Dataset or BinnedDataset, optional
+        valid : Dataset, BinnedDataset, path or list of paths, or table, optional
             Data to measure on, named "valid".
-        eval_set : list of (X, y) or of Datasets, optional
+        eval_set : list of (X, y), of Datasets or of paths, optional
             More data to measure on. The training data may be one; it is measured too, but early stopping does not go
             by it.
         eval_qid, eval_group, eval_names : list, optional
@@ -148,6 +150,10 @@ class BoostedRanker(Ranker):
         result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
         return self
+
+    @property
+    def _needs_matrix(self) -> bool:
+        return self.refit is not False
 
     def _loss(self) -> Loss:
         """What the trees minimise."""
@@ -711,7 +717,7 @@ class RandomForest(GradesMixin):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
-        valid: Dataset | BinnedDataset | None = None,
+        valid: Any = None,
         eval_set: Any = None,
         eval_qid: Sequence[Any] | None = None,
         eval_group: Sequence[Any] | None = None,
@@ -728,7 +734,7 @@ class RandomForest(GradesMixin):
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight
-            The training data, as in `LambdaMART.fit`.
+            The training data, as in `LambdaMART.fit`; files are read into memory.
         valid, eval_set, eval_qid, eval_group, eval_names, eval_metric
             What to measure, and on which data, as in `LambdaMART.fit`.
         callbacks, checkpoint

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from rankwood import _native
 from rankwood.data.bins import BinEdges, BinnedDataset
+from rankwood.data.share import Share
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
 from rankwood.model.trees import Tree
+from rankwood.training.joint_growth import JointGrower
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,18 @@ class Sampling:
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise RankwoodError(f"{name} must lie above 0 and be at most 1, got {getattr(self, name)}")
 
-    def rows(self, offsets: OffsetArray, rng: Generator) -> NDArray[np.uint32] | None:
-        """Rows of a sample of whole queries, in rising order; None for all rows."""
-        n_queries = len(offsets) - 1
+    def rows(self, offsets: OffsetArray, share: Share, rng: Generator) -> NDArray[np.uint32] | None:
+        """Rows of a sample of whole queries, in rising order; None for all rows.
+
+        The sample is of the queries of all processes; rows are those of this one.
+        """
         if self.query_fraction == 1.0:
             return None
-        n_drawn = max(1, round(self.query_fraction * n_queries))
-        drawn = np.zeros(n_queries, dtype=bool)
-        drawn[rng.choice(n_queries, size=n_drawn, replace=False)] = True
-        return np.flatnonzero(np.repeat(drawn, np.diff(offsets))).astype(np.uint32)
+        n_drawn = max(1, round(self.query_fraction * share.n_queries))
+        drawn = np.zeros(share.n_queries, dtype=bool)
+        drawn[rng.choice(share.n_queries, size=n_drawn, replace=False)] = True
+        here = drawn[share.first_query : share.first_query + len(offsets) - 1]
+        return np.flatnonzero(np.repeat(here, np.diff(offsets))).astype(np.uint32)
 
     def features(self, n_features: int, rng: Generator) -> NDArray[np.uint8]:
         """A sample of features: 1 for every feature that was drawn, else 0."""
@@ -105,7 +110,7 @@ class GrownTree:
 
 def finish(
     growing: GrowingTree,
-    grower: _native.TreeGrower,
+    grower: _native.TreeGrower | JointGrower,
     edges: BinEdges,
     inner: list[int],
     leaves: list[int],
@@ -137,6 +142,13 @@ def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
         start, end = edges.offsets[feature : feature + 2]
         bins[node] = np.searchsorted(edges.flat[start:end], threshold)
     return GrownTree(tree, bins)
+
+
+def is_grown_on(tree: Tree, edges: BinEdges) -> bool:
+    """Whether all thresholds of a tree are edges of these bins, so that bins tell where documents go."""
+    again = regrown(tree, edges)
+    places = zip(tree.feature.tolist(), again.bins.tolist(), tree.threshold.tolist(), strict=True)
+    return all(edges.threshold(feature, place) == threshold for feature, place, threshold in places)
 
 
 MAX_LEAVES = 65_536  # leaf numbers of training documents are kept in two bytes
@@ -191,6 +203,11 @@ class GrowthRules:
             if not 0.0 <= getattr(self, name) < np.inf:
                 raise RankwoodError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
 
+    @property
+    def deepest(self) -> int:
+        """Most splits between the root and a leaf."""
+        return self.max_depth if self.max_depth is not None else self.n_leaves
+
     def min_docs(self, n_docs: int) -> int:
         """Fewest documents of a leaf when a tree is grown on `n_docs`."""
         if self.min_docs_per_leaf >= 1:
@@ -199,48 +216,25 @@ class GrowthRules:
 
 
 def grow_leafwise(
-    grower: _native.TreeGrower,
-    gradient: FloatArray,
-    hessian: FloatArray,
-    rows: NDArray[np.uint32],
-    features: NDArray[np.uint8],
+    grower: _native.TreeGrower | JointGrower,
+    root_gain: float,
     rules: GrowthRules,
-    *,
-    hessian_is_count: bool = False,
     draw_features: Callable[[], NDArray[np.uint8]] | None = None,
 ) -> GrowingTree:
     """Grow one tree best-first: split the chosen leaf until there are enough leaves, or no split gains.
 
     Parameters
     ----------
-    grower : TreeGrower
-        The kernel, which finds splits and carries them out.
-    gradient, hessian : array
-        Of every document.
-    rows : array
-        Documents that the tree is grown on.
-    features : array
-        1 for every feature that may be split on.
+    grower : TreeGrower or JointGrower
+        The kernel, which finds splits and carries them out; the tree is begun.
+    root_gain : float
+        What the best split of the root gains.
     rules : GrowthRules
         When to stop, and which leaf is split next.
-    hessian_is_count : bool
-        Whether every hessian is 1.
     draw_features : callable, optional
-        Draws features for the two children of each split; `features` then counts at the root only.
+        Draws features for the two children of each split; else they are those of the root.
     """
-    max_depth = rules.max_depth if rules.max_depth is not None else rules.n_leaves
-    root_gain = grower.start(
-        gradient,
-        hessian,
-        rows,
-        features,
-        rules.l2,
-        rules.min_hessian,
-        rules.min_gain,
-        rules.min_docs(len(rows)),
-        hessian_is_count,
-        rules.n_leaves > 1 and max_depth > 0,
-    )
+    max_depth = rules.deepest
     tree = GrowingTree(gain=[root_gain], depth=[0])
     gain, depth = tree.gain, tree.depth
     splittable = [0] if root_gain > 0 else []
@@ -326,10 +320,10 @@ class TreeBuilder:
     """Builds trees from gradients on one data set, with threads that are kept from tree to tree."""
 
     def __init__(self, binned: BinnedDataset, rules: TreeRules, *, constant_hessian: bool, n_threads: int) -> None:
-        self.binned, self.rules = binned, rules
+        self.binned, self.rules, self._group = binned, rules, binned.share.group
         self.n_threads = 1 if binned.n_docs < SMALL else n_threads
-        self._grower = _native.TreeGrower(binned.bins, binned.edges.n_values, binned.has_missing, self.n_threads)
-        self._all_rows = np.arange(binned.n_docs, dtype=np.uint32)
+        kernel = _native.TreeGrower(binned.bins, binned.edges.n_values, self._has_missing(), self.n_threads)
+        self._grower = kernel if self._group.size == 1 else JointGrower(kernel, self._group)
         # Variance gain is Newton gain over documents: every document weighs 1, whatever its hessian.
         self._count_docs = rules.growth.gain == "variance" or constant_hessian
         self._ones = np.ones(binned.n_docs) if rules.growth.gain == "variance" else None
@@ -337,36 +331,63 @@ class TreeBuilder:
     def build(self, gradient: FloatArray, hessian: FloatArray, rng: Generator) -> tuple[GrownTree, NDArray[np.uint16]]:
         """One tree fitted to the gradients, and the leaf of every document."""
         sampling, n_features = self.rules.sampling, self.binned.data.n_features
-        rows = sampling.rows(self.binned.data.offsets, rng)
+        rows = sampling.rows(self.binned.data.offsets, self.binned.share, rng)
         features = sampling.features(n_features, rng)
         draw = (
             (lambda: np.stack([sampling.features(n_features, rng) for _ in range(2)])) if sampling.per_split else None
         )
-        growing = grow_leafwise(
-            self._grower,
-            gradient,
-            hessian if self._ones is None else self._ones,
-            self._all_rows if rows is None else rows,
-            features,
-            self.rules.growth,
-            hessian_is_count=self._count_docs,
-            draw_features=draw,
-        )
+        grown_on = hessian if self._ones is None else self._ones
+        growing = grow_leafwise(self._grower, self._start(gradient, grown_on, rows, features), self.rules.growth, draw)
         prune_to_balance(growing, self.rules.balance)
         inner, leaves = growing.walk()
-        numbers = np.array(leaves, dtype=np.uint64)
-        values = self._leaf_values(numbers, gradient, hessian)
+        values = self._leaf_values(leaves, gradient, hessian)
         grown = finish(growing, self._grower, self.binned.edges, inner, leaves, values)
         if rows is not None:
             return grown, grown.leaves_of(self.binned, n_threads=self.n_threads)
         leaf_of_row = np.empty(self.binned.n_docs, dtype=np.uint16)
-        self._grower.mark(numbers, leaf_of_row)
+        self._grower.mark(leaves, leaf_of_row)
         return grown, leaf_of_row
 
-    def _leaf_values(self, leaves: NDArray[np.uint64], gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+    def _start(
+        self, gradient: FloatArray, hessian: FloatArray, rows: NDArray[np.uint32] | None, features: NDArray[np.uint8]
+    ) -> float:
+        """Begin a tree; returns the gain of the root's best split."""
+        growth, grower = self.rules.growth, self._grower
+        n_docs = self.binned.share.n_docs if rows is None else int(self._group.sum(np.array([len(rows)]))[0])
+        min_docs = growth.min_docs(n_docs)
+        if isinstance(grower, JointGrower):
+            ahead = not self.rules.sampling.per_split
+            return grower.start(gradient, hessian, rows, features, growth, min_docs, self._count_docs, ahead=ahead)
+        return grower.start(
+            gradient,
+            hessian,
+            rows,
+            features,
+            growth.l2,
+            growth.min_hessian,
+            growth.min_gain,
+            min_docs,
+            self._count_docs,
+            growth.n_leaves > 1 and growth.deepest > 0,
+        )
+
+    def _has_missing(self) -> NDArray[np.uint8]:
+        """For every feature, 1 if a value is missing, here or with another process."""
+        found: NDArray[np.uint8] = self._group.max(self.binned.has_missing)
+        return found
+
+    def _leaf_values(self, leaves: list[int], gradient: FloatArray, hessian: FloatArray) -> FloatArray:
         """Newton step of every leaf. The denominator has a lower bound, so that values stay bounded."""
-        g, h = np.empty(len(leaves)), np.empty(len(leaves))
-        self._grower.sums(leaves, gradient, hessian, g, h)
+        extremes = self._grower.extremes
+        if self._ones is not None:
+            extremes = extremes[0], float(self._group.max(np.array([hessian.max(initial=0.0)]))[0])
+        sums = np.empty((len(leaves), 4), dtype=np.int64)
+        units = self._grower.sums(leaves, gradient, hessian, extremes, sums)
+        # Whole numbers of any length, rounded once.
+        g, h = (
+            np.array([float((upper << 31) + lower) for upper, lower in part.tolist()]) * unit
+            for part, unit in zip((sums[:, :2], sums[:, 2:]), units, strict=True)
+        )
         growth = self.rules.growth
         step: FloatArray = g / np.maximum(h + growth.l2, max(growth.min_hessian, 1e-12))
         return step

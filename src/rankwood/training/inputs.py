@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,13 @@ from sklearn.utils.validation import validate_data
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FEATURE, FeatureMatrix
+from rankwood.data.files import open_data
+from rankwood.data.parts import arrow_part, as_dataset
+from rankwood.data.queries import find_queries
+from rankwood.data.share import Share
+from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
 from rankwood.errors import DataError
+from rankwood.exact import exact_sum
 from rankwood.matrix import column_names, column_order, drop_column
 from rankwood.model.ensemble import Ensemble
 
@@ -31,6 +39,30 @@ class Rows:
     sample_weight: Any = None
     query_weight: Any = None
 
+    def opened(self, *, alone: bool, n_threads: int) -> Rows:
+        """The rows as a data set whose features stay where they are, when they come in files or as an Arrow table.
+
+        Parameters
+        ----------
+        alone : bool
+            Whether every row is a query of its own when a table has no queries.
+        n_threads : int
+            Threads that read.
+        """
+        if is_paths(self.X):
+            return replace(self, X=open_data(self.X, n_threads=n_threads))
+        if self.is_dataset or self.y is not None or not hasattr(self.X, "__arrow_c_stream__"):
+            return self
+        part = arrow_part(self.X)
+        data = as_dataset([part], len(part.features), part.features)
+        if self.qid is not None or self.group is not None:
+            data = data.replace(queries=find_queries(data.n_docs, self.qid, self.group))
+        elif "qid" not in part.roles:
+            if not alone:
+                raise DataError("queries are missing: the table has no column qid, and neither qid nor group is given")
+            data = data.replace(queries=find_queries(data.n_docs, group=np.ones(data.n_docs, dtype=np.int64)))
+        return Rows(data.replace(weights=self.sample_weight, query_weights=self.query_weight))
+
     @property
     def is_dataset(self) -> bool:
         """Whether the features come as a data set, which has its own labels and queries."""
@@ -39,7 +71,8 @@ class Rows:
     @property
     def has_queries(self) -> bool:
         """Whether the rows say which query they belong to."""
-        return self.is_dataset or self.qid is not None or self.group is not None or _has_qid(self.X)
+        given = self.is_dataset or self.qid is not None or self.group is not None
+        return given or is_paths(self.X) or _has_qid(self.X)
 
     def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
         """The rows as a data set, with the features that the learner was fitted on in their order.
@@ -99,6 +132,13 @@ class Rows:
         return data
 
 
+def is_paths(X: Any) -> bool:
+    """Whether these are files, not values: a path, or a list of paths."""
+    if isinstance(X, (list, tuple)):
+        return bool(X) and all(isinstance(one, (str, os.PathLike)) for one in X)
+    return isinstance(X, (str, os.PathLike))
+
+
 def training_data(learner: Any, rows: Rows, *, needs_queries: bool) -> Dataset:
     """The rows as a data set to learn from; the learner notes its features.
 
@@ -112,10 +152,11 @@ def training_data(learner: Any, rows: Rows, *, needs_queries: bool) -> Dataset:
         Whether rows without queries are an error; else every row is a query of its own.
     """
     data = rows.dataset(learner, reset=True, alone=not needs_queries)
-    if data.n_docs == 0:
+    share = rows.X.share if isinstance(rows.X, BinnedDataset) else Share.whole(data)
+    if share.n_docs == 0:
         raise DataError("there is nothing to learn from: the training data has no rows")
     for name, weights in (("sample_weight", data.weights), ("query_weight", data.query_weights)):
-        if weights is not None and not weights.any():
+        if weights is not None and not share.group.max(np.array([weights.max(initial=0.0)]))[0]:
             raise DataError(f"there is nothing to learn from: all of {name} is zero")
     return data
 
@@ -140,7 +181,14 @@ class EvalSets:
     eval_names: Sequence[str] | None = None
 
     def by_name(
-        self, learner: Any, given: Rows, train: Dataset, missing_as: FeatureMatrix | None = None
+        self,
+        learner: Any,
+        given: Rows,
+        train: Dataset,
+        missing_as: FeatureMatrix | None = None,
+        *,
+        in_memory: bool = False,
+        n_threads: int = 1,
     ) -> dict[str, Dataset | BinnedDataset]:
         """The data sets by name.
 
@@ -154,6 +202,10 @@ class EvalSets:
             What these rows became; it stands for them when they are to be measured, too.
         missing_as : array of float32, optional
             What missing values of each feature become.
+        in_memory : bool
+            Whether features that come in files are read into memory.
+        n_threads : int
+            Threads that read files.
         """
         eval_set = _as_sets(self.eval_set)
         sets = [*([] if self.valid is None else [(self.valid, None)]), *eval_set]
@@ -164,7 +216,8 @@ class EvalSets:
                 raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
         found: dict[str, Dataset | BinnedDataset] = {}
         for place, (X, y) in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
-            is_train = given.has_queries and (X is given.X or X is _behind(given.X) or X is train) and y is given.y
+            same = X is given.X or X is _behind(given.X) or X is train or (is_paths(X) and _files(X) == _files(given.X))
+            is_train = given.has_queries and same and y is given.y
             if place >= 0 and self.eval_names is not None:
                 name = str(self.eval_names[place])
             else:
@@ -176,24 +229,41 @@ class EvalSets:
             queries = (self.eval_qid, self.eval_group)
             qid, group = (None if values is None or place < 0 else values[place] for values in queries)
             try:
-                rows = Rows(X, y, qid, group)
-                found[name] = train if is_train else _with_its_bins(rows, rows.dataset(learner), missing_as)
+                if is_train:
+                    found[name] = train
+                    continue
+                rows = Rows(X, y, qid, group).opened(alone=False, n_threads=n_threads)
+                data = rows.dataset(learner)
+                found[name] = _with_its_bins(rows, data.in_memory() if in_memory else data, missing_as)
             except ValueError as error:
                 raise DataError(f"data set {name!r}: {error}") from error
         return found
 
 
+def _files(paths: Any) -> list[str] | None:
+    """Names of files, given as one path or as several; None when it is something else."""
+    if not is_paths(paths):
+        return None
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+
+
 def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
     """The data sets as pairs (X, y); given is a list of pairs and Datasets, or just one of these."""
-    datasets = (Dataset, BinnedDataset)
     if eval_set is None:
         return []
-    if isinstance(eval_set, datasets) or (isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple)):
+    if _is_whole(eval_set) or (isinstance(eval_set, tuple) and not isinstance(eval_set[0], tuple)):
         eval_set = [eval_set]
-    sets = [(one, None) if isinstance(one, datasets) else tuple(one) for one in eval_set]
+    sets = [(one, None) if _is_whole(one) or is_paths(one) else tuple(one) for one in eval_set]
     if any(len(one) != 2 for one in sets):
-        raise DataError("eval_set must hold pairs (X, y), or Datasets")
+        raise DataError("eval_set must hold pairs (X, y), Datasets, or paths of files")
     return sets
+
+
+def _is_whole(one: Any) -> bool:
+    """Whether this is a data set with its labels: a Dataset, a file, or a table with a column `label`."""
+    if isinstance(one, (Dataset, BinnedDataset, str, os.PathLike)):
+        return True
+    return hasattr(one, "__arrow_c_stream__") and "label" in (column_names(one) or ())
 
 
 def _with_its_bins(rows: Rows, data: Dataset, missing_as: FeatureMatrix | None) -> Dataset | BinnedDataset:
@@ -230,19 +300,47 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
         return np.full(data.n_features, 0.0 if missing == "zero" else np.inf, FEATURE)
     if missing not in ("mean", "median"):
         return None
-    centre = np.mean if missing == "mean" else np.median
-    known = [column[~np.isnan(column)].astype(np.float64) for column in data.X.T]
-    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
-        centres = np.array([centre(values) if len(values) else 0.0 for values in known])
+    centres = _means(data) if missing == "mean" else _medians(data.in_memory().X)
     found: FeatureMatrix = np.nan_to_num(centres, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(FEATURE)
     return found
 
 
+def _means(data: Dataset) -> FloatArray:
+    """Mean of the values of every feature, rounded once; NaN when it has none, or infinities of both signs."""
+    totals, counts = [Fraction(0)] * data.n_features, np.zeros(data.n_features, dtype=np.int64)
+    infinite = np.zeros(data.n_features)
+    with np.errstate(invalid="ignore"):
+        for _, X in data.feature_blocks():
+            counts += np.count_nonzero(~np.isnan(X), axis=0)
+            infinite += np.where(np.isinf(X), X, 0.0).sum(axis=0)
+            totals = [
+                total + exact_sum(column[np.isfinite(column)].astype(np.float64))
+                for total, column in zip(totals, X.T, strict=True)
+            ]
+    means = [float(total / int(n)) if n else np.nan for total, n in zip(totals, counts, strict=True)]
+    return np.array(means) + infinite
+
+
+def _medians(X: FeatureMatrix) -> FloatArray:
+    known = [column[~np.isnan(column)].astype(np.float64) for column in X.T]
+    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+        return np.array([np.median(values) if len(values) else 0.0 for values in known])
+
+
 def filled(data: Dataset, missing_as: FeatureMatrix | None) -> Dataset:
     """The data set with values for missing ones, given by feature; the same object when nothing changes."""
-    if missing_as is None or not (missing := np.isnan(data.X)).any():
+    if missing_as is None:
+        return data
+    if not data.has_features and data.can_read_features:
+        return data.replace(read_blocks=partial(_filled_blocks, data, missing_as))
+    if not (missing := np.isnan(data.X)).any():
         return data
     return data.replace(X=np.where(missing, missing_as, data.X))
+
+
+def _filled_blocks(data: Dataset, missing_as: FeatureMatrix) -> Iterator[FeatureMatrix]:
+    for _, X in data.feature_blocks():
+        yield np.where(np.isnan(X), missing_as, X)
 
 
 def routed(model: Ensemble, missing_as: FeatureMatrix | None) -> Ensemble:

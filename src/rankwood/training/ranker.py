@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from rankwood._version import __version__
+from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FeatureMatrix, FloatArray
 from rankwood.errors import RankwoodError
@@ -82,6 +83,9 @@ class Ranker(BaseEstimator):
         array of float, shape (n_rows,)
         """
         check_is_fitted(self, "ensemble_")
+        if isinstance(X, (Dataset, BinnedDataset)):  # whose features may be in files
+            data = Rows(X).dataset(self)
+            return data.per_row(lambda block: self.ensemble_.score(block, n_threads=self._n_threads()))
         return self.ensemble_.score(self._scoring_matrix(X), n_threads=self._n_threads())
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None) -> float:
@@ -143,7 +147,7 @@ class Ranker(BaseEstimator):
 
     def _begin(
         self,
-        rows: Rows,
+        given: Rows,
         sets: EvalSets,
         eval_metric: Any,
         callbacks: Sequence[Callback] | None,
@@ -155,15 +159,18 @@ class Ranker(BaseEstimator):
         measures = Measures(as_list(self.measure if eval_metric is None else eval_metric), self.convention)
         stopping = [] if stopping_rounds is None else [early_stopping(stopping_rounds, True)]
         kept = self._checkpoint(checkpoint)
+        threads, in_memory = self._n_threads(), self._needs_matrix
+        rows = given.opened(alone=not self._needs_queries, n_threads=threads)
         data = training_data(self, rows, needs_queries=self._needs_queries)
+        data = data.in_memory() if in_memory else data
         missing_as = replacements(data, self.missing)
         train = filled(data, missing_as)
         self._fitted_on_dataset = rows.is_dataset
-        valid = sets.by_name(self, rows, train, missing_as)
+        valid = sets.by_name(self, given, train, missing_as, in_memory=in_memory, n_threads=threads)
         if stopping and all(data is train for data in valid.values()):
             raise RankwoodError(NO_VALIDATION_DATA)
         called = [*(callbacks or []), *stopping]
-        session = Session(measures, valid, called, kept, self.on_interrupt, self._seed(), self._n_threads())
+        session = Session(measures, valid, called, kept, self.on_interrupt, self._seed(), threads)
         return train, missing_as, session
 
     def _set_fitted(self, result: Trained, seed: int, **more_notes: Any) -> None:
@@ -179,6 +186,11 @@ class Ranker(BaseEstimator):
     @property
     def _needs_queries(self) -> bool:
         """Whether fitting without qid or group is refused."""
+        return True
+
+    @property
+    def _needs_matrix(self) -> bool:
+        """Whether training needs the features themselves in memory, not only their bins."""
         return True
 
     def _scoring_matrix(self, X: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
-from rankwood.evaluation.evaluator import Evaluator
+from rankwood.evaluation.evaluator import Evaluator, scores_of
 from rankwood.evaluation.measures import Measure
 from rankwood.fitting.refit import Refit, refit_model
 from rankwood.training.callbacks import as_mapping
@@ -86,7 +86,7 @@ class Refitting:
         for name, given in self.session.valid.items():
             data = given.data if isinstance(given, BinnedDataset) else given
             scored = ScoredData(
-                data, model.score(data.X, n_threads=self.session.n_threads), n_threads=self.session.n_threads
+                data, scores_of(model, data, n_threads=self.session.n_threads), n_threads=self.session.n_threads
             )
             found += scored.results(name, self.session.measures)
         return replace(result, ensemble=model, driven=replace(result.driven, best_score=as_mapping(found)))

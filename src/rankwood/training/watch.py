@@ -14,7 +14,7 @@ from rankwood import _native
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import OFFSET, AnyArray, FloatArray, IndexArray, OffsetArray
-from rankwood.errors import MeasureError
+from rankwood.errors import DataError, MeasureError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.evaluation.measures import Measure, parse_measure
@@ -23,7 +23,7 @@ from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live, Result, Step
-from rankwood.training.grow import SMALL, GrownTree
+from rankwood.training.grow import SMALL, GrownTree, is_grown_on, regrown
 
 
 class KeptLeaves:
@@ -216,20 +216,49 @@ class ScoredData:
 class Watched(ScoredData):
     """A data set in bins, with the scores of boosted trees."""
 
-    def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int, group: Group = ALONE) -> None:
-        super().__init__(binned.data, scores, n_threads=n_threads, group=group)
+    def __init__(self, binned: BinnedDataset, scores: FloatArray, *, n_threads: int) -> None:
+        super().__init__(binned.data, scores, n_threads=n_threads, group=binned.share.group)
         self.binned = binned
 
     @classmethod
-    def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int, group: Group = ALONE) -> Watched:
-        """The data set with the scores of a model to go on from."""
-        return cls(binned, model.score(binned.data.X, n_threads=n_threads), n_threads=n_threads, group=group)
+    def start(cls, binned: BinnedDataset, model: Ensemble, *, n_threads: int) -> Watched:
+        """The data set with the scores of a model to go on from.
+
+        When its features were dropped, the model must begin with one whose scores are known, and its other trees must
+        have been grown on these bins.
+        """
+        data = binned.data
+        if model.n_trees and data.can_read_features:
+            return cls(binned, data.per_row(lambda X: model.score(X, n_threads=n_threads)), n_threads=n_threads)
+        n_known, scores = 0, np.full(data.n_docs, model.base)
+        for known, its_scores in binned.known_scores:
+            if n_known < known.n_trees and _begins_with(model, known):
+                n_known, scores = known.n_trees, its_scores.copy()
+        watched = cls(binned, scores, n_threads=n_threads)
+        for number in range(n_known, model.n_trees):
+            tree = model.tree(number)
+            if not is_grown_on(tree, binned.edges):
+                raise DataError(
+                    f"tree {number} of the model to go on from splits where the bins of the data do not, and the "
+                    "features were dropped: give the data with its features, or its files"
+                )
+            watched.add(regrown(tree, binned.edges), float(model.tree_weights[number]))
+        return watched
 
     def add(self, grown: GrownTree, weight: float, leaf_of_row: NDArray[np.uint16] | None = None) -> None:
         """Add a tree to the scores: the same additions in the same order as when the model is scored."""
         if leaf_of_row is None:
             leaf_of_row = grown.leaves_of(self.binned, n_threads=self.n_threads)
         _native.add_leaf_values(leaf_of_row, grown.tree.leaf_value, weight, self.scores, self.n_threads)
+
+
+def _begins_with(model: Ensemble, start: Ensemble) -> bool:
+    """Whether the first trees of a model, and its base, are those of another."""
+    if start.n_trees > model.n_trees or start.base != model.base:
+        return False
+    first = model.select(np.arange(start.n_trees))
+    columns = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "tree_weights")
+    return all(np.array_equal(getattr(first, name), getattr(start, name)) for name in columns)
 
 
 def _name(measure: Any) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.statistics import statistics
-from rankwood.lab.runs import Config, Result, run_key
+from rankwood.lab.runs import Result, run_key
 from rankwood.lab.study import Runs, Study, Table
+from rankwood.lab.workers import Config
 
 PARTS = ("train", "valid", "test")
 

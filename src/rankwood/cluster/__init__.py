@@ -1,0 +1,1 @@
+"""Work in many processes of a Dask cluster; needs the extra `rankwood[dask]`, imported inside functions only."""

@@ -1,0 +1,144 @@
+"""One tree grown by a group of processes, each on its own documents: the same tree that one process would grow.
+
+Counts and histograms of all processes are added up; from the sums every process finds the same splits. To wait for each
+other less often, leaves that will probably be split are divided and searched ahead of their turn, several at a time.
+What a leaf's children look like does not depend on when they are looked at, so this changes nothing but the time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwood import _native
+from rankwood.dtypes import FloatArray
+from rankwood.group import Group
+
+if TYPE_CHECKING:
+    from rankwood.training.grow import GrowthRules
+
+
+class JointGrower:
+    """A kernel that grows trees together with those of other processes; it is called as `TreeGrower` is.
+
+    Nodes are numbered in the order in which they are split, as by one process; the kernel's own numbers are in the
+    order in which they were divided.
+
+    Parameters
+    ----------
+    kernel : TreeGrower
+        Over the documents of this process.
+    group : Group
+        The processes.
+    """
+
+    def __init__(self, kernel: _native.TreeGrower, group: Group) -> None:
+        self._kernel, self._group = kernel, group
+        self._numbers = [0]  # the kernel's, by ours
+        self._depths = [0]
+        self._n_leaves, self._max_depth, self._ahead = 0, 0, True
+
+    def start(
+        self,
+        gradient: FloatArray,
+        hessian: FloatArray,
+        rows: NDArray[np.uint32] | None,
+        features: NDArray[np.uint8],
+        rules: GrowthRules,
+        min_docs: int,
+        hessian_is_count: bool,
+        *,
+        ahead: bool,
+    ) -> float:
+        """Begin a tree; returns the gain of the root's best split.
+
+        `ahead` says whether leaves may be searched before their turn.
+        """
+        kernel, group = self._kernel, self._group
+        extremes = group.max(np.array(kernel.take_rows(gradient, hessian, rows)))
+        masses = group.sum(np.array(kernel.weigh(gradient, hessian, tuple(extremes))))
+        limits = rules.l2, rules.min_hessian, rules.min_gain, min_docs, hessian_is_count
+        sums = kernel.open(gradient, hessian, tuple(extremes), masses.tolist(), features, *limits)
+        kernel.settle_root(group.sum(np.array(sums)).tolist())
+        self._numbers, self._depths = [0], [0]
+        self._n_leaves, self._max_depth, self._ahead = rules.n_leaves, rules.deepest, ahead
+        if self._n_leaves > 1 and self._max_depth > 0:
+            self._search([0], [0])
+        return kernel.gain(0)
+
+    def split(self, node: int, want_splits: bool, features: NDArray[np.uint8] | None = None) -> tuple[float, float]:
+        """Split a node at its best split; returns the gains of its children's."""
+        kernel, number = self._kernel, self._numbers[node]
+        if kernel.first_child(number) == 0:
+            if want_splits:
+                self._divide([number, *self._likely(node)], features)
+            else:
+                kernel.conclude(number, *self._summed(kernel.divide([number])))
+        left = kernel.first_child(number)
+        self._numbers += [left, left + 1]
+        self._depths += [self._depths[node] + 1] * 2
+        return kernel.gain(left), kernel.gain(left + 1)
+
+    def node(self, node: int) -> tuple[int, int, bool, int]:
+        """Feature, bin and direction of missing values of a node's split, and its documents, of all processes."""
+        return self._kernel.node(self._numbers[node])
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        return self._kernel.extremes
+
+    def sums(
+        self,
+        nodes: list[int],
+        gradient: FloatArray,
+        hessian: FloatArray,
+        extremes: tuple[float, float],
+        sums: NDArray[np.int64],
+    ) -> tuple[float, float]:
+        """Sums over the documents of nodes, of all processes, and the value of one step of each."""
+        units = self._kernel.sums([self._numbers[node] for node in nodes], gradient, hessian, extremes, sums)
+        sums[:] = self._group.sum(sums)
+        return units
+
+    def mark(self, nodes: list[int], leaf_of_row: NDArray[np.uint16]) -> None:
+        """Say for every document of this process which of the nodes it is in."""
+        self._kernel.mark([self._numbers[node] for node in nodes], leaf_of_row)
+
+    def _likely(self, node: int) -> list[int]:
+        """Other leaves that will probably be split, too: the best, up to half as many as splits are left."""
+        kernel, n_nodes = self._kernel, len(self._numbers)
+        n_more = (self._n_leaves - (n_nodes + 1) // 2) // 2 if self._ahead else 0
+        if n_more < 1:
+            return []
+        open_leaves = [
+            (-kernel.gain(number), number)
+            for other, number in enumerate(self._numbers)
+            if other != node
+            and kernel.gain(number) > 0
+            and kernel.first_child(number) == 0
+            and self._depths[other] + 1 < self._max_depth
+        ]
+        return [number for _, number in sorted(open_leaves)[:n_more]]
+
+    def _divide(self, numbers: list[int], features: NDArray[np.uint8] | None) -> None:
+        self._search(numbers, self._summed(self._kernel.divide(numbers)), features)
+
+    def _search(self, numbers: list[int], n_left: list[int], features: NDArray[np.uint8] | None = None) -> None:
+        """Find the best splits of the children of nodes that were divided, or of the root."""
+        kernel, group = self._kernel, self._group
+        histograms = np.empty(kernel.exchanged(numbers), dtype=np.int64)
+        kernel.build(numbers, n_left, features, histograms)
+        kernel.settle(numbers, group.sum(histograms))
+        while unchecked := kernel.unchecked():
+            counts = np.empty((len(unchecked), 256), dtype=np.uint32)
+            for (node, feature), of_node in zip(unchecked, counts, strict=True):
+                kernel.count(node, feature, of_node)
+            for (node, feature), of_node in zip(unchecked, group.sum(counts), strict=True):
+                kernel.recheck(node, feature, of_node)
+        kernel.settled()
+
+    def _summed(self, counts: list[int]) -> list[int]:
+        total: list[int] = self._group.sum(np.array(counts, dtype=np.int64)).tolist()
+        return total
