@@ -9,7 +9,6 @@ import numpy as np
 
 from rankwood.data.dataset import Dataset, fold_numbers, split_numbers
 from rankwood.dtypes import IndexArray
-from rankwood.dtypes import IndexArray
 from rankwood.group import ALONE, Group
 
 
