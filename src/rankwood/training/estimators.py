@@ -143,7 +143,7 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError(
-                    "refit needs the features on one machine: use rankwood.refit on the model afterwards"
+                    "refit needs the features on one machine: use rankwood.refit afterwards"
                 )
             return self._fit_on(
                 client,
