@@ -142,9 +142,7 @@ class BoostedRanker(Ranker):
         p = self._checked()
         if client is not None:
             if p.refit is not False:
-                raise RankwoodError(
-                    "refit needs the features on one machine: use rankwood.refit afterwards"
-                )
+                raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
             return self._fit_on(
                 client,
                 Rows(X, y, qid, group, sample_weight, query_weight),
