@@ -159,7 +159,7 @@ class _Training:
         )
         shares = {worker: [one.shares[worker] for one in placed.values()] for worker in train.shares}
         try:
-            fitted, said = run_on_workers(
+            results = run_on_workers(
                 self.client,
                 fit_share,
                 shares,
@@ -167,13 +167,15 @@ class _Training:
                 on_message=self._hear,
                 interrupted=self.interrupted,
                 name=f"fit-{type(order.ranker).__name__}",
-            )[0]
+            )
         finally:
             for one in placed.values():
                 one.release()
+        assert results[0] is not None
+        fitted, said = results[0]
         for category, message in said:
             warnings.warn(message, category, stacklevel=6)
-        return dict(fitted)
+        return fitted
 
     def _place(self, workers: list[str]) -> dict[str | None, Placed]:
         order = self.order
@@ -289,7 +291,9 @@ def fit_share(
         )
     if group.rank != 0:
         return None
-    said = [(one.category, str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
+    said: list[tuple[type[Warning], str]] = [
+        (one.category, str(one.message)) for one in caught if issubclass(one.category, UserWarning)
+    ]
     return {name: value for name, value in vars(ranker).items() if name not in parameters}, said
 
 
