@@ -266,7 +266,8 @@ def fit_share(
 ) -> tuple[dict[str, Any], list[tuple[type[Warning], str]]] | None:
     """Fit the ranker on the share of this rank; rank 0 returns the fitted attributes, and what it warned of."""
     ranker = told.ranker
-    train, *others = (replace(one, share=Share.of(one.data, group)) for one in share)
+    edges = share[0].edges  # one object for all, as `boost` wants it
+    train, *others = (replace(one, edges=edges, share=Share.of(one.data, group)) for one in share)
     by_name = dict(zip(told.placed, others, strict=True))
     sets = [by_name.get(name, train) for name in told.names]
     if ranker.n_jobs is None:
@@ -306,7 +307,7 @@ def _threads_of_worker() -> int:
 class AtClient:
     """A callback that has those of the user called in the client's process, and does what they say on every rank."""
 
-    order = 0
+    order = 25  # after what is noted of a round, before early stopping
 
     def __init__(self, group: Group, channel: Channel, before: bool) -> None:
         self.group, self.channel, self.before_iteration = group, channel, before
