@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.threads import run_threads
+from thread_group import run_threads
 from rankwood.exact import exact_mean, exact_sum
 from rankwood.group import ALONE, LARGE
 
