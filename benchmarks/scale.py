@@ -6,7 +6,7 @@
     python benchmarks/scale.py dask [--rows 1000000 | --data FOLDER] [--workers 1,2] [--trees 10] [--json FILE]
 
 `write` draws data shaped like MSLR-WEB (136 features, about 120 documents a query, labels 0 to 4) block by block, every
-block with its own seed from the same world, and one more block that nobody learns from. About 0.5 KB a row on disk.
+block with its own seed from the same world, and one more block that nobody learns from. A row is about 0.2 KB on disk.
 
 `run` trains on these files: LambdaMART with 64 leaves, 255 bins, at least 20 documents a leaf, rate 0.05, truncation at
 30. Every contender has a process of its own, one after the other. LightGBM reads the files through `lightgbm.Sequence`
@@ -103,9 +103,8 @@ def write_blocks(file: Path, blocks: Iterator[tuple[int, int, int]], threads: in
         for first_query, n_queries, seed in blocks:
             data = rw.make_ranking(n_queries, DOCS_PER_QUERY, seed=seed, n_threads=threads)
             roles = {"qid": first_query + np.asarray(data.qid), "label": data.y.astype(np.float32)}
-            features = {
-                name: np.ascontiguousarray(values) for name, values in zip(data.feature_names, data.X.T, strict=True)
-            }
+            names = data.feature_names or ()
+            features = {name: np.ascontiguousarray(values) for name, values in zip(names, data.X.T, strict=True)}
             table = pa.table(roles | features)
             writer = writer or stack.enter_context(parquet.ParquetWriter(file, table.schema))
             writer.write_table(table, row_group_size=table.num_rows)
@@ -156,7 +155,9 @@ def lambdamart(n_trees: int, threads: int) -> rw.LambdaMART:
 
 
 def learn_rankwood(files: list[Path], n_trees: int, threads: int, stopwatch: Stopwatch) -> Scorer:
-    return lambdamart(n_trees, threads).fit(files, callbacks=stopwatch.callbacks).predict
+    ranker = lambdamart(n_trees, threads)
+    ranker.fit(files, callbacks=stopwatch.callbacks)
+    return ranker.predict
 
 
 def learn_lightgbm(
@@ -247,12 +248,14 @@ def measure(name: str, folder: str, n_trees: int, threads: int, address_limit: f
     """One contender in this process: it should be a fresh one."""
     files = train_files(Path(folder))
     import_all(name)
+    no_limit = resource.getrlimit(resource.RLIMIT_AS)
     if name == "rankwood" and address_limit is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (int(address_limit * GB),) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (int(address_limit * GB), no_limit[1]))
     before = resident()
     stopwatch = Stopwatch()
     score = CONTENDERS[name](files, n_trees, threads, stopwatch)
     highest = peak()
+    resource.setrlimit(resource.RLIMIT_AS, no_limit)
     held_out = rw.read_data(held_out_file(Path(folder)), n_threads=threads)
     rng = np.random.default_rng(0)
     ndcg, random = (
