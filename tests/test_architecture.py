@@ -26,14 +26,14 @@ floors = _load_tool()
 HOUSE = floors.House()
 
 # Each room may import itself and the rooms before it. A model scores itself, and what scores it takes a model: they
-# share a layer, in which single modules still point one way. So do training, which may end with a fit of all leaves,
-# and fitting, which knows losses.
+# share a layer, in which single modules still point one way. So do training, which may end with a fit of all leaves
+# and may run on a cluster, fitting, which knows losses, and cluster, which knows callbacks and checkpoints.
 LAYERS: list[set[str]] = [
     {"_version", "errors", "dtypes", "_native", "startup", "printable"},
-    {"system", "matrix", "atomic"},
+    {"system", "matrix", "atomic", "group", "exact", "tasks"},
     {"data", "model", "scoring"},
     {"evaluation", "formats"},
-    {"training", "fitting", "verification"},
+    {"training", "fitting", "verification", "cluster"},
     {"pruning"},
     {"shrinking"},
     {"lab"},

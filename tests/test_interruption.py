@@ -176,7 +176,8 @@ LONG = {
         call = lambda: _native.joint_ridge(*tree, np.arange(40), offsets, counts, *how)
         """,
     "sums of residuals for refitting leaves": """
-        tree, residuals = (np.zeros((1, 1_000_000), np.uint8), np.ones(1), np.array([0, 1])), np.ones(1_000_000, np.int64)
+        tree = np.zeros((1, 1_000_000), np.uint8), np.ones(1), np.array([0, 1])
+        residuals = np.ones(1_000_000, np.int64)
         trees = np.zeros(10_000_000, np.int64)  # the same again and again
         call = lambda: _native.leaf_sums(*tree, trees, residuals, n_threads, np.empty(1, np.int64))
         """,

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from rankwood.evaluation.evaluator import Comparison as Comparison
     from rankwood.evaluation.evaluator import Evaluation as Evaluation
     from rankwood.evaluation.evaluator import compare as compare
-    from rankwood.evaluation.evaluator import evaluate as evaluate
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import MeasureFunction as MeasureFunction
     from rankwood.evaluation.measures import parse_measure as parse_measure
+    from rankwood.evaluation.partitions import evaluate as evaluate
     from rankwood.evaluation.significance import bootstrap_interval as bootstrap_interval
     from rankwood.evaluation.significance import equivalence_test as equivalence_test
     from rankwood.evaluation.significance import holm as holm
@@ -179,7 +179,7 @@ _HOME_OF = {
     "Comparison": "rankwood.evaluation.evaluator",
     "Evaluation": "rankwood.evaluation.evaluator",
     "compare": "rankwood.evaluation.evaluator",
-    "evaluate": "rankwood.evaluation.evaluator",
+    "evaluate": "rankwood.evaluation.partitions",
     "measure_curve": "rankwood.evaluation.diagnostics",
     "tree_correlation": "rankwood.evaluation.diagnostics",
     "tree_strength": "rankwood.evaluation.diagnostics",

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all.
+"""Files, and folders, that are written whole or not at all.
 
 Content goes to a temporary file, which is locked (`flock`) while it is written and then renamed. The system releases a
 lock when its process ends, however it ends. So a temporary file that can be locked was left by a writer that was
@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -100,6 +101,48 @@ def atomic_write(
         if lock is not None:
             os.close(lock)
     _remove_parts_left(target)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Context manager of a new folder, which is put in place only when the block ends without an error.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder; it must not be there, unless it is empty.
+
+    Yields
+    ------
+    Path
+        A temporary folder beside it, to write to.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp()) / "scores"
+    >>> with atomic_folder(folder) as parts:
+    ...     _ = (parts / "part-0.txt").write_text("0.5")
+    >>> [file.name for file in folder.iterdir()]
+    ['part-0.txt']
+    """
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not (os.path.isdir(target) and not os.listdir(target)):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+    try:
+        temporary = tempfile.mkdtemp(dir=os.path.dirname(target), prefix=_shown(target), suffix=PART)
+    except OSError as error:
+        raise _error_of(path, error) from None
+    try:
+        yield Path(temporary)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o777 & ~mask)
+        if os.path.isdir(target):
+            os.rmdir(target)
+        os.rename(temporary, target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -86,7 +86,7 @@ class Group(ABC):
 
 
 def _added(parts: Sequence[AnyArray]) -> AnyArray:
-    total = parts[0].copy()
+    total: AnyArray = parts[0].copy()
     for part in parts[1:]:
         total += part
     return total

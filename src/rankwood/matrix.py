@@ -13,6 +13,33 @@ import numpy as np
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError
 
+# Columns of tables that are no features, by what they say.
+ROLES = {
+    "qid": ("qid", "query_id"),
+    "label": ("label", "relevance"),
+    "docid": ("docid", "doc_id"),
+    "weight": ("weight",),
+}
+
+
+def find_roles(names: Sequence[str]) -> dict[str, str]:
+    """Name of the column of each role, of those that are there; of two with one meaning an error.
+
+    Examples
+    --------
+    >>> find_roles(["query_id", "bm25", "label"])
+    {'qid': 'query_id', 'label': 'label'}
+    """
+    roles = {}
+    for role, known in ROLES.items():
+        present = [name for name in known if name in names]
+        if len(present) > 1:
+            raise DataError(f"columns {' and '.join(present)} mean the same: keep one of them")
+        if present:
+            roles[role] = present[0]
+    return roles
+
+
 # As one array: from arrays, DataFrames, Arrow tables and sparse matrices.
 
 

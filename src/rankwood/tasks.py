@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
 from rankwood.errors import MissingPackageError, RankwoodError
@@ -44,6 +45,25 @@ def import_distributed(needed_for: str) -> Any:
     return distributed
 
 
+def sees_all(client: Any, paths: Sequence[Path]) -> bool:
+    """Whether every worker of a Dask cluster sees these files at the same place, with the same sizes.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    paths : sequence of Path
+        Absolute paths.
+    """
+    sizes = _sizes(paths)
+    return all(found == sizes for found in client.run(_sizes, paths).values())
+
+
+def _sizes(paths: Sequence[Path]) -> list[int | None]:
+    """Sizes of files; None where there is none."""
+    return [path.stat().st_size if path.is_file() else None for path in paths]
+
+
 def on_worker(client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function returns on some worker of a Dask cluster; it is called again elsewhere when the worker dies.
 
@@ -63,7 +83,9 @@ def on_worker(client: Any, function: Callable[..., Any], *arguments: Any) -> Any
         client.cancel([future], force=True)  # which matters after Ctrl-C
 
 
-def in_order(client: Any, function: Callable[..., Any], items: Iterable[Any], *shared: Any) -> Iterator[Any]:
+def in_order(
+    client: Any, function: Callable[..., Any], items: Iterable[Any], *shared: Any
+) -> Generator[Any, None, None]:
     """What a function returns for every item, in the order of the items, called on the workers of a Dask cluster.
 
     Closing the generator, which errors and Ctrl-C do, cancels what is not done.

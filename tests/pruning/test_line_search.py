@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from oracles import cleaver as oracle
+from rankwood import _native
 from rankwood.evaluation.evaluator import Evaluator
+from rankwood.evaluation.per_query import resolve
 from rankwood.fitting.measured import MeasuredQueries, Part
 from rankwood.fitting.outputs import unsigned_weights
 from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search, promising_weights
@@ -209,3 +211,24 @@ def test_queries_that_count_for_nothing():
 def test_wrong_settings(wrong, words):
     with pytest.raises(rw.RankwoodError, match=words):
         LineSearch(**wrong)
+
+
+@pytest.mark.parametrize("n_queries", [10, 2**22 - 1, 2**30])
+def test_units_leave_room_for_all_queries(n_queries, monkeypatch):
+    """2^-40 of a query; coarser where so many queries would not fit into 63 bits."""
+    data = rw.make_ranking(n_queries=10, docs_per_query=5, n_features=2, seed=1).replace(query_weights=[0.75] * 10)
+    monkeypatch.setattr("rankwood.group.Alone.total", lambda group, count: n_queries)
+    units = []
+    monkeypatch.setattr("rankwood._native.LineMeasure.set_scale", lambda lines, scale: units.append(1.0 / scale))
+    MeasuredQueries(Evaluator(data, by_query=True))
+    assert n_queries * 0.75 / units[0] < 2**63
+    assert units[0] <= max(2.0**-40, n_queries * 2.0**-61)
+
+
+def test_units_that_sums_have_no_room_for_are_refused():
+    spec, labels = resolve(rw.parse_measure("nDCG@10"), rw.Convention.get("rankwood")), np.array([0.0, 1.0])
+    lines = _native.LineMeasure(spec, labels, np.array([0, 2]), np.array([3.0]), _native.Ties.ORDER, None, False)
+    assert lines.bound() == 3.0
+    lines.set_scale(2.0**38)
+    with pytest.raises(ValueError, match="units must not be so small"):
+        lines.set_scale(2.0**39)

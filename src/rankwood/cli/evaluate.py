@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwood.cli.console import print_json, print_table
-from rankwood.cli.models import AsJson, DataFiles, Threads, ZeroBased, load_data, load_models
+from rankwood.cli.models import (
+    AsJson,
+    Dask,
+    DataFiles,
+    Threads,
+    ZeroBased,
+    dask_client,
+    load_data,
+    load_models,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from rankwood.data.dataset import Dataset
+    from rankwood.evaluation.conventions import Convention
     from rankwood.evaluation.evaluator import Evaluation
     from rankwood.model.ensemble import Ensemble
 
@@ -29,13 +41,17 @@ def evaluate(
         ),
     ] = "rankwood",
     threads: Threads = None,
+    dask: Dask = None,
     zero_based: ZeroBased = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate models on data. Two or more models are also compared with the first, query by query.
 
     Models with early exit are evaluated with it; how many trees that takes, and what it loses, is told beside.
-    """
+
+    Data may be larger than memory: large files are read block by block, once for every model. A folder stands for the Parquet files in it. With --dask workers read them; they must see the files, and rows of a query must follow each other.
+    """  # noqa: E501  typer keeps line ends
+    from rankwood.data.partitions import data_files
     from rankwood.evaluation.conventions import Convention
     from rankwood.evaluation.evaluator import evaluate as evaluate_model
     from rankwood.evaluation.measures import parse_measure
@@ -43,30 +59,79 @@ def evaluate(
     chosen = Convention.get(convention)
     measures = list(dict.fromkeys(parse_measure(text) for text in measure or ["nDCG@10"]))
     loaded = load_models(models)
-    dataset = load_data(data, loaded, zero_based=zero_based, n_threads=threads, quiet=as_json)
+    files = data_files(data)
+    if dask is not None:
+        results, n_docs = _on_cluster(loaded, files, measures, chosen, threads, dask, zero_based)
+        _print(results, {}, n_docs, chosen, as_json)
+        return
+    whole = chosen.ties == "docno" or any(model.exit is not None for model in loaded.values())  # names, whole queries
+    in_files = not whole and is_large(files)
+    dataset = load_data(files, loaded, zero_based=zero_based, n_threads=threads, in_files=in_files, quiet=as_json)
     results = {
         name: evaluate_model(model, dataset, measures, convention=chosen, n_threads=threads)
         for name, model in loaded.items()
     }
-    comparisons = _comparisons(results)
     exits = {
         name: _exit(model, results[name], evaluate_model(model.replace(exit=None), dataset, measures,
                                                          convention=chosen, n_threads=threads), dataset, threads)
         for name, model in loaded.items()
         if model.exit is not None
     }  # fmt: skip
+    _print(results, exits, dataset.n_docs, chosen, as_json)
+
+
+def is_large(files: Sequence[Path]) -> bool:
+    """Whether the data in files may be too large for memory: unpacked it takes several times their size."""
+    from rankwood.system import available_memory
+
+    memory = available_memory()
+    return memory is not None and MOST_SWELLING * sum(file.stat().st_size for file in files) > memory
+
+
+MOST_SWELLING = 16
+
+
+def _on_cluster(
+    models: dict[str, Ensemble],
+    files: list[Path],
+    measures: list[Any],
+    convention: Convention,
+    threads: int | None,
+    dask: str,
+    zero_based: bool,
+) -> tuple[dict[str, Evaluation], int]:
+    """Evaluations by name of the model, and the number of documents, by the workers of a Dask cluster."""
+    from rankwood.evaluation.partitions import evaluate_files
+    from rankwood.formats.registry import widen
+
+    width, is_open = width_of(models)
+    with dask_client(dask) as client:
+        found = evaluate_files(
+            [widen(model, width) for model in models.values()], files, measures, convention=convention,
+            n_threads=threads, client=client, zero_based=zero_based, beyond="ignore" if is_open else "error",
+        )  # fmt: skip
+    return dict(zip(models, found.evaluations, strict=True)), found.n_docs
+
+
+def _print(
+    results: dict[str, Evaluation], exits: dict[str, Any], n_docs: int, convention: Convention, as_json: bool
+) -> None:
+    """Print measures, what early exit does, and comparisons."""
+    comparisons = _comparisons(results)
     if as_json:
         rows = [
             {"model": name, "measures": result.means, **({"exit": exits[name]} if name in exits else {})}
             for name, result in results.items()
         ]
-        print_json({"convention": chosen.name, "models": rows, "comparisons": comparisons})
+        print_json({"convention": convention.name, "models": rows, "comparisons": comparisons})
         return
+    first = next(iter(results.values()))
+    n_queries = len(next(iter(first.per_query.values())))
     print_table(
-        f"{dataset.n_queries:,} queries, {dataset.n_docs:,} documents",
-        ["model", *map(str, measures)],
+        f"{n_queries:,} queries, {n_docs:,} documents",
+        ["model", *first],
         [[name, *(f"{value:.4f}" for value in result.values())] for name, result in results.items()],
-        caption=f"convention {chosen.describe()}",
+        caption=f"convention {convention.describe()}",
     )
     if exits:
         _print_exits(exits)

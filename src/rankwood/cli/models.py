@@ -161,19 +161,15 @@ def load_data(
     queries : {"required", "optional"}, default "required"
         Whether data without queries is refused.
     in_files : bool, default False
-        Leave the features in the files, which may be larger than memory; for data without models.
+        Leave the features in the files, which may be larger than memory.
     quiet : bool, default False
         Show no progress.
     """
     from rankwood.data.files import open_data, read_data
-    from rankwood.formats.registry import widen, width_is_open
+    from rankwood.formats.registry import widen
 
     models = {} if models is None else models
-    needed = max((model.n_features for model in models.values()), default=0)
-    widths = {model.n_features for model in models.values() if not width_is_open(model)}
-    if widths and len(widths | {needed}) > 1:
-        widths.add(needed)
-        raise DataError(f"the models are of {' and '.join(map(str, sorted(widths)))} features: evaluate them apart")
+    needed, is_open = width_of(models) if models else (0, True)
 
     def read(width: int | None) -> Dataset:
         with progress("reading", unit="bytes", quiet=quiet) as advance:
@@ -186,14 +182,34 @@ def load_data(
                 progress=advance,
             )
 
-    data = read(next(iter(widths), n_features))
+    data = read(n_features if is_open else needed)
     if data.n_features < needed:
         data = read(needed)
     for name, model in models.items():
         models[name] = widen(model, data.n_features)
-    if models and data.X.size:
-        tell_absent_features(data.n_features, last_feature(data.X))
+    if models and data.n_features:
+        last = 0
+        for _, X in data.feature_blocks():
+            last = max(last, last_feature(X))
+            if last == data.n_features:
+                break
+        tell_absent_features(data.n_features, last)
     return data
+
+
+def width_of(models: Mapping[str, Ensemble]) -> tuple[int, bool]:
+    """Number of features of models that will score the same data, and whether the data may have more.
+
+    A model whose file told only the features that splits need takes part with the width of the others.
+    """
+    from rankwood.formats.registry import width_is_open
+
+    needed = max(model.n_features for model in models.values())
+    widths = {model.n_features for model in models.values() if not width_is_open(model)}
+    if widths and len(widths | {needed}) > 1:
+        widths.add(needed)
+        raise DataError(f"the models are of {' and '.join(map(str, sorted(widths)))} features: evaluate them apart")
+    return needed, not widths
 
 
 def last_feature(X: FeatureMatrix) -> int:

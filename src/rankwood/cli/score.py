@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any, Literal
 
 import typer
 
 from rankwood.cli.console import progress, tell
 from rankwood.cli.models import (
+    Dask,
     DataFiles,
     PrecisionName,
     Threads,
     ZeroBased,
     check_output,
+    dask_client,
     last_feature,
     load_data,
     load_models,
     tell_absent_features,
 )
+from rankwood.data.tables import import_pyarrow
 from rankwood.dtypes import FloatArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, RankwoodError
+from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 
 
@@ -39,31 +43,46 @@ def score(
     exit: Annotated[
         bool, typer.Option("--exit/--no-exit", help="Whether a model with early exit is scored with it, by queries.")
     ] = True,
+    dask: Dask = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write; standard output unless given.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="File to write, or folder for Parquet parts; standard output unless given."
+        ),
     ] = None,
 ) -> None:
     """Score documents: one number per line, in the order of the input.
 
     Data is read, scored and written block by block, so it may be larger than memory. A model with early exit needs whole queries: for it all data is read first, unless --no-exit is given.
 
-    With -o the file is there when all has been written, and not at all after an error.
+    With -o the file is there when all has been written, and not at all after an error. Of several Parquet files, or of a folder of them, a name without a suffix is a folder, with a Parquet file of scores for every file.
+
+    With --dask the workers of a cluster read and score files, which they must see; one process writes the scores, in the same order.
     """  # noqa: E501  typer keeps line ends
     from rankwood.data.files import iter_features
-    from rankwood.data.text import as_paths
+    from rankwood.data.partitions import data_files
     from rankwood.formats.registry import width_is_open
     from rankwood.scoring.engines import choose_engine, get_engine
     from rankwood.system import resolve_threads
 
     if engine != "auto":
         get_engine(engine)  # an unknown engine is refused before any work
-    if output is not None:
-        check_output(output, model, data)
-    files = as_paths(data)
+    files = data_files(data)
+    folder = output if output is not None and is_folder(output, data) else None
+    if output is not None and folder is None:
+        check_output(output, model, files)
     models = load_models([model])
     (ensemble,) = models.values()
+    if dask is not None or folder is not None:
+        if exit and ensemble.exit is not None:
+            raise RankwoodError("early exit needs whole queries, which partitions may cut in two: give --no-exit")
+        settings = {"engine": engine, "precision": precision.value, "n_threads": threads or 1}
+        n_docs = _score_parts(ensemble, files, settings, zero_based, dask, output, folder)
+        if output is not None:
+            tell(f"wrote {n_docs:,} scores to {output}")
+        return
     if exit and ensemble.exit is not None:
-        scores = _score_queries(models, data, engine, precision, threads, zero_based)
+        scores = _score_queries(models, files, engine, precision, threads, zero_based)
         with _writer(output) as file:
             file.write("".join(f"{score!r}\n" for score in scores.tolist()))
         if output is not None:
@@ -119,6 +138,96 @@ def _score_queries(
         precision=precision.value,
         n_threads=threads,
     )
+
+
+def is_folder(output: Path, data: Sequence[Path]) -> bool:
+    """Whether scores go to a folder: of several Parquet files, or a folder of them, unless the name has a suffix."""
+    from rankwood.data.partitions import is_parquet
+
+    several = len(data) > 1 or data[0].is_dir()
+    return output.is_dir() or (several and not output.suffix and not output.exists() and is_parquet(data))
+
+
+def _score_parts(
+    model: Ensemble,
+    files: list[Path],
+    settings: dict[str, Any],
+    zero_based: bool,
+    dask: str | None,
+    output: Path | None,
+    folder: Path | None,
+) -> int:
+    """Score files piece by piece, here or on a Dask cluster, and write the scores; returns how many."""
+    from rankwood.atomic import atomic_folder
+    from rankwood.data.partitions import file_of, partitions
+    from rankwood.evaluation.partitions import check_seen
+    from rankwood.formats.registry import width_is_open
+    from rankwood.scoring.partitions import part_scores
+    from rankwood.tasks import in_order
+
+    beyond: Literal["error", "ignore"] = "ignore" if width_is_open(model) else "error"
+    parts = partitions(files, n_features=model.n_features, zero_based=zero_based, beyond=beyond, queries="optional")
+    column_order(parts[0].features, model.feature_names)  # refuses other columns
+    with ExitStack() as stack:
+        write = stack.enter_context(
+            _text(output) if folder is None else _tables(stack.enter_context(atomic_folder(folder)), files)
+        )
+        client = stack.enter_context(dask_client(dask))
+        if client is not None:
+            check_seen(client, [file_of(part) for part in parts])
+        quiet = output is None and sys.stdout.isatty()
+        advance = stack.enter_context(progress("scoring", unit="parts", quiet=quiet))
+        found = (
+            (part_scores(part, model, settings) for part in parts)
+            if client is None
+            else stack.enter_context(closing(in_order(client, part_scores, parts, model, settings)))
+        )
+        n_docs = 0
+        for number, (part, scores) in enumerate(zip(parts, found, strict=True), start=1):
+            write(file_of(part), scores)
+            n_docs += len(scores)
+            advance(number, len(parts))
+    return n_docs
+
+
+Write = Callable[[Path, FloatArray], None]
+
+
+@contextmanager
+def _text(output: Path | None) -> Iterator[Write]:
+    """A function that writes scores of the rows of a file, one per line."""
+    with _writer(output) as file:
+
+        def write(_: Path, scores: FloatArray) -> None:
+            file.write("".join(f"{score!r}\n" for score in scores.tolist()))
+
+        yield write
+
+
+@contextmanager
+def _tables(folder: Path, files: list[Path]) -> Iterator[Write]:
+    """A function that adds scores of the rows of a file to the Parquet file of the same name in a folder."""
+    pa = import_pyarrow("writing Parquet")
+    from pyarrow import parquet
+
+    schema = pa.schema([("score", pa.float64())])
+    unique = len({file.name for file in files}) == len(files)
+    left = {
+        file.resolve(): folder / (file.name if unique else f"{number:05d}-{file.name}")
+        for number, file in enumerate(files)
+    }
+    with ExitStack() as opened:
+        writers: list[Any] = []
+
+        def write(file: Path, scores: FloatArray) -> None:
+            if file in left:  # pieces of a file follow each other
+                opened.close()
+                writers[:] = [opened.enter_context(parquet.ParquetWriter(left.pop(file), schema))]
+            writers[0].write_table(pa.table({"score": scores}))
+
+        yield write
+    for path in left.values():
+        parquet.write_table(schema.empty_table(), path)
 
 
 @contextmanager

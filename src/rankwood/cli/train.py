@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.console import fail, in_words, print_json, print_table, progress, tell, training_progress
-from rankwood.cli.models import AsJson, Threads, ZeroBased, check_output, load_data
+from rankwood.cli.models import AsJson, Dask, Threads, ZeroBased, check_output, dask_client, load_data
 from rankwood.data.dataset import Dataset
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
@@ -93,6 +93,10 @@ def train(
         int | None, typer.Option(min=1, help="Number of features, when other data has more of them than --train.")
     ] = None,
     zero_based: ZeroBased = False,
+    dask: Dask = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="With --dask: rows of a query may stand apart, and are moved together.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a ranker on ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet.
@@ -118,18 +122,29 @@ def train(
     if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
-    in_files = learner not in (Learner.forest, Learner.igbrt)  # others need no more than bins, of a byte a value
+    if shuffle and dask is None:
+        raise RankwoodError("--shuffle is for data on a cluster: give --dask, too; one machine needs no such option")
+
+    in_files = dask is not None or learner not in (Learner.forest, Learner.igbrt)  # others need no more than bins
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "in_files": in_files, "quiet": as_json}
-    data = load_data(train, n_features=features, **reading)
-    watched, held_out = (load_more(paths, data.n_features, reading) for paths in (valid, test))
+    data: Any = train
+    watched: Any = valid
+    if dask is None or not _are_tables([*train, *(valid or ())]):  # workers read tables themselves
+        data = load_data(train, n_features=features, **reading)
+        watched = load_more(valid, data.n_features, reading)
     start = time.monotonic()
-    learnt_from = _in_bins(ranker, data, quiet=as_json) if in_files else data
+    kept = None if checkpoint is None else Checkpoint(checkpoint, every or 50)
     try:
-        kept = None if checkpoint is None else Checkpoint(checkpoint, every or 50)
-        said = _fit(learner, ranker, learnt_from, watched, kept, quiet=as_json)
+        with dask_client(dask) as client:
+            if client is not None:
+                said = _fit_on(client, learner, ranker, data, watched, kept, shuffle=shuffle, quiet=as_json)
+            else:
+                learnt_from = _in_bins(ranker, data, quiet=as_json) if in_files else data
+                said = _fit(learner, ranker, learnt_from, watched, kept, quiet=as_json)
     except KeyboardInterrupt:
         again = "" if checkpoint is None else f"; run the same command again to go on from {checkpoint}"
         fail(f"interrupted: no model was written{again}", 130)
+    held_out = load_more(test, ranker.n_features_in_, reading)
     files = {"train": train, "valid": valid, "test": test}
     names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
     model = ranker.ensemble_.with_metadata(data=names)
@@ -191,6 +206,43 @@ def _fit(
             eval_names=list(measured),
             callbacks=callbacks,
             checkpoint=checkpoint,
+        )
+    return [str(warning.message) for warning in said]
+
+
+def _are_tables(paths: list[Path]) -> bool:
+    from rankwood.data.files import file_kind
+
+    return all(path.is_dir() or file_kind(path) != "svmlight" for path in paths)
+
+
+def _fit_on(
+    client: Any,
+    learner: Learner,
+    ranker: Any,
+    data: Any,
+    valid: Any,
+    checkpoint: Checkpoint | None,
+    *,
+    shuffle: bool,
+    quiet: bool,
+) -> list[str]:
+    """Fit the ranker on the workers of a cluster while its progress is shown; returns the warnings."""
+    if not quiet:
+        tell(f"training on {len(client.nthreads())} workers")
+    measured = {name: one for name, one in (("train", data), ("valid", valid)) if one is not None}
+    if learner is Learner.forest:
+        del measured["train"]
+    with training_progress(learner.value, quiet=quiet) as callbacks, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        ranker.fit(
+            data,
+            eval_set=list(measured.values()),
+            eval_names=list(measured),
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            client=client,
+            shuffle=shuffle,
         )
     return [str(warning.message) for warning in said]
 

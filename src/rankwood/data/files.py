@@ -73,7 +73,7 @@ def read_data(
     Dataset(2 documents, 1 features, 1 queries)
     """
     files = as_paths(paths)
-    kind = _kind_of_all(files)
+    kind = kind_of_all(files)
     if kind == "svmlight":
         from rankwood.data.svmlight import read_svmlight
 
@@ -136,7 +136,7 @@ def open_data(
     ([1.0, 0.0], False)
     """
     files = as_paths(paths)
-    kind = _kind_of_all(files)
+    kind = kind_of_all(files)
     if kind == "svmlight":
         from rankwood.data.svmlight import open_svmlight, read_svmlight
 
@@ -210,7 +210,7 @@ def iter_features(
     [[[0.5, 0.0], [0.25, 0.0]]]
     """
     files = as_paths(paths)
-    kind = _kind_of_all(files)
+    kind = kind_of_all(files)
     rows = rows_per_block or min(max(_BLOCK_BYTES // (4 * max(1, n_features)), 1), _MOST_ROWS)
     if kind == "svmlight":
         from rankwood.data.svmlight import iter_svmlight
@@ -246,7 +246,8 @@ def iter_features(
     )
 
 
-def _kind_of_all(files: list[Path]) -> Literal["csv", "parquet", "svmlight"]:
+def kind_of_all(files: list[Path]) -> Literal["csv", "parquet", "svmlight"]:
+    """Kind of files that are all of one kind, by their names; else an error."""
     kinds = [file_kind(file) for file in files]
     if len(set(kinds)) > 1:
         other = next(file for file, kind in zip(files, kinds, strict=True) if kind != kinds[0])

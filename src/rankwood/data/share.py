@@ -9,7 +9,6 @@ import numpy as np
 
 from rankwood.data.dataset import Dataset, fold_numbers, split_numbers
 from rankwood.dtypes import IndexArray
-from rankwood.dtypes import IndexArray
 from rankwood.group import ALONE, Group
 
 
@@ -34,20 +33,6 @@ class Share:
     n_queries: int
     n_docs: int
 
-    def here(self, queries: IndexArray) -> IndexArray:
-        """Those of some queries of all that this process holds, by their numbers here.
-
-        Parameters
-        ----------
-        queries : array of int
-            Numbers among all queries.
-        """
-        if self.group.size == 1:
-            return queries
-        counts = self.group.gather(self.first_query)
-        end = self.n_queries if self.group.rank + 1 == self.group.size else counts[self.group.rank + 1]
-        return queries[(queries >= self.first_query) & (queries < end)] - self.first_query
-
     @classmethod
     def whole(cls, data: Dataset) -> Share:
         """The share of a process that has everything."""
@@ -60,6 +45,19 @@ class Share:
         first = sum(n_queries for n_queries, _ in counts[: group.rank])
         return cls(group, first, sum(n for n, _ in counts), sum(n for _, n in counts))
 
+    def here(self, data: Dataset, queries: IndexArray) -> IndexArray:
+        """Those of some queries of all that are in this share, by their numbers here.
+
+        Parameters
+        ----------
+        data : Dataset
+            The share.
+        queries : array of int
+            Numbers among all queries.
+        """
+        numbers = queries - self.first_query
+        return numbers[(numbers >= 0) & (numbers < data.n_queries)]
+
     def own(self, data: Dataset, queries: IndexArray) -> Dataset:
         """The queries of this share among some of all.
 
@@ -70,8 +68,7 @@ class Share:
         queries : array of int
             Numbers among all queries, in increasing order.
         """
-        numbers = queries - self.first_query
-        return data.select_queries(numbers[(numbers >= 0) & (numbers < data.n_queries)])
+        return data.select_queries(self.here(data, queries))
 
     def split(self, data: Dataset, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
         """What is in this share of the two parts that `Dataset.split` makes of the whole data set."""

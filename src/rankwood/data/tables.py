@@ -14,7 +14,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError, MissingPackageError
-from rankwood.matrix import column_order
+from rankwood.matrix import ROLES, column_order, find_roles
 from rankwood.system import resolve_threads
 
 # Ranking data as a table, CSV or Parquet, through pyarrow (the extra `arrow`).
@@ -23,12 +23,6 @@ from rankwood.system import resolve_threads
 # Every other column is a feature and must hold numbers or truth values; nulls are missing values (NaN).
 
 
-ROLES = {
-    "qid": ("qid", "query_id"),
-    "label": ("label", "relevance"),
-    "docid": ("docid", "doc_id"),
-    "weight": ("weight",),
-}
 _NULLS = ["", "NaN", "nan", "-nan", "NA", "na", "N/A", "n/a", "#N/A", "NULL", "null", "?"]
 _BATCH = 8192  # rows converted at a time: as many as stay in the processor's cache
 
@@ -321,14 +315,10 @@ def _roles(file: Path, names: list[str]) -> dict[str, str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{file}: column {twice[0]!r} is there twice")
-    roles = {}
-    for role, known in ROLES.items():
-        present = [name for name in known if name in names]
-        if len(present) > 1:
-            raise DataError(f"{file}: columns {' and '.join(present)} mean the same: keep one of them")
-        if present:
-            roles[role] = present[0]
-    return roles
+    try:
+        return find_roles(names)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
 
 
 def fill_features(pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix) -> None:

@@ -34,7 +34,7 @@ from rankwood.lab.workers import Config, Run, share_threads, workers_of
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.timing import time_models, warn_if_busy
 from rankwood.system import environment
-from rankwood.tasks import import_distributed
+from rankwood.tasks import import_distributed, sees_all
 
 # Folds, read from files or made up.
 
@@ -310,8 +310,7 @@ def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[So
         yield source
         return
     there = source.absolute()
-    sizes = _sizes(there.paths)
-    if all(found == sizes for found in client.run(_sizes, there.paths).values()):
+    if sees_all(client, there.paths):
         yield there
         return
     names = {fold: f"rankwood-{uuid.uuid4().hex}" for fold in folds}
@@ -322,11 +321,6 @@ def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[So
             client.publish_dataset(data, name=name)
             stack.callback(client.unpublish_dataset, name)
         yield SentFolds(there, names)
-
-
-def _sizes(paths: Sequence[Path]) -> list[int | None]:
-    """Sizes of files; None where there is none."""
-    return [path.stat().st_size if path.is_file() else None for path in paths]
 
 
 def open_source(directory: str | Path | None, *, quick: bool = False, n_threads: int | None = None) -> Source:
@@ -795,7 +789,7 @@ def _is_seen(client: Any, folder: Path) -> bool:
     """Whether all workers of a Dask cluster see a folder of this machine."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder.resolve(), prefix=".seen-") as mark:
-        return all(found != [None] for found in client.run(_sizes, [Path(mark.name)]).values())
+        return sees_all(client, [Path(mark.name)])
 
 
 def _run_and_send(study: Study, config: Config) -> tuple[Result, dict[str, bytes]]:

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from rankwood import _native
 from rankwood.data.queries import find_queries
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
-from rankwood.errors import ModelError, one_line
+from rankwood.errors import DataError, ModelError, one_line
 from rankwood.matrix import is_plain, one_block, row_blocks
 from rankwood.model.early_exit import EarlyExit
 from rankwood.model.file import read_model, save_model
 from rankwood.model.topology import Topology, describe
 from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, OPTIONAL, Tree, Trees, as_entries, as_tree_numbers
+from rankwood.scoring.partitions import is_lazy, lazy_scores
 from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
@@ -348,7 +349,8 @@ class Ensemble:
         Parameters
         ----------
         X : matrix of documents x features
-            An array, a DataFrame, a sparse matrix or nested lists.
+            An array, a DataFrame, a sparse matrix or nested lists. A Dask DataFrame or array gives a Dask Series or
+            array, as lazy and with the same partitions; columns of ids, labels and weights are no features there.
         qid : array-like, optional
             Id of the query of every row, in any order: a model with early exit (`exit`) uses it then. Without queries
             every row is scored by itself, through all trees.
@@ -368,10 +370,15 @@ class Ensemble:
             One score per row.
         """
         threads = resolve_threads(n_threads)
+        if qid is None and group is None and is_plain(X, self.n_features):
+            return self._prepare(engine, len(X)).score_plain(X, precision, threads)
+        if is_lazy(X):
+            if qid is not None or group is not None:
+                raise DataError("partitions may cut queries in two: score a Dask collection without qid and group")
+            lazy: FloatArray = lazy_scores(self, X, engine=engine, precision=precision, n_threads=n_threads)
+            return lazy
         if qid is not None or group is not None:
             return self._score_queries(X, qid, group, engine, precision, threads)[0]
-        if is_plain(X, self.n_features):
-            return self._prepare(engine, len(X)).score_plain(X, precision, threads)
         n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
         return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
 

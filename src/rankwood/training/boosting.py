@@ -538,8 +538,8 @@ def _judge(
     # Drawn alike whatever the seed of the training, so that learning curves of several seeds are of the same queries.
     drawn = np.random.default_rng(0).permutation(n_queries)
     aside, rest = (np.sort(some) for some in np.split(drawn, [min(max(round(part * n_queries), 1), n_queries - 1)]))
-    judge = Judge(ASIDE, valid.select_queries(valid.share.here(aside)), aside)
-    return judge, {**sets, validation: valid.select_queries(valid.share.here(rest))}
+    judge = Judge(ASIDE, valid.select_queries(valid.share.here(valid.data, aside)), aside)
+    return judge, {**sets, validation: valid.select_queries(valid.share.here(valid.data, rest))}
 
 
 def _starting_ensemble(start: Ensemble | None, train: BinnedDataset, loss: Loss, task: Task) -> Ensemble:

@@ -73,6 +73,10 @@ class Checkpoint:
         model = Ensemble.load(path)
         return model, check_identity(path, model, identity)
 
+    def write(self, model: Ensemble) -> None:
+        """Save the trees so far, with their notes; a kill while writing leaves what was saved before."""
+        model.save(self.path)
+
 
 class CheckpointFile:
     """The file of a checkpoint while a training writes it, with what the training depends on."""
@@ -97,7 +101,7 @@ class CheckpointFile:
         """Write the trees so far, unless they are written; a kill while writing leaves the checkpoint before it."""
         if growing.n_rounds > self.n_saved:
             model, notes = growing.to_keep()
-            model.with_metadata(checkpoint={"identity": self.identity, **notes}).save(self.checkpoint.path)
+            self.checkpoint.write(model.with_metadata(checkpoint={"identity": self.identity, **notes}))
             self.n_saved = growing.n_rounds
 
 

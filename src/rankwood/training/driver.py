@@ -214,13 +214,37 @@ def check_size(n_saved: int, n_trees: int) -> None:
         raise RankwoodError(f"the checkpoint has {n_saved} trees already, more than n_trees={n_trees}")
 
 
+_HERE = threading.local()  # `interrupted` in threads whose Ctrl-C is pressed elsewhere
+
+
+@contextmanager
+def interrupts_from(interrupted: Callable[[], bool]) -> Iterator[None]:
+    """Have trainings of this thread hear of Ctrl-C from a function, which is asked once after every round.
+
+    Parameters
+    ----------
+    interrupted : callable
+        Tells whether it was pressed; all processes of a group must get the same answer.
+    """
+    _HERE.interrupted = interrupted
+    try:
+        yield
+    finally:
+        del _HERE.interrupted
+
+
 @contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Hold back Ctrl-C while the block runs; the function that is yielded tells whether it was pressed.
 
-    A second Ctrl-C interrupts at once. Outside the main thread signals cannot be held back and nothing changes.
+    A second Ctrl-C interrupts at once. Outside the main thread signals cannot be held back and nothing changes, unless
+    `interrupts_from` says who knows.
     """
     pressed = False
+    elsewhere: Callable[[], bool] | None = getattr(_HERE, "interrupted", None)
+    if elsewhere is not None:
+        yield elsewhere
+        return
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal pressed

@@ -94,6 +94,8 @@ class BoostedRanker(Ranker):
         callbacks: Sequence[Callback] | None = None,
         init_model: Any = None,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        client: Any = None,
+        shuffle: bool = False,
     ) -> Any:
         """Train on a Dataset, or on X and y with the query of every row.
 
@@ -126,12 +128,32 @@ class BoostedRanker(Ranker):
             A model to go on from; its trees stay as they are.
         checkpoint : Checkpoint or path, optional
             File to save the training to now and then, and to resume it from.
+        client : distributed.Client, optional
+            Train on the workers of this Dask cluster. The model is the same, bit for bit. Data may then also be a Dask
+            DataFrame, a Dask array with `y` and `qid`, or a list of delayed partitions; see the guide on clusters.
+        shuffle : bool, default False
+            Whether rows of a query may stand apart in the data of a cluster; they are moved together, which sends all
+            data over the network once.
 
         Returns
         -------
         self
         """
         p = self._checked()
+        if client is not None:
+            if p.refit is not False:
+                raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
+            return self._fit_on(
+                client,
+                Rows(X, y, qid, group, sample_weight, query_weight),
+                EvalSets(valid, eval_set, eval_qid, eval_group, eval_names),
+                eval_metric,
+                callbacks,
+                checkpoint,
+                shuffle=shuffle,
+                max_bins=p.max_bins,
+                init_model=ensemble_of(init_model, "init_model"),
+            )
         loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)

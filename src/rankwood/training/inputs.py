@@ -207,6 +207,29 @@ class EvalSets:
         n_threads : int
             Threads that read files.
         """
+        found: dict[str, Dataset | BinnedDataset] = {}
+        for name, one in self.named(given, train).items():
+            try:
+                if one is None:
+                    found[name] = train
+                    continue
+                rows = one.opened(alone=False, n_threads=n_threads)
+                data = rows.dataset(learner)
+                found[name] = _with_its_bins(rows, data.in_memory() if in_memory else data, missing_as)
+            except ValueError as error:
+                raise DataError(f"data set {name!r}: {error}") from error
+        return found
+
+    def named(self, given: Rows, train: Any = None) -> dict[str, Rows | None]:
+        """The rows of every data set by its name; None for the training data.
+
+        Parameters
+        ----------
+        given : Rows
+            What `fit` was given to learn from.
+        train : Dataset, optional
+            What these rows became.
+        """
         eval_set = _as_sets(self.eval_set)
         sets = [*([] if self.valid is None else [(self.valid, None)]), *eval_set]
         n_sets, n_given = len(sets), len(eval_set)
@@ -214,29 +237,22 @@ class EvalSets:
             values = getattr(self, name)
             if values is not None and len(values) != n_given:
                 raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
-        found: dict[str, Dataset | BinnedDataset] = {}
+        found: dict[str, Rows | None] = {}
         for place, (X, y) in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
-            same = X is given.X or X is _behind(given.X) or X is train or (is_paths(X) and _files(X) == _files(given.X))
+            same = X is given.X or X is _behind(given.X) or (train is not None and X is train)
+            same = same or (is_paths(X) and _files(X) == _files(given.X))
             is_train = given.has_queries and same and y is given.y
             if place >= 0 and self.eval_names is not None:
                 name = str(self.eval_names[place])
             else:
                 name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
-            if is_train and any(other is train for other in found.values()):
+            if is_train and None in found.values():
                 raise DataError("the training data is given twice to be measured: once is enough")
             if name in found:
                 raise DataError(f"two data sets to measure on have the name {name!r}: give others in eval_names")
             queries = (self.eval_qid, self.eval_group)
             qid, group = (None if values is None or place < 0 else values[place] for values in queries)
-            try:
-                if is_train:
-                    found[name] = train
-                    continue
-                rows = Rows(X, y, qid, group).opened(alone=False, n_threads=n_threads)
-                data = rows.dataset(learner)
-                found[name] = _with_its_bins(rows, data.in_memory() if in_memory else data, missing_as)
-            except ValueError as error:
-                raise DataError(f"data set {name!r}: {error}") from error
+            found[name] = None if is_train else Rows(X, y, qid, group)
         return found
 
 
@@ -263,7 +279,8 @@ def _is_whole(one: Any) -> bool:
     """Whether this is a data set with its labels: a Dataset, a file, or a table with a column `label`."""
     if isinstance(one, (Dataset, BinnedDataset, str, os.PathLike)):
         return True
-    return hasattr(one, "__arrow_c_stream__") and "label" in (column_names(one) or ())
+    is_table = hasattr(one, "__arrow_c_stream__") or hasattr(one, "npartitions")
+    return is_table and "label" in (column_names(one) or ())
 
 
 def _with_its_bins(rows: Rows, data: Dataset, missing_as: FeatureMatrix | None) -> Dataset | BinnedDataset:
@@ -329,9 +346,9 @@ def _medians(X: FeatureMatrix) -> FloatArray:
 
 def filled(data: Dataset, missing_as: FeatureMatrix | None) -> Dataset:
     """The data set with values for missing ones, given by feature; the same object when nothing changes."""
-    if missing_as is None:
+    if missing_as is None or not (data.has_features or data.can_read_features):  # in bins, which have no gaps
         return data
-    if not data.has_features and data.can_read_features:
+    if not data.has_features:
         return data.replace(read_blocks=partial(_filled_blocks, data, missing_as))
     if not (missing := np.isnan(data.X)).any():
         return data

@@ -1,0 +1,350 @@
+"""A ranker trained on the workers of a Dask cluster: each has a share of the data, and all grow every tree together.
+
+::
+
+    client                                    worker (rank 0, 1, ...)
+    place the data in bins       ──────────>  its share: consecutive whole queries
+    fit_share on all workers     ──────────>  the `fit` of one process, on the share, with a group
+    callbacks, checkpoints       <── rank 0 ─ after every round
+    fitted attributes            <── rank 0 ─ at the end
+
+A worker that is lost ends the attempt; the next one goes on from the last checkpoint, which the client has, on the
+workers that remain. The model does not depend on any of it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankwood.atomic import check_writable
+from rankwood.cluster.channel import Channel
+from rankwood.cluster.client import check_memory
+from rankwood.cluster.launch import run_on_workers, supervise
+from rankwood.cluster.placement import Placed, place
+from rankwood.cluster.sources import open_source
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.share import Share
+from rankwood.dtypes import FEATURE, FeatureMatrix
+from rankwood.errors import RankwoodError
+from rankwood.group import Group
+from rankwood.model.ensemble import Ensemble
+from rankwood.training.callbacks import (
+    Callback,
+    CallbackEnv,
+    EarlyStopException,
+    Result,
+    in_order,
+    stopped_at,
+)
+from rankwood.training.checkpoint import Checkpoint, Identity, check_identity
+from rankwood.training.driver import deferred_interrupt, interrupts_from
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from rankwood.training.inputs import Rows
+
+EVERY = 20  # rounds after which trees are safe with the client, unless a checkpoint says otherwise
+BYTES_PER_DOC = 72  # of a training besides bins: gradients, scores, labels, rows
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be trained, on what, and who is told.
+
+    Parameters
+    ----------
+    ranker : estimator
+        With a number as `random_state`; its `fit` runs on every worker.
+    train : Rows
+        What to learn from.
+    valid : mapping from str to Rows or None
+        What to measure on, by name; None is the training data.
+    max_bins : int
+        Most bins of a feature.
+    eval_metric : object
+        As `fit` takes it.
+    callbacks : sequence of callables
+        Called in the client's process.
+    init_model : Ensemble or None
+        Model to go on from.
+    checkpoint : Checkpoint or None
+        File of the client's.
+    shuffle : bool
+        Whether rows of a query may stand apart.
+    alone : bool
+        Whether every row is a query of its own when there are no queries.
+    """
+
+    ranker: Any
+    train: Rows
+    valid: dict[str, Rows | None]
+    max_bins: int
+    eval_metric: Any = None
+    callbacks: Sequence[Callback] = ()
+    init_model: Ensemble | None = None
+    checkpoint: Checkpoint | None = None
+    shuffle: bool = False
+    alone: bool = False
+
+
+def fit_on_cluster(client: Client, order: Order) -> dict[str, Any]:
+    """The attributes of the fitted ranker.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    order : Order
+        What is to be trained.
+    """
+    with deferred_interrupt() as interrupted:
+        training = _Training(client, order, interrupted)
+        return supervise(client, training.attempt)
+
+
+@dataclass
+class _Training:
+    """The client's side: places the data, hears the ranks, keeps the trees so far."""
+
+    client: Client
+    order: Order
+    interrupted: Any
+    saved: Ensemble | None = None
+    sources: dict[str | None, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checkpoint, order = self.order.checkpoint, self.order
+        if checkpoint is not None:
+            check_writable(str(checkpoint.path))
+            if Path(checkpoint.path).exists():
+                self.saved = Ensemble.load(checkpoint.path)
+        for name, rows in {None: order.train, **order.valid}.items():
+            if rows is not None:
+                self.sources[name] = open_source(
+                    rows.X,
+                    rows.y,
+                    qid=rows.qid,
+                    group=rows.group,
+                    sample_weight=rows.sample_weight,
+                    query_weight=rows.query_weight,
+                    alone=order.alone and name is None,
+                    client=self.client,
+                )
+        self.before, self.after = in_order(order.callbacks)
+
+    def attempt(self, workers: list[str]) -> dict[str, Any]:
+        """Train on these workers, from the last checkpoint on."""
+        order = self.order
+        placed = self._place(workers)
+        train = placed[None]
+        self._check_memory(placed)
+        every = EVERY if order.checkpoint is None else order.checkpoint.every
+        settings = ShareFit(
+            order.ranker,
+            tuple(name for name in order.valid),
+            tuple(name for name in placed if name is not None),
+            order.eval_metric,
+            order.init_model,
+            self.saved,
+            str(order.checkpoint.path) if order.checkpoint else "",
+            every,
+            (bool(self.before), bool(self.after)),
+        )
+        shares = {worker: [one.shares[worker] for one in placed.values()] for worker in train.shares}
+        try:
+            results = run_on_workers(
+                self.client,
+                fit_share,
+                shares,
+                arguments=(settings,),
+                on_message=self._hear,
+                interrupted=self.interrupted,
+                name=f"fit-{type(order.ranker).__name__}",
+            )
+        finally:
+            for one in placed.values():
+                one.release()
+        assert results[0] is not None
+        fitted, said = results[0]
+        for category, message in said:
+            warnings.warn(message, category, stacklevel=6)
+        return fitted
+
+    def _place(self, workers: list[str]) -> dict[str | None, Placed]:
+        order = self.order
+        placed: dict[str | None, Placed] = {}
+        for name, source in self.sources.items():
+            train = placed.get(None)
+            placed[name] = place(
+                self.client,
+                workers,
+                source,
+                edges=None if train is None else train.edges,
+                max_bins=order.max_bins,
+                shuffle=order.shuffle,
+                start=order.init_model,
+                missing_as=missing_value(order.ranker.missing),
+                feature_names=None if train is None else train.feature_names,
+            )
+        return placed
+
+    def _check_memory(self, placed: dict[str | None, Placed]) -> None:
+        ranker = self.order.ranker
+        histograms = 16 * 256 * placed[None].n_features * getattr(ranker, "n_leaves", 1)
+        needed = {}
+        for worker in placed[None].shares:
+            n_docs = sum(one.n_bytes[worker] // max(one.n_features, 1) for one in placed.values())
+            needed[worker] = BYTES_PER_DOC * n_docs + histograms  # the bins are there already
+        check_memory(self.client, needed)
+
+    def _hear(self, rank: int, message: tuple[Any, ...]) -> Any:
+        if message[0] == "checkpoint":
+            self.saved = message[1]
+            if self.order.checkpoint is not None:
+                self.order.checkpoint.write(message[1])
+            return None
+        _, is_before, told = message
+        env = CallbackEnv(_ModelElsewhere(), **told)
+        try:
+            for callback in self.before if is_before else self.after:
+                callback(env)
+        except Exception as error:
+            best = stopped_at(error)
+            if best is None:
+                raise
+            return env.params, best
+        return env.params, None
+
+
+def missing_value(missing: str) -> FeatureMatrix | None:
+    """What missing values of all features count as, by the parameter `missing`; None when trees decide."""
+    if missing in ("zero", "infinity"):
+        return np.array([0.0 if missing == "zero" else np.inf], dtype=FEATURE)
+    if missing in ("mean", "median"):
+        raise RankwoodError(
+            f"missing={missing!r} is for data on one machine: fill the gaps, or leave them to the trees"
+        )
+    return None
+
+
+class _ModelElsewhere:
+    """What callbacks find as `env.model` in the client's process."""
+
+    boosters: tuple[Any, ...] = ()
+
+    def whole(self) -> Ensemble:
+        raise RankwoodError("the model so far is with the workers: give fit a checkpoint, and load that file")
+
+
+# On the workers.
+
+
+@dataclass(frozen=True)
+class ShareFit:
+    """What every rank is told: the ranker, the names of the data sets, and where training stands."""
+
+    ranker: Any
+    names: tuple[str, ...]  # of all data sets to measure on, in order
+    placed: tuple[str, ...]  # those of them that are not the training data
+    eval_metric: Any
+    init_model: Ensemble | None
+    saved: Ensemble | None
+    path: str
+    every: int
+    callbacks: tuple[bool, bool]  # whether there are any before, and after, a round
+
+
+def fit_share(
+    group: Group, channel: Channel, share: Sequence[BinnedDataset], told: ShareFit
+) -> tuple[dict[str, Any], list[tuple[type[Warning], str]]] | None:
+    """Fit the ranker on the share of this rank; rank 0 returns the fitted attributes, and what it warned of."""
+    ranker = told.ranker
+    train, *others = (replace(one, share=Share.of(one.data, group)) for one in share)
+    by_name = dict(zip(told.placed, others, strict=True))
+    sets = [by_name.get(name, train) for name in told.names]
+    if ranker.n_jobs is None:
+        ranker.set_params(n_jobs=_threads_of_worker())
+    asks = [
+        AtClient(group, channel, before) for before, some in zip((True, False), told.callbacks, strict=True) if some
+    ]
+    parameters = set(ranker.get_params(deep=False))
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        interrupts_from(lambda: bool(group.broadcast(channel.interrupted()))),
+    ):
+        warnings.simplefilter("always")
+        ranker.fit(
+            train,
+            eval_set=sets,
+            eval_names=told.names,
+            eval_metric=told.eval_metric,
+            callbacks=asks,
+            **({} if told.init_model is None else {"init_model": told.init_model}),
+            checkpoint=SentCheckpoint(told.path, told.every, group, channel, told.saved),
+        )
+    if group.rank != 0:
+        return None
+    said: list[tuple[type[Warning], str]] = [
+        (one.category, str(one.message)) for one in caught if issubclass(one.category, UserWarning)
+    ]
+    return {name: value for name, value in vars(ranker).items() if name not in parameters}, said
+
+
+def _threads_of_worker() -> int:
+    from distributed import get_worker
+
+    return int(get_worker().state.nthreads)
+
+
+class AtClient:
+    """A callback that has those of the user called in the client's process, and does what they say on every rank."""
+
+    order = 0
+
+    def __init__(self, group: Group, channel: Channel, before: bool) -> None:
+        self.group, self.channel, self.before_iteration = group, channel, before
+
+    def __call__(self, env: CallbackEnv) -> None:
+        answer = None
+        if self.group.rank == 0:
+            told = {name: value for name, value in vars(env).items() if name != "model"}
+            answer = self.channel.ask(("callbacks", self.before_iteration, told))
+        params, best = self.group.broadcast(answer)
+        env.params.update(params)
+        if best is not None:
+            raise EarlyStopException(best[0], [Result(*result) for result in best[1]])
+
+
+@dataclass(frozen=True)
+class SentCheckpoint(Checkpoint):
+    """A checkpoint that the client keeps: rank 0 sends it the trees.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    channel : Channel
+        To the client.
+    saved : Ensemble or None
+        What it kept last.
+    """
+
+    group: Group = None  # type: ignore[assignment]
+    channel: Channel = None  # type: ignore[assignment]
+    saved: Ensemble | None = None
+
+    def read(self, identity: Identity) -> tuple[Ensemble, dict[str, Any]] | None:
+        if self.saved is None:
+            return None
+        return self.saved, check_identity(str(self.path) or "of this training", self.saved, identity)
+
+    def write(self, model: Ensemble) -> None:
+        if self.group.rank == 0:
+            self.channel.tell(("checkpoint", model))
