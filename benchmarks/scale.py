@@ -34,7 +34,6 @@ import contextlib
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -67,6 +66,17 @@ def train_files(folder: Path) -> list[Path]:
     if not files:
         raise SystemExit(f"{folder} has no train-*.parquet: make them with `write`")
     return files
+
+
+def count_rows(files: list[Path], n_trees: int) -> int:
+    """Number of rows of the files; says what is trained."""
+    from pyarrow import parquet
+
+    metadata = [parquet.read_metadata(file) for file in files]
+    rows, features = sum(one.num_rows for one in metadata), metadata[0].num_columns - 2
+    print(f"{rows:,} x {features} rows in {len(files)} file(s), raw values {4 * rows * features / GB:.2f} GB; "
+          f"{n_trees} trees of {LEAVES} leaves", flush=True)  # fmt: skip
+    return rows
 
 
 def held_out_file(folder: Path) -> Path:
@@ -290,12 +300,7 @@ def in_fresh_process(*arguments: Any) -> dict[str, Any] | None:
 
 def run(options: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
     """Figures of every contender, and whether all is well."""
-    from pyarrow import parquet
-
-    metadata = [parquet.read_metadata(file) for file in train_files(options.data)]
-    rows, columns = sum(one.num_rows for one in metadata), metadata[0].num_columns - 2
-    print(f"{rows:,} x {columns} rows in {len(metadata)} files, raw values {4 * rows * columns / GB:.2f} GB; "
-          f"{options.trees} trees of {LEAVES} leaves, {options.threads} thread(s)", flush=True)  # fmt: skip
+    rows = count_rows(train_files(options.data), options.trees)
     results: list[dict[str, Any]] = []
     well, ours = True, None
     for name in ["rankwood", *(peer for peer in options.peers.split(",") if peer)]:
@@ -306,7 +311,7 @@ def run(options: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
         ours = found if name == "rankwood" else ours
         found["rows"], found["bytes_per_doc"] = rows, found["added_bytes"] / rows
         results.append(found)
-        print(f"{name:20} {found['ms_per_tree']:8.1f} ms per tree{times(found, ours, 'ms_per_tree')}, prepared in "
+        print(f"{name:20} {options.threads} thread(s) {found['ms_per_tree']:8.1f} ms per tree{times(found, ours, 'ms_per_tree')}, prepared in "
               f"{found['prepare_s']:.1f} s{times(found, ours, 'prepare_s')}, peak {found['peak_bytes'] / GB:.2f} GB, "
               f"{found['added_bytes'] / GB:.2f} added{times(found, ours, 'added_bytes')}, "
               f"{found['bytes_per_doc']:.0f} bytes a document; first tree {found['first_tree_ms']:.0f} ms; nDCG@10 "
@@ -371,6 +376,7 @@ def dask(options: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "data"
             write(options.rows, folder, options.threads)
         files = train_files(folder)
+        n_rows = count_rows(files, options.trees)
         chosen = setups([int(n) for n in options.workers.split(",")])
         clients = {setup: start_cluster(stack, setup) if setup.workers else None for setup in chosen}
         for _ in range(options.repeats):
@@ -385,10 +391,11 @@ def dask(options: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
         setup: {
             "workers": setup.workers,
             "threads": setup.threads,
+            "rows": n_rows,
             "trees": options.trees,
             "ms_per_tree": 1000 * min(stopwatch.per_tree for stopwatch, _ in runs),
             "prepare_s": min(stopwatch.preparation for stopwatch, _ in runs),
-            "fit_s": statistics.median(seconds for _, seconds in runs),
+            "fit_s": min(seconds for _, seconds in runs),
         }
         for setup, runs in found.items()
     }
