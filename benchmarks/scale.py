@@ -73,7 +73,8 @@ def count_rows(files: list[Path], n_trees: int) -> int:
     from pyarrow import parquet
 
     metadata = [parquet.read_metadata(file) for file in files]
-    rows, features = sum(one.num_rows for one in metadata), metadata[0].num_columns - 2
+    rows: int = sum(one.num_rows for one in metadata)
+    features = metadata[0].num_columns - 2
     print(f"{rows:,} x {features} rows in {len(files)} file(s), raw values {4 * rows * features / GB:.2f} GB; "
           f"{n_trees} trees of {LEAVES} leaves", flush=True)  # fmt: skip
     return rows
@@ -311,7 +312,8 @@ def run(options: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
         ours = found if name == "rankwood" else ours
         found["rows"], found["bytes_per_doc"] = rows, found["added_bytes"] / rows
         results.append(found)
-        print(f"{name:20} {options.threads} thread(s) {found['ms_per_tree']:8.1f} ms per tree{times(found, ours, 'ms_per_tree')}, prepared in "
+        print(f"{name:20} {options.threads} thread(s) {found['ms_per_tree']:8.1f} ms per tree"
+              f"{times(found, ours, 'ms_per_tree')}, prepared in "
               f"{found['prepare_s']:.1f} s{times(found, ours, 'prepare_s')}, peak {found['peak_bytes'] / GB:.2f} GB, "
               f"{found['added_bytes'] / GB:.2f} added{times(found, ours, 'added_bytes')}, "
               f"{found['bytes_per_doc']:.0f} bytes a document; first tree {found['first_tree_ms']:.0f} ms; nDCG@10 "
