@@ -125,8 +125,8 @@ class _Training:
             check_writable(str(checkpoint.path))
             if Path(checkpoint.path).exists():
                 self.saved = Ensemble.load(checkpoint.path)
-        given: dict[str | None, Rows | None] = {None: order.train, **order.valid}
-        for name, rows in given.items():
+        given: list[tuple[str | None, Rows | None]] = [(None, order.train), *order.valid.items()]
+        for name, rows in given:
             if rows is not None:
                 self.sources[name] = open_source(
                     rows.X,
