@@ -143,8 +143,9 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
-            return self._fit_on(
+            return fit_on(
                 client,
+                self,
                 Rows(X, y, qid, group, sample_weight, query_weight),
                 EvalSets(valid, eval_set, eval_qid, eval_group, eval_names),
                 eval_metric,
@@ -225,6 +226,40 @@ class BoostedRanker(Ranker):
             not_kept = (NOTE, "learning_curves")
             notes["init_model"] = {name: note for name, note in start.metadata.items() if name not in not_kept}
         self._set_fitted(result, seed, **notes)
+
+
+def fit_on(
+    client: Any,
+    ranker: Any,
+    rows: Rows,
+    sets: EvalSets,
+    eval_metric: Any,
+    callbacks: Sequence[Callback] | None,
+    checkpoint: Any,
+    *,
+    shuffle: bool,
+    max_bins: int,
+    init_model: Ensemble | None = None,
+) -> Any:
+    """Fit a ranker on the workers of a Dask cluster, and note on it what came of it; returns the ranker."""
+    from rankwood.cluster.fit import Order, fit_on_cluster
+
+    valid = {name: None if one is None else one.for_workers() for name, one in sets.named(rows).items()}
+    order = Order(
+        clone(ranker).set_params(random_state=ranker._seed()),
+        rows.for_workers(),
+        valid,
+        max_bins,
+        eval_metric,
+        tuple(callbacks or ()),
+        init_model,
+        ranker._checkpoint(checkpoint),
+        shuffle,
+        alone=not ranker._needs_queries,
+    )
+    for name, value in fit_on_cluster(client, order).items():
+        setattr(ranker, name, value)
+    return ranker
 
 
 def ensemble_of(model: Any, name: str) -> Ensemble | None:

@@ -18,11 +18,13 @@ from rankwood.data.files import open_data
 from rankwood.data.parts import arrow_part, as_dataset
 from rankwood.data.queries import find_queries
 from rankwood.data.share import Share
+from rankwood.data.text import as_paths, file_kind
 from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
 from rankwood.errors import DataError
 from rankwood.exact import exact_sum
 from rankwood.matrix import column_names, column_order, drop_column
 from rankwood.model.ensemble import Ensemble
+from rankwood.system import resolve_threads
 
 # Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
@@ -73,6 +75,15 @@ class Rows:
         """Whether the rows say which query they belong to."""
         given = self.is_dataset or self.qid is not None or self.group is not None
         return given or is_paths(self.X) or _has_qid(self.X)
+
+    def for_workers(self) -> Rows:
+        """The rows as workers of a cluster can be given them: SVMlight text is read here, all else as it is."""
+        if not is_paths(self.X):
+            return self
+        paths = as_paths(self.X)
+        if all(path.is_dir() or file_kind(path) != "svmlight" for path in paths):
+            return self
+        return self.opened(alone=False, n_threads=resolve_threads(None))
 
     def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
         """The rows as a data set, with the features that the learner was fitted on in their order.

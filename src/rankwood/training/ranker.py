@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -173,39 +172,6 @@ class Ranker(BaseEstimator):
         called = [*(callbacks or []), *stopping]
         session = Session(measures, valid, called, kept, self.on_interrupt, self._seed(), threads)
         return train, missing_as, session
-
-    def _fit_on(
-        self,
-        client: Any,
-        rows: Rows,
-        sets: EvalSets,
-        eval_metric: Any,
-        callbacks: Sequence[Callback] | None,
-        checkpoint: Any,
-        *,
-        shuffle: bool,
-        max_bins: int,
-        init_model: Ensemble | None = None,
-    ) -> Self:
-        """Fit on the workers of a Dask cluster, and note what came of it here."""
-        from rankwood.cluster.fit import Order, fit_on_cluster
-
-        fitted = clone(self).set_params(random_state=self._seed())
-        order = Order(
-            fitted,
-            rows,
-            sets.named(rows),
-            max_bins,
-            eval_metric,
-            tuple(callbacks or ()),
-            init_model,
-            self._checkpoint(checkpoint),
-            shuffle,
-            alone=not self._needs_queries,
-        )
-        for name, value in fit_on_cluster(client, order).items():
-            setattr(self, name, value)
-        return self
 
     def _set_fitted(self, result: Trained, seed: int, **more_notes: Any) -> None:
         """Set the fitted attributes that all rankers have."""
