@@ -29,13 +29,14 @@ from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, check_identity, identify
 from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
-from rankwood.training.forest import FullDepthRules, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
+from rankwood.training.forest import FullDepthRules, Grower, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
 from rankwood.training.refitting import Refitting
+from rankwood.training.shared_forest import SharedGrower, coded_exactly
 from rankwood.training.tasks import NOTE, Ordinal, Regression, Task
 from rankwood.training.updates import Dart, Plain, Update, XDart
 
@@ -783,6 +784,9 @@ class RandomForest(GradesMixin):
             self._note_out_of_bag(grower, session, has_queries=rows.has_queries)
         return self
 
+    def _with_matrix(self, data: Dataset) -> Dataset:
+        return data.in_memory() if data.can_read_features else data  # a share may have come in bins alone
+
     def _rules(self) -> FullDepthRules:
         """How each tree is grown."""
         return rules_from(FullDepthRules, self, missing_apart=self.missing == "three-way")
@@ -797,14 +801,14 @@ class RandomForest(GradesMixin):
             )
         self._set_fitted(result, seed)
 
-    def _note_out_of_bag(self, grower: TaskGrower, session: Session, *, has_queries: bool) -> None:
+    def _note_out_of_bag(self, grower: Grower, session: Session, *, has_queries: bool) -> None:
         """Score the training data out of the bag, and measure it when there are queries."""
-        data, n_threads = grower.train.data, session.n_threads
+        data, share, n_threads = grower.train.data, grower.share, session.n_threads
         self.oob_scores_, counts = out_of_bag_scores(grower, self.ensemble_, seed=session.seed, n_threads=n_threads)
-        unseen = int(np.count_nonzero(counts == 0))
+        unseen = share.group.total(int(np.count_nonzero(counts == 0)))
         if unseen:
             warnings.warn(
-                f"{unseen} of {data.n_docs} documents were seen by every tree and have no score out of the bag: "
+                f"{unseen} of {share.n_docs} documents were seen by every tree and have no score out of the bag: "
                 "grow more trees, or on smaller samples",
                 stacklevel=3,
             )
@@ -812,12 +816,16 @@ class RandomForest(GradesMixin):
         self.oob_score_: float | None = None
         if has_queries:
             measures = as_list(self.measure)
-            found = evaluate_scored(self.oob_scores_, data, measures, self.convention, n_threads=n_threads)
+            settings = (measures, self.convention)
+            found = evaluate_scored(self.oob_scores_, data, *settings, n_threads=n_threads, group=share.group)
             self.oob_evaluation_, self.oob_score_ = found, next(iter(found.means.values()))
 
 
-def grower_of(forest: RandomForest, data: Dataset | BinnedDataset, *, n_threads: int) -> TaskGrower:
-    """What grows the trees of a forest, whose parameters are checked, on a data set."""
+def grower_of(forest: RandomForest, data: Dataset | BinnedDataset, *, n_threads: int) -> Grower:
+    """What grows the trees of a forest, whose parameters are checked, on a data set or a share of one."""
+    if isinstance(data, BinnedDataset) and data.share.group.size > 1:
+        shared = Ordinal.of(data.data.y, data.share.group) if forest.task == "ordinal" else Regression()
+        return SharedGrower(data, forest._rules(), shared, n_threads=n_threads)
     coded = CodedDataset.make(data, forest.max_bins, n_threads=n_threads)
     task = Ordinal.of(coded.data.y) if forest.task == "ordinal" else Regression()
     return TaskGrower(coded, forest._rules(), task)
@@ -868,7 +876,11 @@ class InitializedMART(MART):
         if not hasattr(forest, "fit") or hasattr(forest, "ensemble_"):
             start = ensemble_of(forest, "forest")
         elif can_go_on(forest):
-            start = fit_initial_forest(forest, self, train.data, checkpoint=session.checkpoint).ensemble_
+            seen: Dataset | BinnedDataset = train.data
+            if train.share.group.size > 1:
+                without_gaps = filled(train.data, replacements(train.data, forest.missing))
+                seen = coded_exactly(replace(train, data=without_gaps), n_threads=session.n_threads)
+            start = fit_initial_forest(forest, self, seen, checkpoint=session.checkpoint).ensemble_
         else:
             start = _fit_or_load(forest, task, train, session.checkpoint)
         return start
@@ -894,7 +906,7 @@ def can_go_on(forest: Any) -> bool:
 def fit_initial_forest(
     forest: RandomForest,
     ranker: InitializedMART,
-    data: Dataset,
+    data: Dataset | BinnedDataset,
     *,
     checkpoint: Checkpoint | None = None,
     callbacks: Sequence[Callback] = (),
@@ -910,14 +922,14 @@ def fit_initial_forest(
         Not fitted yet, and left alone.
     ranker : InitializedMART
         What will start from the forest.
-    data : Dataset
-        What both learn from.
+    data : Dataset or BinnedDataset
+        What both learn from; in bins when it is a share of a group of processes.
     checkpoint : Checkpoint, optional
         That of the boosting: the forest's is a file beside it, saved as often.
     callbacks : sequence of callables
         Told of every tree of the forest.
     """
-    seen = filled(data, replacements(data, ranker.missing))
+    seen = data if isinstance(data, BinnedDataset) else filled(data, replacements(data, ranker.missing))
     copy: RandomForest = clone(forest).set_params(task=ranker.task)
     copy.fit(seen, callbacks=callbacks, checkpoint=None if checkpoint is None else _beside(checkpoint))
     return copy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -12,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
-from rankwood.data.bins import CodedDataset
+from rankwood.data.bins import BinnedDataset, ByQuery, CodedDataset
 from rankwood.data.dataset import Dataset
+from rankwood.data.share import Share
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Evaluation, evaluate
+from rankwood.evaluation.evaluator import Evaluation, Evaluator
 from rankwood.evaluation.measures import Measure
-from rankwood.evaluation.per_query import mean
+from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
 from rankwood.system import resolve_threads
@@ -27,6 +29,7 @@ from rankwood.training.callbacks import CallbackEnv, Result
 from rankwood.training.checkpoint import (
     CheckpointFile,
     Identity,
+    identify_binned,
     identify_data,
     identify_settings,
     read_history,
@@ -250,9 +253,8 @@ class FullDepthGrower:
         n_threads: int,
     ) -> None:
         """Add the leaf values that trees give to documents they were not grown on, query by query, and count them."""
-        self._native.add_out_of_bag(
-            _native_trees(batch), _word(seed), first, self._sampling, self.train.X, sums, counts, n_threads
-        )
+        X = self.train.data.X if self.train.X is None else self.train.X  # an error when they were dropped
+        self._native.add_out_of_bag(_native_trees(batch), _word(seed), first, self._sampling, X, sums, counts, n_threads)
 
 
 def running_sums(
@@ -276,10 +278,59 @@ def _word(seed: int) -> int:
 REGRESSION = Regression()
 
 
-class TaskGrower:
-    """Grows rounds of trees, one for every problem of a task, on one coded data set.
+class Grower(ABC):
+    """Grows rounds of trees, one for every problem of a task; round t of a seed draws one sample, for all problems.
 
-    Round t of a seed draws one sample, for the trees of all problems.
+    Attributes
+    ----------
+    train : ByQuery
+        What the trees are grown on, or the share of it that this process holds.
+    share : Share
+        What that is of all that they are grown on.
+    rules : FullDepthRules
+        How each tree is made.
+    task : Task
+        Whose problems are learnt.
+    """
+
+    train: ByQuery
+    share: Share
+    rules: FullDepthRules
+    task: Task
+
+    @abstractmethod
+    def grow(
+        self, seed: int, first: int, n_rounds: int, *, stop: Callable[[], bool] | None = None, n_threads: int
+    ) -> Trees:
+        """Rounds `first` to `first + n_rounds - 1`, problems in turn; fewer when `stop()` becomes true meanwhile."""
+
+    @abstractmethod
+    def add_out_of_bag(
+        self,
+        problem: int,
+        batch: Trees,
+        seed: int,
+        first: int,
+        sums: FloatArray,
+        counts: NDArray[np.uint32],
+        *,
+        n_threads: int,
+    ) -> None:
+        """Add the values that trees of a problem give to documents they were not grown on, and count them."""
+
+    @abstractmethod
+    def identify_data(self) -> str:
+        """Digest of the data and of all that was made of it."""
+
+    def start(self) -> Ensemble:
+        """The model before the first round."""
+        data = self.train.data
+        empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
+        return self.task.combine([empty] * self.task.n_problems)
+
+
+class TaskGrower(Grower):
+    """Grows rounds of trees on one coded data set.
 
     Examples
     --------
@@ -293,12 +344,12 @@ class TaskGrower:
 
     def __init__(self, train: CodedDataset, rules: FullDepthRules, task: Task = REGRESSION) -> None:
         self.train, self.rules, self.task = train, rules, task
+        self.share = Share.whole(train.data)
         self.problems = [FullDepthGrower(train, rules, target) for target in task.targets(train.data.y)]
 
     def grow(
         self, seed: int, first: int, n_rounds: int, *, stop: Callable[[], bool] | None = None, n_threads: int
     ) -> Trees:
-        """Rounds `first` to `first + n_rounds - 1`, problems in turn; fewer when `stop()` becomes true meanwhile."""
         batches = [one.grow(seed, first, n_rounds, stop=stop, n_threads=n_threads) for one in self.problems]
         return batches[0] if len(batches) == 1 else _in_turn(batches)
 
@@ -306,19 +357,26 @@ class TaskGrower:
         """Rows of the data set that the trees of a round are grown on, and how often each was drawn."""
         return self.problems[0].sample(seed, number)
 
-    def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
-        """Arrays besides the data, the task and the rules that determine the trees."""
-        return tuple(array for one in self.problems for array in one.fingerprint_arrays())
+    def add_out_of_bag(
+        self,
+        problem: int,
+        batch: Trees,
+        seed: int,
+        first: int,
+        sums: FloatArray,
+        counts: NDArray[np.uint32],
+        *,
+        n_threads: int,
+    ) -> None:
+        self.problems[problem].add_out_of_bag(batch, seed, first, sums, counts, n_threads=n_threads)
 
-    def start(self) -> Ensemble:
-        """The model before the first round."""
-        data = self.train.data
-        empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
-        return self.task.combine([empty] * self.task.n_problems)
+    def identify_data(self) -> str:
+        made_of_it = (array for one in self.problems for array in one.fingerprint_arrays())
+        return identify_data(self.train.data, *made_of_it)
 
 
 def out_of_bag_scores(
-    grower: TaskGrower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
+    grower: Grower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
 ) -> tuple[FloatArray, IndexArray]:
     """Score of every document by the trees that were not grown on it, and the number of rounds that these are of.
 
@@ -326,7 +384,7 @@ def out_of_bag_scores(
 
     Parameters
     ----------
-    grower : TaskGrower
+    grower : Grower
         What grew the trees.
     model : Ensemble
         The trees that `grow_forest` gave for the same `seed` and `first_tree`, or the first of them.
@@ -338,18 +396,18 @@ def out_of_bag_scores(
     Returns
     -------
     scores : array of float
-        In input order. NaN where every tree has seen the document.
+        In input order, of the documents of this process. NaN where every tree has seen the document.
     counts : array of int
         Rounds that have not seen the document.
     """
     threads = resolve_threads(n_threads)
     train, task, step = grower.train, grower.task, 64
     sums, counts = np.zeros(train.n_docs), np.zeros(train.n_docs, dtype=np.uint32)
-    for problem, part in zip(grower.problems, task.split(model), strict=True):
+    for problem, part in enumerate(task.split(model)):
         counts[:] = 0  # the same for every problem
         for begin in range(0, part.n_trees, step):
             batch = part.trees.part(begin, min(begin + step, part.n_trees))
-            problem.add_out_of_bag(batch, seed, first_tree + begin, sums, counts, n_threads=threads)
+            grower.add_out_of_bag(problem, batch, seed, first_tree + begin, sums, counts, n_threads=threads)
     means = np.divide(sums, counts, out=np.full(train.n_docs, np.nan), where=counts > 0)
     scores = grower.start().base + task.sign * means
     return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
@@ -362,15 +420,18 @@ def evaluate_scored(
     convention: str | Convention = "rankwood",
     *,
     n_threads: int | None = None,
+    group: Group = ALONE,
 ) -> Evaluation:
     """Measures of the queries all of whose documents have a score; the others are NaN and left out of the means."""
     index = data.queries.index
     complete = np.bincount(index, weights=np.isnan(scores), minlength=data.n_queries) == 0
+    evaluator = Evaluator(data, measures, convention, n_threads=n_threads, group=group)
     # Documents without a score get some score, which does not matter: their queries do not count.
-    result = evaluate(np.nan_to_num(scores), data, measures, convention=convention, n_threads=n_threads)
-    values = {name: np.where(complete, row, np.nan) for name, row in result.per_query.items()}
-    means = {name: mean(row, data.query_weights) for name, row in values.items()}
-    return Evaluation(result.convention, means, values, data.query_weights)
+    values = np.where(complete, evaluator.values(np.nan_to_num(scores)), np.nan)
+    means = dict(zip(evaluator.names, evaluator.mean(values).tolist(), strict=True))
+    per_query = dict(zip(evaluator.names, evaluator.gathered(values), strict=True))
+    weights = data.query_weights
+    return Evaluation(evaluator.convention, means, per_query, None if weights is None else evaluator.gathered(weights))
 
 
 def _native_trees(trees: Trees) -> _native.ForestTrees:
@@ -388,7 +449,7 @@ def _in_turn(batches: list[Trees]) -> Trees:
 BATCH_SECONDS = 0.4  # of growing between two calls of callbacks
 
 
-def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int = 0) -> Trained:
+def grow_forest(grower: Grower, session: Session, *, n_trees: int, first_tree: int = 0) -> Trained:
     """A forest grows: the mean of the trees number `first_tree` to `first_tree + n_trees - 1` of the session's seed.
 
     With a task of several problems it is as many rounds: in each, every problem grows one tree on the same sample.
@@ -402,7 +463,7 @@ def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tre
         keeper.load(batches.growing)
         check_size(batches.growing.n_rounds, n_trees)
         batches.go_on(session.checkpoint.every)
-    train_name = next((name for name, one in batches.sets.items() if one is grower.train.data), None)
+    train_name = next((name for name, one in batches.watched.items() if one.data is grower.train.data), None)
     driven = drive(batches, session, n_iterations=n_trees, train_name=train_name, keeper=keeper)
     return Trained(batches.growing.whole(driven.n_kept, last=True), driven)
 
@@ -487,18 +548,19 @@ class Batches(Growth):
     A batch is as many trees as take BATCH_SECONDS, so that callbacks, checkpoints and Ctrl-C are looked after.
     """
 
-    def __init__(self, grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int) -> None:
+    def __init__(self, grower: Grower, session: Session, *, n_trees: int, first_tree: int) -> None:
         self.grower, self.measures, self.seed = grower, session.measures, session.seed
         self.first_tree, self.n_trees = first_tree, n_trees
-        self.sets = {name: one if isinstance(one, Dataset) else one.data for name, one in session.valid.items()}
-        for name, one in self.sets.items():
-            if one.n_docs == 0:
-                raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
         self.growing = GrowingForest(grower.start(), grower.task)
         self.params: dict[str, Any] = {}
-        threads = session.n_threads
-        self.watched = {name: _Watched(one, self.growing, n_threads=threads) for name, one in self.sets.items()}
-        self.pace = _Pace(threads)
+        self.sets, self.watched = session.valid, {}
+        for name, one in session.valid.items():
+            data, share = self._share_of(one)
+            if share.n_docs == 0:
+                raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
+            self.watched[name] = _Watched(data, self.growing, n_threads=session.n_threads, group=share.group)
+        self.group = grower.share.group
+        self.pace = _Pace(session.n_threads, self.group)
         self.every: int | None = None  # a checkpoint is made every so many rounds: batches end there
         self._rounds: Iterator[list[Result]] = iter(())  # measures of the rounds of the last batch
         self._n_grown = 0  # rounds of all batches
@@ -514,10 +576,22 @@ class Batches(Growth):
             "measures": self.measures,
         }
         return {
-            "training data": identify_data(self.grower.train.data, *self.grower.fingerprint_arrays()),
-            **{f"data set {name!r}": identify_data(data) for name, data in self.sets.items()},
+            "training data": self.grower.identify_data(),
+            **{f"data set {name!r}": self._identify(data) for name, data in self.sets.items()},
             **identify_settings(settings),
         }
+
+    def _share_of(self, one: Dataset | BinnedDataset) -> tuple[Dataset, Share]:
+        """A data set to measure on, and what this process has of it."""
+        if isinstance(one, BinnedDataset):
+            return one.data, one.share
+        return one, self.grower.share if one is self.grower.train.data else Share.whole(one)
+
+    def _identify(self, one: Dataset | BinnedDataset) -> str:
+        data, share = self._share_of(one)
+        if data is self.grower.train.data and share.group.size > 1:
+            return self.grower.identify_data()
+        return identify_binned(one) if isinstance(one, BinnedDataset) and share.group.size > 1 else identify_data(data)
 
     def go_on(self, every: int) -> None:
         """Go on from the trees that a checkpoint held, and end batches where the next ones are due."""
@@ -554,7 +628,7 @@ class Batches(Growth):
             wanted = min(wanted, self.every - done % self.every)
         batch = self.pace.timed(self.grower, self.seed, self.first_tree + done, wanted, interrupted)
         self.growing.add(batch)
-        self._cut_short = interrupted()
+        self._cut_short = bool(self.group.broadcast(interrupted()))
         self._rounds = _after_each(batch, n_problems, done, self.watched, self.measures)
         self._n_grown += batch.n_trees // n_problems
 
@@ -562,10 +636,11 @@ class Batches(Growth):
 class _Watched(ScoredData):
     """A data set to measure on, with the sum of the trees' values so far for every document."""
 
-    def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int) -> None:
-        super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads)
+    def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int, group: Group) -> None:
+        super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads, group=group)
         self.base, self.task = growing.start.base, growing.task
-        self.X = data.X if data.order is None else data.X[data.order]
+        X = data.in_memory().X
+        self.X = X if data.order is None else X[data.order]
         self.sums = np.zeros(data.n_docs)
 
     def go_on_from(self, model: Ensemble) -> None:
@@ -594,17 +669,19 @@ def _after_each(
 
 
 class _Pace:
-    """Number of trees of the next batch: as many as take BATCH_SECONDS."""
+    """Number of trees of the next batch: as many as take BATCH_SECONDS, the same for all processes of a group."""
 
-    def __init__(self, n_threads: int) -> None:
-        self.n_threads = n_threads
-        self.n_trees = n_threads
+    def __init__(self, n_threads: int, group: Group) -> None:
+        self.n_threads, self.group = n_threads, group
+        self.at_once = group.total(n_threads)
+        self.n_trees = self.at_once
 
-    def timed(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
+    def timed(self, grower: Grower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
         """Grow a batch, and learn from its time how large the next should be."""
         start = time.perf_counter()
         batch = grower.grow(seed, first, n_trees, stop=stop, n_threads=self.n_threads)
-        rounds = max(time.perf_counter() - start, 1e-6) / max(1.0, n_trees / self.n_threads)  # seconds per round
-        wanted = int(BATCH_SECONDS / rounds) * self.n_threads
-        self.n_trees = max(self.n_threads, min(wanted, 8 * self.n_trees))
+        seconds = max(self.group.gather(time.perf_counter() - start))
+        rounds = max(seconds, 1e-6) / max(1.0, n_trees / self.at_once)  # seconds per round
+        wanted = int(BATCH_SECONDS / rounds) * self.at_once
+        self.n_trees = max(self.at_once, min(wanted, 8 * self.n_trees))
         return batch

@@ -166,7 +166,7 @@ def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> Binn
     if not isinstance(rows.X, BinnedDataset):
         return BinnedDataset.make(data, max_bins, n_threads=n_threads)
     if data is not rows.X.data:  # missing values were replaced
-        return BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads)
+        return replace(BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads), share=rows.X.share)
     return rows.X
 
 

@@ -163,7 +163,7 @@ class Ranker(BaseEstimator):
         threads, in_memory = self._n_threads(), self._needs_matrix
         rows = given.opened(alone=not self._needs_queries, n_threads=threads)
         data = training_data(self, rows, needs_queries=self._needs_queries)
-        data = data.in_memory() if in_memory else data
+        data = self._with_matrix(data)
         missing_as = replacements(data, self.missing)
         train = filled(data, missing_as)
         self._fitted_on_dataset = rows.is_dataset
@@ -226,6 +226,10 @@ class Ranker(BaseEstimator):
     def _needs_matrix(self) -> bool:
         """Whether training needs the features themselves in memory, not only their bins."""
         return True
+
+    def _with_matrix(self, data: Dataset) -> Dataset:
+        """The training data, with its features in memory if they are needed."""
+        return data.in_memory() if self._needs_matrix else data
 
     def _scoring_matrix(self, X: Any) -> Any:
         return scoring_matrix(self, X, names_of_dataset=self._fitted_on_dataset)
