@@ -254,7 +254,9 @@ class FullDepthGrower:
     ) -> None:
         """Add the leaf values that trees give to documents they were not grown on, query by query, and count them."""
         X = self.train.data.X if self.train.X is None else self.train.X  # an error when they were dropped
-        self._native.add_out_of_bag(_native_trees(batch), _word(seed), first, self._sampling, X, sums, counts, n_threads)
+        self._native.add_out_of_bag(
+            _native_trees(batch), _word(seed), first, self._sampling, X, sums, counts, n_threads
+        )
 
 
 def running_sums(

@@ -19,8 +19,9 @@ from rankwood.data.parts import arrow_part, as_dataset
 from rankwood.data.queries import find_queries
 from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, RankwoodError
 from rankwood.exact import exact_sum
+from rankwood.group import ALONE, Group
 from rankwood.matrix import column_names, column_order, drop_column
 from rankwood.model.ensemble import Ensemble
 
@@ -295,7 +296,7 @@ def _behind(X: Any) -> Any:
     return X.data if isinstance(X, BinnedDataset) else X
 
 
-def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
+def replacements(data: Dataset, missing: str, group: Group = ALONE) -> FeatureMatrix | None:
     """What missing values of each feature count as, by the training data; None when trees decide where they go.
 
     Parameters
@@ -305,6 +306,8 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
     missing : str
         "zero", "infinity", or the "mean" or "median" of the values that there are (0 where there are none); anything
         else leaves it to the trees.
+    group : Group
+        Processes that have other documents; they do not find means or medians of all.
 
     Examples
     --------
@@ -317,6 +320,10 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
         return np.full(data.n_features, 0.0 if missing == "zero" else np.inf, FEATURE)
     if missing not in ("mean", "median"):
         return None
+    if group.size > 1:
+        raise RankwoodError(
+            f"missing={missing!r} is for data on one machine: fill the gaps, or leave them to the trees"
+        )
     centres = _means(data) if missing == "mean" else _medians(data.in_memory().X)
     found: FeatureMatrix = np.nan_to_num(centres, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(FEATURE)
     return found

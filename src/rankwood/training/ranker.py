@@ -21,6 +21,7 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.diagnostics import feature_shares
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.group import ALONE
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping
@@ -164,7 +165,8 @@ class Ranker(BaseEstimator):
         rows = given.opened(alone=not self._needs_queries, n_threads=threads)
         data = training_data(self, rows, needs_queries=self._needs_queries)
         data = self._with_matrix(data)
-        missing_as = replacements(data, self.missing)
+        group = rows.X.share.group if isinstance(rows.X, BinnedDataset) else ALONE
+        missing_as = replacements(data, self.missing, group)
         train = filled(data, missing_as)
         self._fitted_on_dataset = rows.is_dataset
         valid = sets.by_name(self, given, train, missing_as, in_memory=in_memory, n_threads=threads)

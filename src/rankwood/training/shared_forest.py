@@ -10,14 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
-from rankwood.data.bins import BinEdges, BinnedDataset, CodedDataset, CodeRanges, empty_bins, encode_rows, join_bins
-from rankwood.data.bins import MAX_CODES
+from rankwood.data.bins import (
+    MAX_CODES,
+    BinEdges,
+    BinnedDataset,
+    CodedDataset,
+    CodeRanges,
+    empty_bins,
+    encode_rows,
+    join_bins,
+)
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import find_queries
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
@@ -111,6 +120,8 @@ class SharedGrower(Grower):
         Threads.
     """
 
+    train: BinnedDataset
+
     def __init__(self, train: BinnedDataset, rules: FullDepthRules, task: Task, *, n_threads: int) -> None:
         self.train, self.share, self.rules, self.task = train, train.share, rules, task
         shares = _Shares.of(train, n_threads)
@@ -122,7 +133,7 @@ class SharedGrower(Grower):
     ) -> Trees:
         group = self.share.group
         ends = [n_rounds * rank // group.size for rank in range(group.size + 1)]
-        mine = self._rows.grow(seed, [range(first + a, first + b) for a, b in zip(ends, ends[1:])], n_threads)
+        mine = self._rows.grow(seed, [range(first + a, first + b) for a, b in pairwise(ends)], n_threads)
         return Trees.join([trees for trees in group.gather(mine) if trees is not None])
 
     def add_out_of_bag(
@@ -179,20 +190,29 @@ class _Shares:
     def group(self) -> Group:
         return self.train.share.group
 
-    def coded(self, y: FloatArray, codes: AnyArray, sizes: IndexArray, **weights: FloatArray | None) -> CodedDataset:
+    def coded(
+        self,
+        y: FloatArray,
+        codes: AnyArray,
+        sizes: IndexArray,
+        weights: FloatArray | None,
+        query_weights: FloatArray | None = None,
+    ) -> CodedDataset:
         """Documents of any shares, query by query, as trees are grown on them."""
-        train = self.train
+        queries, n_features = find_queries(len(y), group=sizes), self.train.data.n_features
         data = Dataset.without_matrix(
-            y, n_features=train.data.n_features, queries=find_queries(len(y), group=sizes), **weights
+            y, n_features=n_features, queries=queries, weights=weights, query_weights=query_weights
         )
-        offsets = train.edges.code_offsets
+        offsets = self.train.edges.code_offsets
         return CodedDataset(data, codes, self.has_missing, offsets, self.ranges.low, self.ranges.high, None, None)
 
 
 def _are_grades(labels: FloatArray) -> bool:
     """Whether the kernel keeps these labels as bytes, so that sums are exact and the other documents do not matter."""
     steps = labels - labels[:1]
-    return bool((steps < MOST_GRADES).all() and (steps == np.floor(steps)).all() and (labels[:1] + steps == labels).all())
+    return bool(
+        (steps < MOST_GRADES).all() and (steps == np.floor(steps)).all() and (labels[:1] + steps == labels).all()
+    )
 
 
 class _Rows(ABC):
@@ -221,7 +241,7 @@ class _AllRows(_Rows):
         weights = None if weights is None else _gathered(group, train.by_query(weights))
         of_queries = train.data.query_weights
         of_queries = None if of_queries is None else _gathered(group, of_queries)
-        whole = shares.coded(y, codes, shares.sizes, weights=weights, query_weights=of_queries)
+        whole = shares.coded(y, codes, shares.sizes, weights, of_queries)
         self.grower = TaskGrower(whole, rules, task)
 
     def grow(self, seed: int, rounds: list[range], n_threads: int) -> Trees | None:
@@ -229,7 +249,7 @@ class _AllRows(_Rows):
         return self.grower.grow(seed, mine.start, len(mine), n_threads=n_threads) if mine else None
 
     def sample(self, seed: int, number: int) -> IndexArray:
-        rows = self.grower.sample(seed, number)[0] - self.first_row
+        rows: IndexArray = self.grower.sample(seed, number)[0] - self.first_row
         return rows[(rows >= 0) & (rows < self.n_docs)]
 
 
@@ -278,9 +298,7 @@ class _SentRows(_Rows):
         y = np.concatenate([*labels, self.grades])
         weights = np.ones(len(y))
         weights[len(y) - n_grades :] = 0.0
-        joined = self.shares.coded(
-            y, join_bins([*codes, more]), np.concatenate([*sizes, [n_grades]]), weights=weights
-        )
+        joined = self.shares.coded(y, join_bins([*codes, more]), np.concatenate([*sizes, [n_grades]]), weights)
         return TaskGrower(joined, self.rules, self.task).grow(seed, number, 1, n_threads=1)
 
 
@@ -290,7 +308,9 @@ def _one_per_query(sizes: IndexArray) -> CodedDataset:
     data = Dataset.without_matrix(np.zeros(queries.offsets[-1]), n_features=0, queries=queries)
     nothing = np.zeros(0, dtype=np.float32)
     none_missing = np.zeros(0, dtype=np.uint8)
-    return CodedDataset(data, empty_bins(data.n_docs, 0), none_missing, np.zeros(1, np.int64), nothing, nothing, None, None)
+    return CodedDataset(
+        data, empty_bins(data.n_docs, 0), none_missing, np.zeros(1, np.int64), nothing, nothing, None, None
+    )
 
 
 def _gathered(group: Group, values: AnyArray) -> AnyArray:
