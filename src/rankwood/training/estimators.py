@@ -27,7 +27,8 @@ from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, identify
 from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
-from rankwood.training.forest import FullDepthRules, Grower, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
+from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
+from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss

@@ -33,7 +33,7 @@ from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.group import Group
 from rankwood.model.trees import Trees
 from rankwood.training.checkpoint import identify_binned
-from rankwood.training.forest import FullDepthGrower, FullDepthRules, Grower, TaskGrower, running_sums
+from rankwood.training.full_depth import FullDepthGrower, FullDepthRules, Grower, TaskGrower, running_sums
 from rankwood.training.tasks import Task
 
 SMALL_SAMPLE = 0.25  # of all queries: documents of samples up to this size are sent for every tree
