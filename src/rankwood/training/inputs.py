@@ -20,8 +20,9 @@ from rankwood.data.queries import find_queries
 from rankwood.data.share import Share
 from rankwood.data.text import as_paths, file_kind
 from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, RankwoodError
 from rankwood.exact import exact_sum
+from rankwood.group import ALONE, Group
 from rankwood.matrix import column_names, column_order, drop_column
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
@@ -177,7 +178,7 @@ def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> Binn
     if not isinstance(rows.X, BinnedDataset):
         return BinnedDataset.make(data, max_bins, n_threads=n_threads)
     if data is not rows.X.data:  # missing values were replaced
-        return BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads)
+        return replace(BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads), share=rows.X.share)
     return rows.X
 
 
@@ -306,7 +307,7 @@ def _behind(X: Any) -> Any:
     return X.data if isinstance(X, BinnedDataset) else X
 
 
-def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
+def replacements(data: Dataset, missing: str, group: Group = ALONE) -> FeatureMatrix | None:
     """What missing values of each feature count as, by the training data; None when trees decide where they go.
 
     Parameters
@@ -316,6 +317,8 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
     missing : str
         "zero", "infinity", or the "mean" or "median" of the values that there are (0 where there are none); anything
         else leaves it to the trees.
+    group : Group
+        Processes that have other documents; they do not find means or medians of all.
 
     Examples
     --------
@@ -328,6 +331,10 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
         return np.full(data.n_features, 0.0 if missing == "zero" else np.inf, FEATURE)
     if missing not in ("mean", "median"):
         return None
+    if group.size > 1:
+        raise RankwoodError(
+            f"missing={missing!r} is for data on one machine: fill the gaps, or leave them to the trees"
+        )
     centres = _means(data) if missing == "mean" else _medians(data.in_memory().X)
     found: FeatureMatrix = np.nan_to_num(centres, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(FEATURE)
     return found

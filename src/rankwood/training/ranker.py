@@ -20,6 +20,7 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.diagnostics import feature_shares
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.group import ALONE
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping
@@ -162,8 +163,9 @@ class Ranker(BaseEstimator):
         threads, in_memory = self._n_threads(), self._needs_matrix
         rows = given.opened(alone=not self._needs_queries, n_threads=threads)
         data = training_data(self, rows, needs_queries=self._needs_queries)
-        data = data.in_memory() if in_memory else data
-        missing_as = replacements(data, self.missing)
+        data = self._with_matrix(data)
+        group = rows.X.share.group if isinstance(rows.X, BinnedDataset) else ALONE
+        missing_as = replacements(data, self.missing, group)
         train = filled(data, missing_as)
         self._fitted_on_dataset = rows.is_dataset
         valid = sets.by_name(self, given, train, missing_as, in_memory=in_memory, n_threads=threads)
@@ -192,6 +194,10 @@ class Ranker(BaseEstimator):
     def _needs_matrix(self) -> bool:
         """Whether training needs the features themselves in memory, not only their bins."""
         return True
+
+    def _with_matrix(self, data: Dataset) -> Dataset:
+        """The training data, with its features in memory if they are needed."""
+        return data.in_memory() if self._needs_matrix else data
 
     def _scoring_matrix(self, X: Any) -> Any:
         return scoring_matrix(self, X, names_of_dataset=self._fitted_on_dataset)
