@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import rankwood as rw
-from rankwood.cluster.placement import cut_evenly, place
+from rankwood.cluster.placement import cut_evenly, over_partitions, place
 from rankwood.cluster.sources import open_source
 from rankwood.data.bins import BinEdges, BinnedDataset
-from rankwood.errors import ClusterError, DataError
+from rankwood.errors import DataError
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -51,7 +51,8 @@ def gathered(client, placed, workers):
     shares = client.gather(list(placed.shares.values()))
     for worker, future, share in zip(workers, placed.shares.values(), shares, strict=True):
         assert list(client.who_has([future])[future.key]) == [worker]
-        assert share.rows is None and not share.data.can_read_features
+        assert share.rows is None
+        assert not share.data.can_read_features
         assert placed.n_bytes[worker] >= share.bins.nbytes
     placed.release()
     return shares
@@ -153,9 +154,262 @@ def test_every_kind_of_source(client, workers, source):
     assert_same(client, workers, source(data), data)
 
 
-@pytest.mark.parametrize("cuts", [[], [1], [250, 250, 251], [0, 0, 100, 100, 500], [7 * k for k in range(1, 70)]])
+@pytest.mark.parametrize("cuts", [[], [1], [250, 250, 251], [0, 0, 100, 100, 500], [17 * k for k in range(1, 29)]])
 def test_odd_partitions(client, workers, cuts):
     """A query goes over several borders, partitions are empty: at the beginning, in the middle, at the end."""
     data = some_data()
     source = open_source(partitions_of(frame_of(data), cuts))
     assert_same(client, workers[: 1 + len(cuts) % 5], source, data, max_bins=255)
+
+
+@pytest.mark.parametrize("kind", ["folder", "files", "csv", "txt"])
+def test_files(client, workers, tmp_path, kind):
+    data = some_data()
+    files = [tmp_path / f"{number}.{'parquet' if kind in ('folder', 'files') else kind}" for number in range(3)]
+    for file, rows in zip(files, np.split(np.arange(500), [10, 331]), strict=True):
+        if kind == "txt":
+            rw.write_svmlight(data.replace(weights=None)[rows], file)
+        elif kind == "csv":
+            rw.write_csv(data[rows], file)
+        else:
+            parquet.write_table(pa.table(frame_of(data[rows], docid="d")), file, row_group_size=40)
+    if kind == "folder":
+        parquet.write_table(pa.table(frame_of(data[:0], docid="d")), tmp_path / "empty.parquet")
+    source = open_source(tmp_path if kind == "folder" else files)
+    assert_same(client, workers, source, rw.read_data(files, doc_ids=False))
+
+
+@pytest.mark.parametrize("source", [as_frame, as_delayed, in_memory])
+def test_rows_are_moved_when_asked(client, workers, source):
+    data = some_data(scattered=True, names=None if source in WITHOUT_NAMES else NAMES)
+    opened = source(data)
+    if source is not in_memory:
+        with pytest.raises(DataError, match=r"the rows of query \d+ stand apart: rows .* shuffle=True"):
+            place(client, workers, opened)
+    assert_same(client, workers, opened, data, shuffle=True)
+
+
+def test_weights_of_queries_and_validation_data_and_scores(client, workers):
+    n_queries = some_data().n_queries
+    train = some_data(query_weights=np.arange(n_queries) + 1.0)
+    start = rw.LambdaMART(n_trees=2, n_leaves=4, random_state=0).fit(train).ensemble_
+    query_weight = da.from_array(train.query_weights)
+    frame = dd.from_pandas(frame_of(train), npartitions=4)
+    source = open_source(frame, query_weight=query_weight, client=client)
+    assert_same(client, workers, source, train, start=start)
+    assert_same(client, workers, open_source(train), train, start=start)
+    valid, edges = some_data(seed=1), BinEdges.find(train.X, 20)
+    turned = dd.from_pandas(frame_of(valid)[[*NAMES[::-1], "qid", "weight", "label"]], npartitions=3)
+    assert_same(client, workers, open_source(turned), valid, edges=edges, start=start, feature_names=NAMES)
+    other = valid.select_features(np.arange(18)[::-1])
+    assert_same(client, workers, open_source(other), valid, edges=edges, start=start, feature_names=NAMES)
+    with pytest.raises(DataError, match="X names its features differently than the model: there is no 'f0'"):
+        place(client, workers, open_source(turned.rename(columns={"f0": "g"})), edges=edges, feature_names=NAMES)
+    with pytest.raises(DataError, match="the bins are of 18 features, the data has 17"):
+        place(client, workers, open_source(turned.drop(columns="f0")), edges=edges)
+    with pytest.raises(DataError, match=r"query_weights must have one value per query \(23\), got shape \(2,\)"):
+        place(client, workers, open_source(frame, query_weight=[1.0, 2.0]))
+
+
+def test_missing_values_become_others(client, workers):
+    data, missing_as = some_data(), np.linspace(-1, 1, 18, dtype=np.float32)
+    full = data.replace(X=np.where(np.isnan(data.X), missing_as, data.X))
+    for source in (as_frame(data), open_source(data)):
+        assert_same(client, workers, source, full, missing_as=missing_as)
+        sums = over_partitions(client, workers, source, count_missing)
+        assert sum(sums).tolist() == np.isnan(data.X).sum(axis=0).tolist()
+
+
+def test_bins_that_data_came_in(client, workers):
+    data, missing_as = some_data(), np.ones(18, dtype=np.float32)
+    full = data.replace(X=np.where(np.isnan(data.X), missing_as, data.X))
+    start = rw.LambdaMART(n_trees=2, n_leaves=4, random_state=0).fit(data).ensemble_
+    binned, edges = BinnedDataset.make(data, 20), BinEdges.find(data.X, 9)
+    assert_same(client, workers, open_source(binned), data, start=start)
+    assert_same(client, workers, open_source(binned), data, edges=edges)
+    assert_same(client, workers, open_source(binned), full, edges=binned.edges, missing_as=missing_as)
+
+
+def count_missing(blocks):
+    return sum(np.isnan(X).sum(axis=0) for X in blocks)
+
+
+def test_queries_by_size_and_documents_alone(client, workers):
+    data = some_data(names=None).replace(weights=None)
+    X, y = da.from_array(data.X, chunks=(90, 18)), da.from_array(data.y, chunks=90)
+    by_size = rw.Dataset(data.X, data.y, group=[100, 0, 399, 1])
+    assert_same(client, workers, open_source(X, y, group=[100, 0, 399, 1]), by_size)
+    alone = rw.Dataset(data.X, data.y, group=np.ones(500, dtype=int))
+    assert_same(client, workers, open_source(X, y, alone=True), alone)
+    with pytest.raises(DataError, match="queries are missing: there is no column qid or query_id"):
+        place(client, workers, open_source(X, y))
+
+
+def test_more_workers_than_queries_and_ids_that_are_texts(client, workers):
+    data = rw.Dataset(np.arange(6, dtype=np.float32)[:, None], np.arange(6), qid=list("bbbbaa"), feature_names=["f"])
+    frame = pd.DataFrame({"f": data.X[:, 0], "relevance": data.y, "query_id": data.qid}, index=[5, 5, 1, 7, 0, 2])
+    assert_same(client, workers, open_source(partitions_of(frame, [1, 3, 5])), data)
+    categories = frame.assign(query_id=frame["query_id"].astype("category"))
+    assert_same(client, workers, open_source([client.submit(lambda: categories, pure=False)]), data)
+
+
+def test_columns_without_names_have_none(client, workers):
+    data = some_data(names=None).replace(weights=None)
+    frame = pd.DataFrame(data.X).assign(qid=data.qid, label=data.y)
+    assert_same(client, workers, open_source([delayed(frame)]), data)
+
+
+def broken(**changes):
+    frame = frame_of(some_data())
+    return open_source(partitions_of(frame.assign(**changes), [100, 200]))
+
+
+def with_gap(values, row=250):
+    values = np.array(values, dtype=object)
+    values[row] = None
+    return values
+
+
+MISTAKES = {
+    "no labels": (
+        lambda: open_source(dd.from_pandas(frame_of(some_data()).drop(columns="label"), npartitions=2)),
+        "partition 0: this data has no labels: give y, or a label column",
+    ),
+    "a label is NaN": (
+        lambda: broken(label=np.where(np.arange(500) == 250, np.nan, 1.0)),
+        "partition 2: y of row 50 is nan: it must be a finite number",
+    ),
+    "a weight is negative": (
+        lambda: broken(weight=np.where(np.arange(500) == 100, -1.0, 1.0)),
+        r"partition 1: weights of row 0 is -1.0: it must not be negative",
+    ),
+    "an id is missing": (
+        lambda: broken(qid=with_gap(np.repeat("a", 500))),
+        "partition 2: qid of row 50 is missing: every row needs a query id",
+    ),
+    "a feature is a text": (lambda: broken(f1="word"), "partition 0: column 'f1' holds .*: features must be numbers"),
+    "two columns of labels": (lambda: broken(relevance=1.0), "columns label and relevance mean the same"),
+    "no queries": (
+        lambda: open_source(dd.from_pandas(frame_of(some_data()).drop(columns="qid"), npartitions=2)),
+        "queries are missing: there is no column qid or query_id",
+    ),
+    "no rows": (lambda: open_source([delayed(frame_of(some_data()).iloc[:0])]), "the data has no rows"),
+    "other columns": (
+        lambda: open_source(
+            [delayed(frame_of(some_data())), delayed(frame_of(some_data()).rename(columns={"f1": "g"}))]
+        ),
+        "partition 1: its columns are not those of partition 0: f1, g",
+    ),
+    "other widths": (
+        lambda: open_source([delayed((np.ones((2, n)), [0, 1], [1, 1])) for n in (3, 4)]),
+        "partition 1: it has 4 features, partition 0 has 3",
+    ),
+    "weights somewhere": (
+        lambda: open_source([delayed((np.ones((1, 1)), [0], [1])), delayed((np.ones((1, 1)), [0], [1], [1.0]))]),
+        "some partitions of the data have weights and some have none",
+    ),
+    "too few labels": (
+        lambda: open_source([delayed((np.ones((2, 1)), [0], [1, 1]))]),
+        r"partition 0: y must have one value per row \(2\), got 1",
+    ),
+    "no table": (lambda: open_source([delayed("text")]), "partition 0: X must be a matrix of numbers"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_told_in_one_sentence(client, workers, mistake):
+    make, sentence = MISTAKES[mistake]
+    with pytest.raises(DataError, match=sentence):
+        place(client, workers, make())
+
+
+def test_sources_that_do_not_fit_together(tmp_path):
+    data = some_data()
+    X, frame = da.from_array(data.X, chunks=(90, 18)), dd.from_pandas(frame_of(data), npartitions=3)
+    for arguments, sentence in [
+        ((X, data.y[1:]), r"y must have one value per row \(500\), got shape \(499,\)"),
+        ((X, da.from_array(data.y[1:])), r"y must have one value per row \(500\), got shape \(499,\)"),
+        ((frame[NAMES], data.y), "y is in memory, but how many rows the partitions of X have is not known"),
+        ((frame[NAMES], da.from_array(data.y, chunks=90)), "y has 6 partitions and X has 3"),
+        ((data, data.y), "files and Datasets hold their own labels, queries and weights: leave y out"),
+        ((data.X, X[:, 0]), "y or qid is a Dask collection and X is not"),
+        ((X[:, 0], data.y), "X must be a Dask DataFrame or a Dask array of two dimensions, got Array"),
+        ((frame["qid"], data.y), "X must be a Dask DataFrame or a Dask array of two dimensions, got Series"),
+        ((tmp_path,), "there is no Parquet file in this folder"),
+        ((tmp_path / "no.parquet",), "no.parquet: there is no such file"),
+        (([delayed(1)], data.y), "partitions must give"),
+    ]:
+        with pytest.raises(DataError, match=sentence):
+            open_source(*arguments)
+
+
+def test_files_that_workers_do_not_see(client, workers, tmp_path):
+    rw.write_parquet(some_data(), tmp_path / "a.parquet")
+    source = open_source(tmp_path)
+    (tmp_path / "a.parquet").rename(tmp_path / "b.parquet")
+    sentence = (
+        f"{re.escape(str(tmp_path))}/a.parquet: worker tcp://.* has no such file; workers read the data themselves"
+    )
+    with pytest.raises(DataError, match=sentence):
+        place(client, workers, source)
+
+
+def test_partitions_that_change_are_told(client, workers):
+    def at_random():
+        n = int.from_bytes(np.random.default_rng().bytes(4), "little")
+        return np.zeros((n % 10_000 + 1, 1)), np.zeros(n % 10_000 + 1), np.zeros(n % 10_000 + 1)
+
+    with pytest.raises(DataError, match=r"partition 0: there were .* rows, and other ones when it was read again"):
+        place(client, workers, open_source([delayed(at_random)()]))
+
+
+def test_an_error_of_the_users_is_what_it_is(client, workers):
+    def fails():
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        place(client, workers, open_source([delayed(fails)()]))
+
+
+def test_progress_counts_tasks(client, workers):
+    told = []
+    placed = place(client, workers, as_frame(some_data()), progress=lambda *counts: told.append(counts))
+    placed.release()
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1] == (4 + 4 + 1 + 4 + 5,) * 2
+    assert {total for _, total in told} == {18}
+
+
+def test_a_worker_that_dies_is_done_without(client, workers, tmp_path):
+    from rankwood.cluster.launch import supervise
+
+    data, marker = some_data(), tmp_path / "dead"
+
+    def deadly(frame):
+        import os
+
+        if not marker.exists():
+            marker.touch()
+            os._exit(1)
+        return frame
+
+    source = open_source(dd.from_pandas(frame_of(data), npartitions=4).map_partitions(deadly, meta=frame_of(data)))
+    attempts = []
+
+    def attempt(workers):
+        attempts.append(workers)
+        assert_same(client, workers, source, data)
+
+    supervise(client, attempt)
+    assert len(attempts) == 2
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 6))
+def test_shares_are_even(sizes, n_shares):
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    cut = cut_evenly(offsets, n_shares)
+    assert len(cut) == n_shares + 1
+    assert (cut[0], cut[-1]) == (0, len(sizes))
+    assert np.all(np.diff(cut) >= 0)
+    if sizes:
+        assert np.diff(offsets[cut]).max() <= sum(sizes) / n_shares + max(sizes)

@@ -17,7 +17,8 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from rankwood.model.ensemble import Ensemble
 
+T = TypeVar("T")
 TICK = 0.2  # seconds between two looks at tasks
 LOOK = 5  # ticks between two looks at workers
 MERGED_AT_ONCE = 16  # sketches
@@ -137,8 +139,11 @@ def place(
     """
     if isinstance(source, Here):
         return _sent(client, workers, _in_bins(source.data, edges, max_bins, start, missing_as, feature_names))
-    with _Tasks(client, workers, progress) as tasks:
+    n_passes = 2 if edges is None else 1  # after the first one
+    n_tasks = len(source.partitions) * (1 + n_passes) + n_passes - 1 + len(workers)
+    with _Tasks(client, workers, progress, n_tasks) as tasks:
         table = _looked_at(tasks, source, shuffle, feature_names)
+        tasks.n_tasks -= n_passes * (len(source.partitions) - len(table.partitions))
         if edges is None:
             edges = _found_edges(tasks, table, max_bins, missing_as)
         if table.n_features != edges.n_features:
@@ -152,13 +157,48 @@ def place(
         return replace(placed, shares=dict(zip(workers, shares, strict=True)))
 
 
+def over_partitions(
+    client: Client,
+    workers: Sequence[str],
+    source: Source,
+    function: Callable[[Iterator[FeatureMatrix]], T],
+    *,
+    name: str = "values",
+    progress: Progress | None = None,
+) -> list[T]:
+    """What a function gives for the features of every partition that has rows; it is called where they are.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    workers : sequence of str
+        Addresses of those that call it.
+    source : Spread or Here
+        The data, from `open_source`. What is here is one partition.
+    function : callable
+        Takes an iterator of float32 matrices of consecutive rows.
+    name : str
+        What the tasks are called on the dashboard, `rankwood-{name}`.
+    progress : callable, optional
+        Called now and then with the number of tasks that are done, and that there are.
+    """
+    if isinstance(source, Here):
+        data = source.data.data if isinstance(source.data, BinnedDataset) else source.data
+        return [function(X for _, X in data.feature_blocks())]
+    with _Tasks(client, workers, progress, len(source.partitions)) as tasks:
+        arguments = [(number, function) for number in range(len(source.partitions))]
+        found = tasks.results(tasks.each(name, _on_features, source.partitions, arguments))
+    return [of_part[0] for of_part in found if of_part]
+
+
 def cut_evenly(offsets: OffsetArray, n_shares: int) -> OffsetArray:
     """Number of the first query of every share, and of all queries: consecutive whole queries, about as many documents.
 
     Examples
     --------
     >>> cut_evenly(np.array([0, 3, 4, 5, 20]), 3).tolist()
-    [0, 3, 3, 4]
+    [0, 3, 4, 4]
     """
     n_docs, n_queries = int(offsets[-1]), len(offsets) - 1
     aims = np.arange(1, n_shares) * n_docs / n_shares
@@ -179,17 +219,30 @@ def _in_bins(
     missing_as: FeatureMatrix | None,
     feature_names: Sequence[str] | None,
 ) -> BinnedDataset:
-    if isinstance(data, BinnedDataset):
-        if edges is None or np.array_equal(data.edges.flat, edges.flat):
-            return data
-        data = data.data
+    """The data in bins: those that it came in, if these are to be its bins."""
+    came_in = data if isinstance(data, BinnedDataset) else None
+    data = data.data if isinstance(data, BinnedDataset) else data
     _ = data.y  # which there must be
-    if (order := column_order(data.feature_names, feature_names)) is not None:
+    order = column_order(data.feature_names, feature_names)
+    if came_in is not None:
+        is_wanted = edges is None or np.array_equal(came_in.edges.flat, edges.flat)
+        edges = came_in.edges if edges is None else edges
+        if not is_wanted or order is not None or (missing_as is not None and came_in.has_missing.any()):
+            came_in = None
+    if order is not None:
         data = data.select_features(order)
-    if missing_as is not None:
-        data = data.replace(X=_filled(data.in_memory().X, missing_as))
-    binned = BinnedDataset.encode(data, find_edges(data, max_bins) if edges is None else edges)
-    return binned if start is None else replace(binned, known_scores=((start, data.per_row(start.score)),))
+    if missing_as is not None and came_in is None:
+        data = data.without_features().replace(read_blocks=partial(_filled_blocks, data, missing_as))
+    if came_in is None:
+        came_in = BinnedDataset.encode(data, find_edges(data, max_bins) if edges is None else edges)
+    if start is None or not data.can_read_features:
+        return came_in
+    return replace(came_in, known_scores=((start, data.per_row(start.score)),))
+
+
+def _filled_blocks(data: Dataset, missing_as: FeatureMatrix) -> Iterator[FeatureMatrix]:
+    for _, X in data.feature_blocks():
+        yield _filled(X, missing_as)
 
 
 def _sent(client: Client, workers: Sequence[str], binned: BinnedDataset) -> Placed:
@@ -293,12 +346,13 @@ def _found_edges(tasks: _Tasks, table: _Table, max_bins: int, missing_as: Featur
         (number, table.names, starts[place], starts[place + 1], n_rows, max_bins, missing_as)
         for place, number in enumerate(table.numbers)
     ]
-    sketches = tasks.each("bins", _sketch, table.partitions, arguments)
-    while len(sketches) > 1:
-        some = [sketches[first : first + MERGED_AT_ONCE] for first in range(0, len(sketches), MERGED_AT_ONCE)]
-        sketches = [tasks.call("bins-merge", BinSketch.merge, sketches) for sketches in some]
-    edges: BinEdges = tasks.results([tasks.call("bins-edges", BinSketch.edges, sketches[0])])[0]
-    tasks.forget()
+    sketches = merged = tasks.each("bins", _sketch, table.partitions, arguments)
+    while len(merged) > 1:
+        some = [merged[first : first + MERGED_AT_ONCE] for first in range(0, len(merged), MERGED_AT_ONCE)]
+        merged = [tasks.call("bins-merge", BinSketch.merge, of_some) for of_some in some]
+    found = tasks.call("bins-edges", BinSketch.edges, merged[0])
+    tasks.done(sketches)
+    edges: BinEdges = tasks.results([found])[0]
     return edges
 
 
@@ -307,7 +361,10 @@ def _encoded(tasks: _Tasks, table: _Table, how: Future, cut: OffsetArray, *, pin
     bounds = table.queries.offsets[cut]
     moves = [_moves(table.layout.places(place), bounds) for place in range(len(table.partitions))]
     owners = [[tasks.workers[max(of_part, key=lambda move: move.n_rows).rank]] for of_part in moves]
-    arguments = [(number, table.n_rows(place), how, moves[place]) for place, number in enumerate(table.numbers)]
+    arguments = [
+        (number, table.n_rows(place), how, table.layout.places(place), bounds)
+        for place, number in enumerate(table.numbers)
+    ]
     encoded = tasks.each("encode", _encode, table.partitions, arguments, owners if pinned else None)
     missing = [tasks.call("encode-missing", _item, one, 0) for one in encoded]
     has_missing = tasks.call("encode-missing", _any, missing)
@@ -392,6 +449,13 @@ def _look(partition: Partition, number: int) -> _Head:
         return _Head(rows, part.names, part.n_features, weights is not None)
 
 
+def _on_features(partition: Partition, number: int, function: Callable[[Iterator[FeatureMatrix]], Any]) -> list[Any]:
+    if is_empty(partition):
+        return []
+    with naming(number, partition):
+        return [function(NamedPart.of(partition).part.blocks())]
+
+
 def _sketch(
     partition: Partition,
     number: int,
@@ -407,7 +471,14 @@ def _sketch(
         return sketch_blocks(blocks, first_row, n_rows, max_bins, n_threads=1)
 
 
-def _encode(partition: Partition, number: int, n_rows: int, how: _Encoding, moves: Sequence[_Move]) -> list[Any]:
+def _encode(
+    partition: Partition,
+    number: int,
+    n_rows: int,
+    how: _Encoding,
+    places: slice | IndexArray,
+    bounds: OffsetArray,
+) -> list[Any]:
     """For every feature whether a value is missing, and the pieces for ranks."""
     with naming(number, partition):
         part = NamedPart.of(partition, how.names)
@@ -428,7 +499,7 @@ def _encode(partition: Partition, number: int, n_rows: int, how: _Encoding, move
             None if weights is None else weights[move.rows],
             None if how.start is None else scores[move.rows],
         )
-        for move in moves
+        for move in _moves(places, bounds)
     ]
     return [has_missing, *pieces]
 
@@ -491,12 +562,14 @@ class _Tasks:
         Where tasks may run.
     progress : callable or None
         Called now and then with the number of tasks that are done, and that there are.
+    n_tasks : int
+        How many tasks will be waited for.
     """
 
-    def __init__(self, client: Client, workers: Sequence[str], progress: Progress | None) -> None:
+    def __init__(self, client: Client, workers: Sequence[str], progress: Progress | None, n_tasks: int) -> None:
         import_distributed("a Dask cluster")
         self.client, self.workers, self.progress = client, list(workers), progress
-        self._run, self._n_tasks, self._n_done = uuid.uuid4().hex, 0, 0
+        self.n_tasks, self._n_done, self._n_keys, self._run = n_tasks, 0, 0, uuid.uuid4().hex
         self._futures: dict[str, Future] = {}
 
     def __enter__(self) -> _Tasks:
@@ -564,7 +637,8 @@ class _Tasks:
                     refuse_loss(self.client, self.workers)
                     raise CancelledError(f"the task {future.key} was cancelled")
             open_ones = [future for future in open_ones if not future.done()]
-            self._tell(len(futures) - len(open_ones))
+            if self.progress is not None:
+                self.progress(self._n_done + len(futures) - len(open_ones), self.n_tasks)
             n_ticks += 1
             if n_ticks % LOOK == 0:
                 refuse_loss(self.client, self.workers)
@@ -582,12 +656,8 @@ class _Tasks:
             del self._futures[future.key]
 
     def _key(self, name: str) -> str:
-        self._n_tasks += 1
-        return f"rankwood-{name}-{self._run}-{self._n_tasks}"
-
-    def _tell(self, n_done: int) -> None:
-        if self.progress is not None:
-            self.progress(self._n_done + n_done, self._n_tasks)
+        self._n_keys += 1
+        return f"rankwood-{name}-{self._run}-{self._n_keys}"
 
 
 def refuse_loss(client: Client, workers: Sequence[str]) -> None:

@@ -102,6 +102,8 @@ def open_source(
             if values is not None and not (name == "query_weight" and _is_paths(data)):
                 raise DataError(f"files and Datasets hold their own labels, queries and weights: leave {name} out")
         return _of_files(data, queries) if _is_paths(data) else Here(data)
+    if qid is not None and group is not None:
+        raise DataError("give qid (one id per row) or group (rows per query), not both")
     distributed = import_distributed("data on a Dask cluster")
     from dask.base import is_dask_collection
     from dask.delayed import Delayed
@@ -119,16 +121,11 @@ def open_source(
         if alone and qid is None and group is None and "qid" not in (column_names(data) or ()):
             group = np.ones(len(data), dtype=np.int64)
         return Here(Dataset(data, y, qid=qid, group=group, weights=sample_weight, query_weights=query_weight))
-    if hasattr(data, "chunks"):
-        if data.ndim != 2:
-            raise DataError(f"X must have two dimensions (documents x features), got {data.ndim}")
-        data = data.rechunk({1: -1})
-        sizes = data.chunks[0]
-    elif hasattr(data, "columns"):
-        sizes = None
-    else:
-        raise DataError(f"a Dask DataFrame or array was expected, got {type(data).__name__}")
-    features = list(data.to_delayed().ravel() if sizes is not None else data.to_delayed())
+    if getattr(data, "ndim", None) != 2:
+        raise DataError(f"X must be a Dask DataFrame or a Dask array of two dimensions, got {type(data).__name__}")
+    data = data.rechunk({1: -1}) if hasattr(data, "chunks") else data
+    sizes = data.chunks[0] if hasattr(data, "chunks") else None
+    features = list(np.ravel(data.to_delayed()))
     columns = [
         _cut(values, name, len(features), sizes)
         for name, values in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
@@ -231,7 +228,7 @@ class NamedPart:
         if isinstance(X, tuple):
             if not 2 <= len(X) <= 4:
                 raise DataError(f"(X, y, qid) or (X, y, qid, weights) was expected, got {len(X)} values")
-            X, y, qid, weights = (X + (None, None))[:4]
+            X, y, qid, weights = (*X, None, None)[:4]
         if column_names(X) is not None:
             X, y, qid, weights = _without_roles(X, y, qid, weights)
         own = feature_names_of(X)
