@@ -24,7 +24,7 @@ import numpy as np
 
 from rankwood.atomic import check_writable
 from rankwood.cluster.channel import Channel
-from rankwood.cluster.client import check_memory
+from rankwood.cluster.client import check_memory, threads_of_worker
 from rankwood.cluster.launch import run_on_workers, supervise
 from rankwood.cluster.placement import Placed, place
 from rankwood.cluster.sources import open_source
@@ -271,7 +271,7 @@ def fit_share(
     by_name = dict(zip(told.placed, others, strict=True))
     sets = [by_name.get(name, train) for name in told.names]
     if ranker.n_jobs is None:
-        ranker.set_params(n_jobs=_threads_of_worker())
+        ranker.set_params(n_jobs=threads_of_worker())
     asks = [
         AtClient(group, channel, before) for before, some in zip((True, False), told.callbacks, strict=True) if some
     ]
@@ -296,12 +296,6 @@ def fit_share(
         (one.category, str(one.message)) for one in caught if issubclass(one.category, UserWarning)
     ]
     return {name: value for name, value in vars(ranker).items() if name not in parameters}, said
-
-
-def _threads_of_worker() -> int:
-    from distributed import get_worker
-
-    return int(get_worker().state.nthreads)
 
 
 class AtClient:
