@@ -88,8 +88,8 @@ def test_variants_times_and_progress(client):
     how = {"rates": (0.5,), "judge": 0.5, "settings": QUICK, "accept": rw.Acceptance(margin=1e-9, alpha=1e-9)}
     result = rw.cleaver(MODEL, *data, client=client, progress=lambda *done: seen.append((os.getpid(), *done)), **how)
     assert [row.variant for row in result.rows] == ["input", "line-search", "refit"]
-    assert result.rows[0].speed_up == 1.0 and len(result.timings) == 3
-    assert result.ensemble is MODEL and result.chosen is result.rows[0]
+    assert (result.rows[0].speed_up, len(result.timings)) == (1.0, 3)
+    assert (result.ensemble, result.chosen) == (MODEL, result.rows[0])
     assert {pid for pid, *_ in seen} == {os.getpid()}
     assert seen[-1][1:] == (3, 3)
 
@@ -136,3 +136,40 @@ def test_shares_with_features(client, workers):
             together = np.concatenate([getattr(share, name) for share in shares])
             np.testing.assert_array_equal(together, getattr(expected, name))
         assert all(placed.n_bytes[worker] >= share.X.nbytes for worker, share in zip(workers, shares, strict=True))
+
+
+def test_the_command(rankwood, tmp_path):
+    MODEL.save(tmp_path / "model.rw")
+    TRAIN.to_parquet(tmp_path / "train.parquet", row_group_size=200)
+    VALID.to_csv(tmp_path / "valid.csv", index=False)
+    rw.write_svmlight(rw.Dataset(TEST), tmp_path / "test.txt")
+    given = ["prune", tmp_path / "model.rw", "--rates", "0.3,0.6", "--iterations", 3, "--accept", "quality"]
+    for role, name in (("train", "train.parquet"), ("valid", "valid.csv"), ("test", "test.txt")):
+        given += [f"--{role}", tmp_path / name]
+    status, here = rankwood(*given, "-o", tmp_path / "small.rw", "--json", "--no-distil")
+    status_there, there = rankwood(*given, "-o", tmp_path / "spread.rw", "--json", "--dask", "local:2")
+    assert (status, status_there, there.err) == (0, 0, "")
+    expected, found = json.loads(here.out), json.loads(there.out)
+    times = {"model", "timing", "speed_up", "table", "bytes_after"}
+    assert found.keys() == expected.keys()
+    assert {name: found[name] for name in found if name not in times} == {
+        name: expected[name] for name in expected if name not in times
+    }
+    assert all(row.pop("speed_up") > 0.0 for row in found["table"] + expected["table"])
+    assert found["table"] == expected["table"]
+    small, other = (rw.load_model(tmp_path / name) for name in ("small.rw", "spread.rw"))
+    assert small.fingerprint() == other.fingerprint()
+
+
+def test_what_the_command_refuses(rankwood, tmp_path):
+    MODEL.save(tmp_path / "model.rw")
+    TRAIN.to_parquet(tmp_path / "train.parquet")
+    given = ["prune", tmp_path / "model.rw", "-o", tmp_path / "small.rw"]
+    given += ["--train", tmp_path / "train.parquet", "--valid", tmp_path / "train.parquet"]
+    for more, words in (
+        (["--dask", "local:2", "--distil"], "--distil needs all documents in one process: leave it out with --dask"),
+        (["--shuffle"], "--shuffle is for data on a cluster"),
+    ):
+        status, said = rankwood(*given, *more)
+        assert status == 2
+        assert words in " ".join(said.err.split())
