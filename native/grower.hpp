@@ -390,6 +390,8 @@ class TreeGrower {
   const std::vector<GrowerNode>& nodes() const { return nodes_; }
   const BinnedView& data() const { return data_; }
   const Extremes& extremes() const { return extremes_; }  // of the tree that grows
+  double gradient_unit() const { return gradient_unit_; }
+  double hessian_unit() const { return hessian_unit_; }
   std::size_t n_built() const { return pairs_.size(); }
   static constexpr std::size_t kSums = 3;  // gradient, hessian, magnitude of gradients
 

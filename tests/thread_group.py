@@ -1,4 +1,4 @@
-"""A group whose processes are threads of this one, to test what several processes would do."""
+"""A group whose ranks are threads of this process: for quick tests of programs that ranks run together."""
 
 from __future__ import annotations
 
@@ -14,41 +14,51 @@ from rankwood.group import Group
 
 
 class ThreadGroup(Group):
-    """One of several threads that exchange messages over a table which they share."""
+    """A rank among threads; messages are handed over as they are, but arrays are copied."""
 
-    def __init__(self, rank: int, size: int, table: list[Any], barrier: threading.Barrier) -> None:
-        self.rank, self.size = rank, size
-        self._table, self._barrier = table, barrier
+    def __init__(self, rank: int, table: list[list[Any]], barrier: threading.Barrier) -> None:
+        self.rank, self.size, self._table, self._barrier = rank, len(table), table, barrier
 
     def exchange(self, messages: Sequence[Any]) -> list[Any]:
-        self._table[self.rank] = list(messages)
+        assert len(messages) == self.size
+        self._table[self.rank] = [one.copy() if hasattr(one, "copy") else one for one in messages]
         self._barrier.wait()
         received = [row[self.rank] for row in self._table]
         self._barrier.wait()
+        received[self.rank] = messages[self.rank]
         return received
 
 
-def run(size: int, work: Callable[[Group], Any]) -> list[Any]:
-    """What `work` returns in every thread, by rank; an error in one ends all of them."""
-    table, barrier, results, errors = [None] * size, threading.Barrier(size, timeout=60), [None] * size, []
+def run_threads(function: Callable[..., Any], shares: Sequence[Any], *arguments: Any) -> list[Any]:
+    """What `function(group, share, *arguments)` gives on every rank; an error of one ends all and is raised."""
+    barrier = threading.Barrier(len(shares), timeout=60)
+    table: list[list[Any]] = [[] for _ in shares]
+    results: list[Any] = [None] * len(shares)
+    errors: list[BaseException] = []
 
-    def one(rank: int) -> None:
+    def rank(number: int) -> None:
         try:
-            results[rank] = work(ThreadGroup(rank, size, table, barrier))
+            results[number] = function(ThreadGroup(number, table, barrier), shares[number], *arguments)
         except threading.BrokenBarrierError:
             pass
         except BaseException as error:
             errors.append(error)
             barrier.abort()
 
-    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    threads = [threading.Thread(target=rank, args=(number,)) for number in range(len(shares))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     if errors:
         raise errors[0]
+    assert not barrier.broken, "a rank made fewer calls than the others"
     return results
+
+
+def run(size: int, work: Callable[[Group], Any]) -> list[Any]:
+    """What `work` gives on every one of so many ranks."""
+    return run_threads(lambda group, _: work(group), range(size))
 
 
 def odd_shares(data: Dataset, size: int) -> list[Dataset]:

@@ -408,6 +408,10 @@ void bind_learner(nb::module_& m) {
           "extremes",
           [](const Learner& self) { return Two{self.grower.extremes().gradient, self.grower.extremes().hessian}; },
           "The largest gradient and hessian of the documents of the tree, by magnitude.")
+      .def_prop_ro(
+          "units",
+          [](const Learner& self) { return Two{self.grower.gradient_unit(), self.grower.hessian_unit()}; },
+          "What gradients and hessians are whole numbers of, while the tree grows.")
       .def(
           "gain",
           [](const Learner& self, std::size_t node) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from oracles import trees as oracle
+from rankwood import _native
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.share import Share
 from rankwood.errors import RankwoodError
@@ -272,3 +274,39 @@ def test_relaxed_trees_have_as_many_leaves_and_are_no_deeper(relaxation):
 def test_rules_are_checked(rules, message):
     with pytest.raises(RankwoodError, match=message):
         GrowthRules(**rules)
+
+
+@pytest.mark.parametrize("n_docs", [2**12, 2**16, 2**20, 2**25, 2**30])
+def test_the_unit_does_not_grow_with_the_data(n_docs):
+    """Masses as a group of processes would add them up: a billion documents are as finely resolved as a million."""
+    bins = np.zeros((1, 64, 16), np.uint8), np.ones(1, np.int32), np.zeros(1, np.uint8)
+    grower = _native.TreeGrower(*bins, 1)
+    g, h = np.full(64, 0.1), np.full(64, 0.02)
+    extremes = grower.take_rows(g, h, None)
+    masses = [n_docs // 64 * mass for mass in grower.weigh(g, h, extremes)]
+    grower.open(g, h, extremes, masses, np.ones(1, np.uint8), 0.0, 0.0, 0.0, 1, False)
+    steps = np.array([0.1, 0.02]) / grower.units
+    assert np.all(steps >= 2**14)  # of a document of mean size
+    assert np.all(steps * min(n_docs, 2**16) < 2**32)  # packed sums have room for some 2^16 documents
+
+
+@pytest.mark.parametrize("spread", [0, 3, 20])
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_sums_are_exact_however_large_the_node(spread, n_threads):
+    """More documents than a packed sum has room for, and some that leave no room for others."""
+    rng = np.random.default_rng(spread)
+    n = 150_000
+    X = rng.integers(5, size=(n, 18)).astype(np.float32)
+    g, h = rng.normal(size=n) * np.exp(spread * rng.random(n)), rng.random(n) * np.exp(spread * rng.random(n))
+    g[rng.choice(n, 40)] *= 1e6
+    grown, leaf = build(X, g, h, n_threads=n_threads, n_leaves=12)
+    for number in range(len(grown.tree.leaf_value)):
+        inside = leaf == number
+        expected = math.fsum(g[inside]) / math.fsum(h[inside])
+        step = np.abs(g).max() * 2.0**-60  # every document is rounded to it
+        assert_allclose(grown.tree.leaf_value[number], expected, 1e-12, inside.sum() * step / h[inside].sum())
+        assert grown.tree.leaf_cover[number] == inside.sum()
+    root = X[:, grown.tree.feature[0]] <= grown.tree.threshold[0]
+    parts = [(math.fsum(g[side]), math.fsum(h[side])) for side in (root, ~root, root | ~root)]
+    gains = [a * a / b for a, b in parts]
+    assert_allclose(grown.tree.split_gain[0], gains[0] + gains[1] - gains[2], rtol=1e-3, atol=1e-4 * gains[2])

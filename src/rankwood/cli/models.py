@@ -106,7 +106,7 @@ def check_shuffle(shuffle: bool, dask: str | None) -> None:
 
 def are_tables(paths: Sequence[Path]) -> bool:
     """Whether these are tables or folders of them, which workers of a cluster read themselves."""
-    from rankwood.data.files import file_kind
+    from rankwood.data.text import file_kind
 
     return all(path.is_dir() or file_kind(path) != "svmlight" for path in paths)
 

@@ -125,7 +125,8 @@ class _Training:
             check_writable(str(checkpoint.path))
             if Path(checkpoint.path).exists():
                 self.saved = Ensemble.load(checkpoint.path)
-        for name, rows in {None: order.train, **order.valid}.items():
+        given: list[tuple[str | None, Rows | None]] = [(None, order.train), *order.valid.items()]
+        for name, rows in given:
             if rows is not None:
                 self.sources[name] = open_source(
                     rows.X,
