@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from rankwood.cli import main
+
 pytest.importorskip("distributed", reason="DASK ABSENT: pip install 'rankwood[dask]'")
 
 N_WORKERS = 5
@@ -45,3 +47,17 @@ def left_on_scheduler(dask_scheduler):
 @pytest.fixture
 def workers(client):
     return sorted(client.nthreads())
+
+
+@pytest.fixture
+def rankwood(capsys, monkeypatch):
+    """Run `rankwood ARGUMENTS`: exit status, and what was printed."""
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["rankwood", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0), capsys.readouterr()
+
+    return run

@@ -55,12 +55,10 @@ FORESTS = {
 
 
 @pytest.mark.parametrize("name", FORESTS)
-def test_forests_are_those_of_one_machine_in_bins(client, name):
+def test_forests_are_those_of_one_machine(client, name):
     learner = FORESTS[name]
-    train = rw.BinnedDataset.make(rw.Dataset(TRAIN))
-    seen = train.with_ranges().without_features() if name == "igbrt" else train
-    expected = clone(learner).fit(seen, valid=rw.Dataset(VALID))
     fitted = clone(learner).fit(TRAIN_PARTS(), valid=dd.from_pandas(VALID, npartitions=3), client=client)
+    expected = alone(learner)
     same(fitted, expected)
     if name == "forest":
         assert fitted.oob_score_ == expected.oob_score_

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwood as rw
-from rankwood.cli import main
 from rankwood.cluster.client import open_client
 from rankwood.evaluation.partitions import _Measuring
 from rankwood.lab.runs import RunTable
@@ -178,18 +177,6 @@ def test_tasks_of_a_worker_that_dies_are_done_again(tmp_path):
         assert list(in_order(own, kill_once, range(4), tmp_path)) == [0, 10, 20, 30]
         with pytest.raises(WorkerLost, match="perhaps for want of memory: go on with larger workers"):
             list(in_order(own, kill_always, [1]))
-
-
-@pytest.fixture
-def rankwood(capsys, monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["rankwood", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        return int(end.value.code or 0), capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

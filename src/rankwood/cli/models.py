@@ -79,6 +79,9 @@ Dask = Annotated[
         help="Work on a Dask cluster: HOST:PORT of its scheduler, a scheduler file, or N local processes.",
     ),
 ]
+Shuffle = Annotated[
+    bool, typer.Option("--shuffle", help="With --dask: rows of a query may stand apart, and are moved together.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of SVMlight data start at 0, not at 1.")]
 
@@ -93,6 +96,19 @@ def dask_client(text: str | None) -> Iterator[Any]:
 
     with open_client(text) as client:
         yield client
+
+
+def check_shuffle(shuffle: bool, dask: str | None) -> None:
+    """Refuse --shuffle without --dask."""
+    if shuffle and dask is None:
+        raise RankwoodError("--shuffle is for data on a cluster: give --dask, too; one machine needs no such option")
+
+
+def are_tables(paths: Sequence[Path]) -> bool:
+    """Whether these are tables or folders of them, which workers of a cluster read themselves."""
+    from rankwood.data.text import file_kind
+
+    return all(path.is_dir() or file_kind(path) != "svmlight" for path in paths)
 
 
 def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:

@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwood.cli import smaller
-from rankwood.cli.console import fail, print_json, print_table, progress
-from rankwood.cli.models import AsJson, ByStrategy, IfMissing, Missing, Threads, ToFormat, ZeroBased
+from rankwood.cli.console import fail, print_json, print_table, progress, tell
+from rankwood.cli.models import (
+    AsJson,
+    ByStrategy,
+    Dask,
+    IfMissing,
+    Missing,
+    Shuffle,
+    Threads,
+    ToFormat,
+    ZeroBased,
+    check_shuffle,
+    dask_client,
+)
 from rankwood.cli.options import takes_options
-from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
 
 if TYPE_CHECKING:
@@ -73,9 +84,13 @@ class PruneOptions:
         bool, typer.Option("--refit/--no-refit", help="Also fit leaf values anew, and let both compete.")
     ] = True
     distil: Annotated[
-        bool,
-        typer.Option("--distil/--no-distil", help="Also fit leaf values to the whole model's scores, without labels."),
-    ] = True
+        bool | None,
+        typer.Option(
+            "--distil/--no-distil",
+            help="Also fit leaf values to the whole model's scores, without labels; done unless there is --dask.",
+            show_default=False,
+        ),
+    ] = None
     gradient: Annotated[
         bool, typer.Option("--gradient", help="Also start the search from gradient steps, and let both compete.")
     ] = False
@@ -89,6 +104,8 @@ class PruneOptions:
     to_format: ToFormat = None
     missing: IfMissing = Missing.refuse
     zero_based: ZeroBased = False
+    dask: Dask = None
+    shuffle: Shuffle = False
     as_json: AsJson = False
 
 
@@ -106,11 +123,15 @@ def prune(options: PruneOptions) -> None:
 
     smaller.check(options, _files(options))  # mistakes are named before files are read
     arguments = _arguments(options)
-    given = smaller.read(options, _files(options))
+    given = smaller.read(options, _files(options), on_cluster=options.dask is not None)
     try:
-        with progress("pruning", unit="searches", quiet=options.as_json) as advance:
+        with (
+            dask_client(options.dask) as client,
+            progress("pruning", unit="searches", quiet=options.as_json) as advance,
+        ):
             result = cleaver(given.model, given.data["train"], given.data["valid"], test=given.data.get("test"),
-                             judge=_judge(options, given), **arguments, progress=advance)  # fmt: skip
+                             judge=_judge(options, given), **arguments, progress=advance, client=client,
+                             shuffle=options.shuffle)  # fmt: skip
     except KeyboardInterrupt:
         fail("interrupted: no model was written", 130)
     _report(options, given, result, smaller.write(options, given, result))
@@ -135,10 +156,16 @@ def _arguments(options: PruneOptions) -> dict[str, Any]:
     }
     if len(both := [name for name, value in given.items() if value is not None]) > 1:
         raise RankwoodError(f"{both[0]} and {both[1]} both say what to judge by: give one of them")
+    check_shuffle(options.shuffle, options.dask)
+    if options.dask is not None and options.distil:
+        raise RankwoodError("--distil needs all documents in one process: leave it out with --dask")
+    if options.dask is not None and options.distil is None and not options.as_json:
+        tell("note: --distil needs all documents in one process: left out with --dask")
+    distil = options.dask is None if options.distil is None else options.distil
     rates = checked_rates(RATES if options.rates is None else _shares(options.rates))
     accept = Acceptance(options.accept.value, options.margin, options.alpha)
     Chooser(options.strategy, 0)  # refuses names that are not strategies
-    chosen = {"gradient": options.gradient, "refit": options.refit, "distil": options.distil}
+    chosen = {"gradient": options.gradient, "refit": options.refit, "distil": distil}
     search = LineSearch(iterations=options.iterations, patience=options.patience)
     return {
         "measure": options.measure,
@@ -161,7 +188,7 @@ def _shares(text: str) -> list[float]:
         raise RankwoodError(f"--rates takes numbers with commas between them, like 0.3,0.5,0.7, got {text!r}") from None
 
 
-def _judge(options: PruneOptions, given: smaller.Given) -> Dataset | float | Literal["auto", "folds"] | None:
+def _judge(options: PruneOptions, given: smaller.Given) -> Any:
     """What judges, as `cleaver` takes it."""
     if "judge" in given.data:
         return given.data["judge"]

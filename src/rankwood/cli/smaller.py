@@ -11,6 +11,7 @@ from rankwood.cli.console import print_sentence, tell
 from rankwood.cli.models import (
     WRITTEN,
     Missing,
+    are_tables,
     check_format,
     check_output,
     content_to_keep,
@@ -21,7 +22,6 @@ from rankwood.cli.models import (
     target_format,
     write_changed,
 )
-from rankwood.data.dataset import Dataset
 from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -72,26 +72,44 @@ class Given:
     n_bytes : int
         Size of the model file.
     data : dict from str to Dataset
-        Data by the option that named its files; roles without files are left out.
+        Data by the option that named its files; roles without files are left out. Tables that workers of a cluster are
+        to read are what `open_source` makes of them.
     """
 
     model: Ensemble
     target: str
     content: bytes | None
     n_bytes: int
-    data: dict[str, Dataset]
+    data: dict[str, Any]
 
 
-def read(options: Options, files: Files) -> Given:
-    """Read the model and all data."""
+def read(options: Options, files: Files, *, on_cluster: bool = False) -> Given:
+    """Read the model and all data, but for tables if the workers of a cluster read them."""
     loaded = load_models([options.model])
     (model,) = loaded.values()
     target = target_format(options.model, model, options.output, options.to_format)
     how: dict[str, Any] = {"zero_based": options.zero_based, "n_threads": options.threads, "quiet": options.as_json}
-    data = {role: load_data(paths, loaded, **how) for role, paths in files.items() if paths}
+    data = {
+        role: _left_to_workers(paths, loaded) if on_cluster and are_tables(paths) else load_data(paths, loaded, **how)
+        for role, paths in files.items()
+        if paths
+    }
     (model,) = loaded.values()  # as wide as the data
     content = content_to_keep(options.model, model, target, options.output)  # now: it may change during the search
     return Given(model, target, content, options.model.stat().st_size, data)
+
+
+def _left_to_workers(paths: Sequence[Path], models: dict[str, Ensemble]) -> Any:
+    """Tables that workers are to read; models of unknown width become as wide as these **in the dict**."""
+    from rankwood.cluster.sources import Spread, open_source
+    from rankwood.formats.registry import widen
+
+    source = open_source(paths[0] if len(paths) == 1 else paths)
+    if isinstance(source, Spread):
+        n_features = len(source.partitions[0][0].features)
+        for name, model in models.items():
+            models[name] = widen(model, n_features)
+    return source
 
 
 def write(options: Options, given: Given, result: CleaverResult | ShrinkResult) -> Written:

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.console import fail, in_words, print_json, print_table, progress, tell, training_progress
-from rankwood.cli.models import AsJson, Dask, Threads, ZeroBased, check_output, dask_client, load_data
+from rankwood.cli.models import (
+    AsJson,
+    Dask,
+    Shuffle,
+    Threads,
+    ZeroBased,
+    are_tables,
+    check_output,
+    check_shuffle,
+    dask_client,
+    load_data,
+)
 from rankwood.data.dataset import Dataset
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
@@ -94,9 +105,7 @@ def train(
     ] = None,
     zero_based: ZeroBased = False,
     dask: Dask = None,
-    shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="With --dask: rows of a query may stand apart, and are moved together.")
-    ] = False,
+    shuffle: Shuffle = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a ranker on ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet.
@@ -122,14 +131,13 @@ def train(
     if getattr(ranker, "early_stopping_rounds", None) is not None and not valid:
         raise RankwoodError("early stopping needs validation data: give --valid")
 
-    if shuffle and dask is None:
-        raise RankwoodError("--shuffle is for data on a cluster: give --dask, too; one machine needs no such option")
+    check_shuffle(shuffle, dask)
 
     in_files = dask is not None or learner not in (Learner.forest, Learner.igbrt)  # others need no more than bins
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "in_files": in_files, "quiet": as_json}
     data: Any = train
     watched: Any = valid
-    if dask is None or not _are_tables([*train, *(valid or ())]):  # workers read tables themselves
+    if dask is None or not are_tables([*train, *(valid or ())]):  # workers read tables themselves
         data = load_data(train, n_features=features, **reading)
         watched = load_more(valid, data.n_features, reading)
     start = time.monotonic()
@@ -208,12 +216,6 @@ def _fit(
             checkpoint=checkpoint,
         )
     return [str(warning.message) for warning in said]
-
-
-def _are_tables(paths: list[Path]) -> bool:
-    from rankwood.data.text import file_kind
-
-    return all(path.is_dir() or file_kind(path) != "svmlight" for path in paths)
 
 
 def _fit_on(

@@ -165,6 +165,13 @@ def workers_of(client: Client, without: Collection[str] = ()) -> list[str]:
     return sorted(address for address in client.nthreads() if address not in without)
 
 
+def threads_of_worker() -> int:
+    """Number of threads of the worker that this runs on."""
+    from distributed import get_worker
+
+    return int(get_worker().state.nthreads)
+
+
 def check_memory(client: Client, needed: Mapping[str, int]) -> None:
     """Refuse work for which a worker has too little memory.
 

@@ -24,11 +24,12 @@ import numpy as np
 
 from rankwood.atomic import check_writable
 from rankwood.cluster.channel import Channel
-from rankwood.cluster.client import check_memory
+from rankwood.cluster.client import check_memory, threads_of_worker
 from rankwood.cluster.launch import run_on_workers, supervise
-from rankwood.cluster.placement import Placed, place
+from rankwood.cluster.placement import Placed, place, place_features
 from rankwood.cluster.sources import open_source
-from rankwood.data.bins import BinnedDataset
+from rankwood.data.bins import BinEdges, BinnedDataset, BinSketch
+from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, FeatureMatrix
 from rankwood.errors import RankwoodError
@@ -44,13 +45,15 @@ from rankwood.training.callbacks import (
 )
 from rankwood.training.checkpoint import Checkpoint, Identity, check_identity
 from rankwood.training.driver import deferred_interrupt, interrupts_from
-from rankwood.training.shared_forest import forest_bytes
+from rankwood.training.inputs import filled
+from rankwood.training.shared_forest import coded_exactly, forest_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from rankwood.training.inputs import Rows
 
+BIN_SAMPLE_ROWS = 200_000  # documents, of which more are sampled to find bins
 EVERY = 20  # rounds after which trees are safe with the client, unless a checkpoint says otherwise
 BYTES_PER_DOC = 72  # of a training besides bins: gradients, scores, labels, rows
 
@@ -82,7 +85,7 @@ class Order:
     alone : bool
         Whether every row is a query of its own when there are no queries.
     grows_forest : bool
-        Whether a forest is grown, which needs to know the values in every bin.
+        Whether a forest is grown: its thresholds lie between values, so features stay with the workers.
     """
 
     ranker: Any
@@ -162,6 +165,9 @@ class _Training:
             str(order.checkpoint.path) if order.checkpoint else "",
             every,
             (bool(self.before), bool(self.after)),
+            order.max_bins,
+            order.grows_forest and not hasattr(order.ranker, "learning_rate"),
+            order.shuffle,
         )
         shares = {worker: [one.shares[worker] for one in placed.values()] for worker in train.shares}
         try:
@@ -188,6 +194,9 @@ class _Training:
         placed: dict[str | None, Placed] = {}
         for name, source in self.sources.items():
             train = placed.get(None)
+            if order.grows_forest:
+                placed[name] = place_features(self.client, workers, source, shuffle=order.shuffle)
+                continue
             placed[name] = place(
                 self.client,
                 workers,
@@ -198,7 +207,6 @@ class _Training:
                 start=order.init_model,
                 missing_as=missing_value(order.ranker.missing),
                 feature_names=None if train is None else train.feature_names,
-                with_ranges=order.grows_forest and train is None,
             )
         return placed
 
@@ -269,19 +277,45 @@ class ShareFit:
     path: str
     every: int
     callbacks: tuple[bool, bool]  # whether there are any before, and after, a round
+    max_bins: int
+    codes_exactly: bool  # whether a forest is to have a code for every value, where documents are few
+    shuffled: bool
+
+
+def _in_bins(group: Group, share: Sequence[BinnedDataset] | Sequence[Dataset], told: ShareFit) -> list[BinnedDataset]:
+    """The data sets in bins of the first one, each with its share."""
+    binned: list[BinnedDataset] = []
+    for one in share:
+        its_share = Share.of(one if isinstance(one, Dataset) else one.data, group)
+        if isinstance(one, Dataset):
+            data = filled(one, missing_value(told.ranker.missing))
+            found = BinnedDataset.encode(data, binned[0].edges if binned else _found_edges(data, its_share, told))
+        else:
+            found = one if not binned else replace(one, edges=binned[0].edges)  # one object, as `boost` wants it
+        binned.append(replace(found, share=its_share))
+    if told.codes_exactly:
+        binned[0] = coded_exactly(binned[0], n_threads=threads_of_worker())
+    return binned
+
+
+def _found_edges(data: Dataset, share: Share, told: ShareFit) -> BinEdges:
+    if told.shuffled and share.n_docs > BIN_SAMPLE_ROWS:
+        raise RankwoodError("a forest on over 200,000 documents needs them query by query: sort the data by query")
+    first_row = sum(share.group.gather(data.n_docs)[: share.group.rank])
+    sketch = BinSketch.of(data.X, first_row, share.n_docs, told.max_bins)
+    return BinSketch.merge(share.group.gather(sketch)).edges()
 
 
 def fit_share(
-    group: Group, channel: Channel, share: Sequence[BinnedDataset], told: ShareFit
+    group: Group, channel: Channel, share: Sequence[BinnedDataset] | Sequence[Dataset], told: ShareFit
 ) -> tuple[dict[str, Any], list[tuple[type[Warning], str]]] | None:
     """Fit the ranker on the share of this rank; rank 0 returns the fitted attributes, and what it warned of."""
     ranker = told.ranker
-    edges = share[0].edges  # one object for all, as `boost` wants it
-    train, *others = (replace(one, edges=edges, share=Share.of(one.data, group)) for one in share)
+    train, *others = _in_bins(group, share, told)
     by_name = dict(zip(told.placed, others, strict=True))
     sets = [by_name.get(name, train) for name in told.names]
     if ranker.n_jobs is None:
-        ranker.set_params(n_jobs=_threads_of_worker())
+        ranker.set_params(n_jobs=threads_of_worker())
     asks = [
         AtClient(group, channel, before) for before, some in zip((True, False), told.callbacks, strict=True) if some
     ]
@@ -306,12 +340,6 @@ def fit_share(
         (one.category, str(one.message)) for one in caught if issubclass(one.category, UserWarning)
     ]
     return {name: value for name, value in vars(ranker).items() if name not in parameters}, said
-
-
-def _threads_of_worker() -> int:
-    from distributed import get_worker
-
-    return int(get_worker().state.nthreads)
 
 
 class AtClient:

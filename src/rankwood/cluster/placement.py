@@ -7,7 +7,8 @@ Three passes over the partitions make it, as ordinary Dask tasks; features are r
     rankwood-encode   the rows of every partition in bins   ->  a piece for each worker that gets some of them
     rankwood-share    on each worker: its pieces, joined
 
-Queries and their documents stand in the order that they have when the partitions are read one after another.
+Features themselves can be placed, too: the second pass is left out then. Queries and their documents stand in the
+order that they have when the partitions are read one after another.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,6 @@ from rankwood.data.bins import (
     BinEdges,
     BinnedDataset,
     BinSketch,
-    CodeRanges,
     empty_bins,
     encode_rows,
     find_edges,
@@ -40,7 +40,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.parts import Layout, PartRows
 from rankwood.data.queries import Queries, find_queries
 from rankwood.data.text import Progress
-from rankwood.dtypes import LABEL, OFFSET, WEIGHT, FeatureMatrix, FloatArray, IndexArray, OffsetArray
+from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import ClusterError, DataError
 from rankwood.matrix import column_order
 from rankwood.tasks import import_distributed
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
 
 T = TypeVar("T")
+_Values: TypeAlias = NDArray[Any]  # of a group of features, a row and a place in the group: bins, or float32
 TICK = 0.2  # seconds between two looks at tasks
 LOOK = 5  # ticks between two looks at workers
 MERGED_AT_ONCE = 16  # sketches
@@ -58,7 +59,7 @@ MERGED_AT_ONCE = 16  # sketches
 
 @dataclass(frozen=True)
 class Placed:
-    """A data set in bins that is spread over workers, as the client knows it.
+    """A data set that is spread over workers, in bins or with its features, as the client knows it.
 
     Parameters
     ----------
@@ -66,22 +67,23 @@ class Placed:
         Numbers of documents, queries and features of all workers together.
     feature_names : tuple of str or None
         Names of the features.
-    edges : BinEdges
-        Upper ends of the bins.
+    edges : BinEdges or None
+        Upper ends of the bins; None of features as they are.
     has_weights, has_query_weights : bool
         Whether documents and queries have weights.
     n_bytes : dict
         Size of every worker's share, by address.
     shares : dict
-        Future of every worker's share, by address, in the order of queries: a `BinnedDataset` without features, which
-        may have no documents. What is missing anywhere is marked in all of them. `Share` of it is to be set there.
+        Future of every worker's share, by address, in the order of queries: a `BinnedDataset` without features, or a
+        `Dataset` with them, which may have no documents. What is missing anywhere is marked in all `BinnedDataset`s,
+        whose `Share` is to be set there.
     """
 
     n_docs: int
     n_queries: int
     n_features: int
     feature_names: tuple[str, ...] | None
-    edges: BinEdges
+    edges: BinEdges | None
     has_weights: bool
     has_query_weights: bool
     n_bytes: dict[str, int]
@@ -104,7 +106,6 @@ def place(
     start: Ensemble | None = None,
     missing_as: FeatureMatrix | None = None,
     feature_names: Sequence[str] | None = None,
-    with_ranges: bool = False,
     progress: Progress | None = None,
 ) -> Placed:
     """Put data into bins on workers, about as many documents on each; the bins are those of one machine.
@@ -129,8 +130,6 @@ def place(
         What missing values of each feature become.
     feature_names : sequence of str, optional
         The features that there must be, in this order, if columns have names: those of the training data.
-    with_ranges : bool, default False
-        Whether the smallest and largest value in every bin are noted, which forests need.
     progress : callable, optional
         Called now and then with the number of tasks that are done, and that there are.
 
@@ -142,8 +141,7 @@ def place(
         When a worker was lost; `workers` of the error are those to do without.
     """
     if isinstance(source, Here):
-        binned = _in_bins(source.data, edges, max_bins, start, missing_as, feature_names)
-        return _sent(client, workers, binned.with_ranges() if with_ranges else binned)
+        return _sent(client, workers, _in_bins(source.data, edges, max_bins, start, missing_as, feature_names))
     n_passes = 2 if edges is None else 1  # after the first one
     n_tasks = len(source.partitions) * (1 + n_passes) + n_passes - 1 + len(workers)
     with _Tasks(client, workers, progress, n_tasks) as tasks:
@@ -153,13 +151,28 @@ def place(
             edges = _found_edges(tasks, table, max_bins, missing_as)
         if table.n_features != edges.n_features:
             raise DataError(f"the bins are of {edges.n_features} features, the data has {table.n_features}")
-        cut = cut_evenly(table.queries.offsets, len(workers))
-        placed = _described(table.data, edges, workers, cut, has_weights=table.has_weights)
-        check_memory(client, {worker: 2 * n for worker, n in placed.n_bytes.items()})  # pieces, and all of them joined
-        how = tasks.call("encode-how", _Encoding, edges, start, missing_as, table.names, with_ranges)
-        shares = _encoded(tasks, table, how, cut, pinned=source.in_files)
-        tasks.keep(shares)
-        return replace(placed, shares=dict(zip(workers, shares, strict=True)))
+        return _made(tasks, table, _Encoding(edges, start, missing_as, table.names), pinned=source.in_files)
+
+
+def place_features(
+    client: Client, workers: Sequence[str], source: Source, *, shuffle: bool = False, progress: Progress | None = None
+) -> Placed:
+    """Put data on workers with its features as they are, about as many documents on each.
+
+    Parameters
+    ----------
+    client, workers, source, shuffle, progress
+        As of `place`.
+    """
+    if isinstance(source, Here):
+        data = source.data.data if isinstance(source.data, BinnedDataset) else source.data
+        _ = data.y  # which there must be
+        return _sent(client, workers, data.in_memory())
+    n_tasks = 2 * len(source.partitions) + len(workers)
+    with _Tasks(client, workers, progress, n_tasks) as tasks:
+        table = _looked_at(tasks, source, shuffle, None)
+        tasks.n_tasks -= len(source.partitions) - len(table.partitions)
+        return _made(tasks, table, _Encoding(None, None, None, table.names), pinned=source.in_files)
 
 
 def over_partitions(
@@ -250,15 +263,15 @@ def _filled_blocks(data: Dataset, missing_as: FeatureMatrix) -> Iterator[Feature
         yield _filled(X, missing_as)
 
 
-def _sent(client: Client, workers: Sequence[str], binned: BinnedDataset) -> Placed:
-    cut = cut_evenly(binned.data.offsets, len(workers))
-    data = binned.data
-    placed = _described(data, binned.edges, workers, cut, has_weights=data.weights is not None)
+def _sent(client: Client, workers: Sequence[str], held: BinnedDataset | Dataset) -> Placed:
+    data, edges = (held.data, held.edges) if isinstance(held, BinnedDataset) else (held, None)
+    cut = cut_evenly(data.offsets, len(workers))
+    placed = _described(data, edges, workers, cut, has_weights=data.weights is not None)
     check_memory(client, placed.n_bytes)
-    binned, run, shares = binned.without_features(), uuid.uuid4().hex, {}
+    held, run, shares = held.without_features() if isinstance(held, BinnedDataset) else held, uuid.uuid4().hex, {}
     try:
         for rank, worker in enumerate(workers):
-            key, share = f"rankwood-share-{run}-{rank}", binned.select_queries(np.arange(cut[rank], cut[rank + 1]))
+            key, share = f"rankwood-share-{run}-{rank}", held.select_queries(np.arange(cut[rank], cut[rank + 1]))
             shares[worker] = client.scatter({key: share}, workers=[worker])[key]
     except Exception:
         refuse_loss(client, workers)
@@ -267,10 +280,11 @@ def _sent(client: Client, workers: Sequence[str], binned: BinnedDataset) -> Plac
 
 
 def _described(
-    data: Dataset, edges: BinEdges, workers: Sequence[str], cut: OffsetArray, *, has_weights: bool
+    data: Dataset, edges: BinEdges | None, workers: Sequence[str], cut: OffsetArray, *, has_weights: bool
 ) -> Placed:
     """What is known of data before it is placed."""
-    per_row = empty_bins(1, data.n_features).nbytes + np.dtype(LABEL).itemsize + has_weights * np.dtype(WEIGHT).itemsize
+    per_row = _room(edges, 1, data.n_features).nbytes + np.dtype(LABEL).itemsize
+    per_row += has_weights * np.dtype(WEIGHT).itemsize
     n_rows = np.diff(data.offsets[cut])
     return Placed(
         n_docs=data.n_docs,
@@ -361,6 +375,17 @@ def _found_edges(tasks: _Tasks, table: _Table, max_bins: int, missing_as: Featur
     return edges
 
 
+def _made(tasks: _Tasks, table: _Table, encoding: _Encoding, *, pinned: bool) -> Placed:
+    """The data on the workers."""
+    cut = cut_evenly(table.queries.offsets, len(tasks.workers))
+    placed = _described(table.data, encoding.edges, tasks.workers, cut, has_weights=table.has_weights)
+    needed = {worker: 2 * n_bytes for worker, n_bytes in placed.n_bytes.items()}  # pieces, and all of them joined
+    check_memory(tasks.client, needed)
+    shares = _encoded(tasks, table, tasks.call("encode-how", _itself, encoding), cut, pinned=pinned)
+    tasks.keep(shares)
+    return replace(placed, shares=dict(zip(tasks.workers, shares, strict=True)))
+
+
 def _encoded(tasks: _Tasks, table: _Table, how: Future, cut: OffsetArray, *, pinned: bool) -> list[Future]:
     """The shares of all workers; with `pinned`, partitions are read where most of their rows are to be."""
     bounds = table.queries.offsets[cut]
@@ -426,13 +451,24 @@ class _Head:
 
 @dataclass(frozen=True)
 class _Encoding:
-    """What all partitions are encoded by."""
+    """What all partitions are encoded by; without edges features stay as they are."""
 
-    edges: BinEdges
+    edges: BinEdges | None
     start: Ensemble | None
     missing_as: FeatureMatrix | None
     names: tuple[str, ...] | None
-    with_ranges: bool
+
+    def put(self, X: FeatureMatrix, values: _Values, here: slice) -> NDArray[np.uint8]:
+        """Encode rows into `values`; returns for every feature whether bins mark a missing value."""
+        if self.edges is None:
+            values[0, here] = X
+            return np.zeros(X.shape[1], dtype=np.uint8)
+        return encode_rows(X, self.edges, values, here, n_threads=1)
+
+
+def _room(edges: BinEdges | None, n_rows: int, n_features: int) -> _Values:
+    """Room for bins; or for the features themselves, all of which then make up one group."""
+    return np.empty((1, n_rows, n_features), dtype=FEATURE) if edges is None else empty_bins(n_rows, n_features)
 
 
 @dataclass(frozen=True)
@@ -440,11 +476,10 @@ class _Piece:
     """Encoded rows of a partition, and where they stand in the share of a rank."""
 
     places: slice | IndexArray
-    bins: NDArray[np.uint8]
+    values: _Values
     y: FloatArray
     weights: FloatArray | None
     scores: FloatArray | None
-    ranges: CodeRanges  # of the whole partition
 
 
 def _look(partition: Partition, number: int) -> _Head:
@@ -490,26 +525,21 @@ def _encode(
     with naming(number, partition):
         part = NamedPart.of(partition, how.names)
         _, y, weights = part.rows()
-        bins, scores = empty_bins(n_rows, how.edges.n_features), np.empty(n_rows)
-        has_missing, first = np.zeros(how.edges.n_features, dtype=np.uint8), 0
-        ranges = CodeRanges.empty(how.edges)
+        values, scores = _room(how.edges, n_rows, part.n_features), np.empty(n_rows)
+        has_missing, first = np.zeros(part.n_features, dtype=np.uint8), 0
         for X in _blocks(part, n_rows, how.missing_as):
             here = slice(first, first + len(X))
-            has_missing |= encode_rows(X, how.edges, bins, here, n_threads=1)
+            has_missing |= how.put(X, values, here)
             if how.start is not None:
                 scores[here] = how.start.score(X)
-            if how.with_ranges:
-                found = CodeRanges.of(X, np.ascontiguousarray(bins[:, here]), how.edges, n_threads=1)
-                ranges = CodeRanges.merge([ranges, found])
             first += len(X)
     pieces = [
         _Piece(
             move.places,
-            np.ascontiguousarray(bins[:, move.rows]),
+            np.ascontiguousarray(values[:, move.rows]),
             y[move.rows],
             None if weights is None else weights[move.rows],
             None if how.start is None else scores[move.rows],
-            ranges,
         )
         for move in _moves(places, bounds)
     ]
@@ -537,20 +567,25 @@ def _filled(X: FeatureMatrix, missing_as: FeatureMatrix) -> FeatureMatrix:
 
 def _share(
     pieces: Sequence[_Piece], data: Dataset, has_weights: bool, how: _Encoding, has_missing: NDArray[np.uint8]
-) -> BinnedDataset:
-    bins, y = empty_bins(data.n_docs, data.n_features), np.empty(data.n_docs, dtype=LABEL)
+) -> BinnedDataset | Dataset:
+    values, y = _room(how.edges, data.n_docs, data.n_features), np.empty(data.n_docs, dtype=LABEL)
     weights = np.empty(data.n_docs, dtype=WEIGHT) if has_weights else None
     scores = np.empty(data.n_docs)
     for piece in pieces:
-        bins[:, piece.places], y[piece.places] = piece.bins, piece.y
+        values[:, piece.places], y[piece.places] = piece.values, piece.y
         if weights is not None:
             weights[piece.places] = piece.weights
         if piece.scores is not None:
             scores[piece.places] = piece.scores
+    data = data.replace(y=y, weights=weights)
+    if how.edges is None:
+        return data.replace(X=values[0])
     known = () if how.start is None else ((how.start, scores),)
-    ranges = CodeRanges.merge([CodeRanges.empty(how.edges), *(piece.ranges for piece in pieces)])
-    binned = BinnedDataset(data.replace(y=y, weights=weights), how.edges, bins, has_missing, None, known)
-    return replace(binned, ranges=ranges) if how.with_ranges else binned
+    return BinnedDataset(data, how.edges, values, has_missing, None, known)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _item(values: Sequence[Any], number: int) -> Any:
@@ -642,7 +677,7 @@ class _Tasks:
 
         open_ones, n_ticks = list(futures), 0
         while open_ones:
-            with contextlib.suppress(TimeoutError):
+            with self.client.as_current(), contextlib.suppress(TimeoutError):  # it need not be the default client
                 wait(open_ones, timeout=TICK)
             for future in open_ones:
                 if future.status == "error":

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -46,34 +46,36 @@ from rankwood.fitting.outputs import needed_bytes, sample_queries
 from rankwood.group import ALONE, Group
 from rankwood.model.additive import AdditiveModel
 from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_difference
-from rankwood.pruning.judging import Measured, checked, compared, measured, proof_on, roles_of, timed
+from rankwood.pruning.judging import FOLDS, Measured, checked, compared, measured, proof_on, roles_of, timed
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy
-from rankwood.scoring.timing import Timing
 
 PLENTY = 1000  # validation queries of which half are set aside to judge by; fewer judge fold by fold
+OF_SHARES = ("line-search", "refit")  # variants of several processes unless they are given
 OF_ANY_MODEL = ("line-search", "gradient")  # variants that change weights only
 RATES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 
 
 def cleaver(
     model: Any,
-    train: Dataset,
-    valid: Dataset,
+    train: Any,
+    valid: Any,
     *,
-    test: Dataset | None = None,
-    judge: Dataset | float | Literal["auto", "folds"] | None = "auto",
+    test: Any = None,
+    judge: Any = "auto",
     measure: AnyMeasure = "nDCG@10",
     convention: str | Convention = "rankwood",
     strategy: str | Strategy = "quality-loss",
     rates: Sequence[float] = RATES,
     accept: Rule | Acceptance = "non-inferior",
-    variants: Variant | Sequence[Variant] = ("line-search", "refit", "distil"),
+    variants: Variant | Sequence[Variant] | None = None,
     settings: PruningSettings | None = None,
     n_threads: int | None = None,
     progress: Callable[[float, float], None] | None = None,
     group: Group = ALONE,
+    client: Any = None,
+    shuffle: bool = False,
 ) -> CleaverResult:
     """Make a tree ranker smaller: the smallest of several pruned models that is shown to lose less than a margin.
 
@@ -119,8 +121,9 @@ def cleaver(
     accept : {"non-inferior", "quality", "not-significant"} or Acceptance, default "non-inferior"
         Rule that a smaller model must pass: it is shown to lose less than a margin of 0.005; or its measure is not
         lower, as in the paper; or not significantly so. `Acceptance` sets other margins and levels.
-    variants : str or sequence of str, default ("line-search", "refit", "distil")
-        How the trees that stay are re-weighed; all are tried at every rate.
+    variants : str, sequence of str or None, default None
+        How the trees that stay are re-weighed; all are tried at every rate. None: "line-search", "refit" and "distil",
+        the last of which is left out where several processes or a cluster prune.
 
         - "line-search": the paper's line search over their weights.
         - "refit": the same, then leaf values fitted to labels.
@@ -137,6 +140,12 @@ def cleaver(
         Processes that prune the same model together: each calls this with its share of every data set, consecutive
         whole queries in the order of ranks, and gets the result that one process with all the data would get. Nothing
         is timed there, the variant "distil" is left to one process, and the strategy must be one of those named.
+    client : distributed.Client or None, default None
+        Prune on the workers of this Dask cluster, which are such a group. Each data set may then also be a Dask
+        DataFrame, a list of delayed partitions, a folder or files, or a tuple of Dask arrays `(X, y, qid)` or
+        `(X, y, qid, weights)`. Models are timed in this process.
+    shuffle : bool, default False
+        Whether rows of a query may stand apart in the data of a cluster; they are moved together.
 
     Returns
     -------
@@ -166,22 +175,40 @@ def cleaver(
     """
     model = getattr(model, "ensemble_", model)
     how, rule = PruningSettings.of(settings), Acceptance.of(accept)
-    names = checked_variants(variants)  # type: ignore[arg-type]
+    is_spread = group.size > 1 or client is not None
+    by_default = OF_SHARES if is_spread else (*OF_SHARES, "distil")
+    names = checked_variants(by_default if variants is None else variants)  # type: ignore[arg-type]
     if isinstance(model, AdditiveModel):
         names, how = tuple(name for name in names if name in OF_ANY_MODEL), replace(how, measure_speed=False)
         if not names:
             raise RankwoodError(f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}")
-    if group.size > 1:
+    shares = checked_rates(rates)
+    plan = _Plan(shares, _numbers_of_victims(shares, getattr(model, "n_trees", 0)), names, strategy, how.seed)
+    if is_spread:
         _check_for_group(names, strategy)
-        how = replace(how, measure_speed=False)
+    if client is not None:
+        parse_measure(measure)  # what is none is refused before data is read
+        plan.chooser()
+        prune = partial(
+            cleaver,
+            model,
+            measure=measure,
+            convention=convention,
+            strategy=strategy,
+            rates=shares,
+            accept=rule,
+            variants=names,  # type: ignore[arg-type]
+            settings=replace(how, measure_speed=False),
+        )
+        data = {"train": train, "valid": valid, "test": test, "judge": judge}
+        result, some = _on_cluster(client, model, prune, data, n_threads, progress, shuffle=shuffle)
+        return _timed(result, some) if how.measure_speed else result
     bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads, group=group)
     roles = roles_of(checked(valid, "valid"), judge, plenty=PLENTY, seed=how.seed, group=group)
     sample = partial(sample_queries, max_queries=how.max_queries, seed=how.seed, group=group)
     searched, chooses = sample(checked(train, "train")), sample(roles.chooses)
     if not isinstance(parse_measure(measure), MeasureFunction):
         _check_tells_apart(valid, group)
-    shares = checked_rates(rates)
-    plan = _Plan(shares, _numbers_of_victims(shares, getattr(model, "n_trees", 0)), names, strategy, how.seed)
     folds = [(sample(data), fold) for data, fold in roles.folds]
     beside = [data for data, _ in folds[:1]]  # kept at the same time; folds take turns
     chooser, by_query = plan.chooser(), partial(bind, by_query=True)
@@ -203,11 +230,9 @@ def cleaver(
         rows = [replace(row, judged=found.mean) for row, found in zip(rows, values, strict=True)]
     rows = _judged(rows, [found.values for found in values], rule, str(pruner.valid.queries.measure), roles.judging)
     rows = rows if on_test is None else _tested(rows, on_test)
-    timings = timed([row.ensemble for row in rows], valid) if how.measure_speed else ()
-    rows = _with_speed_ups(rows, timings)
     chosen = _smallest_accepted(rows)
     accepted = chosen is not rows[0]
-    return CleaverResult(
+    result = CleaverResult(
         ensemble=chosen.ensemble.with_metadata(cleaver=_note(pruner, rule, rows[0], chosen)) if accepted else model,
         accepted=accepted,
         chosen=chosen,
@@ -220,8 +245,30 @@ def cleaver(
         needed_bytes=needed_bytes(model, group.total(sum(data.n_docs for data in (searched, chooses, *beside)))),
         test=compared(model, chosen.ensemble, on_test) if accepted and on_test is not None else None,
         test_proof=proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
-        timings=timings,
     )
+    return _timed(result, valid) if how.measure_speed and not is_spread else result
+
+
+def _on_cluster(
+    client: Any,
+    model: Any,
+    prune: Callable[..., CleaverResult],
+    data: dict[str, Any],
+    n_threads: int | None,
+    progress: Callable[[float, float], None] | None,
+    *,
+    shuffle: bool,
+) -> tuple[CleaverResult, Dataset]:
+    """The result of a cluster's workers, and some validation data."""
+    from rankwood.pruning.on_cluster import Order, prune_on_cluster
+
+    judge, copies = data["judge"], 1
+    if judge is None or isinstance(judge, (int, float)) or (isinstance(judge, str) and judge in ("auto", "folds")):
+        prune, copies = partial(prune, judge=data.pop("judge")), FOLDS if judge == "folds" else 1
+    given = {role: one for role, one in data.items() if one is not None}
+    order = Order(prune, model, given, copies, n_threads, progress, shuffle)
+    result, some = prune_on_cluster(client, order)
+    return result if result.accepted else replace(result, ensemble=model), some
 
 
 # Inputs: which data chooses and which judges, and how many trees go.
@@ -389,12 +436,13 @@ def _tested(rows: Sequence[Row], test: Evaluator) -> list[Row]:
     return [replace(rows[0], test=full.mean), *smaller]
 
 
-def _with_speed_ups(rows: Sequence[Row], timings: Sequence[Timing]) -> list[Row]:
-    """The rows with scoring time of the full model divided by their own; as they are without timings."""
-    if not timings:
-        return list(rows)
+def _timed(result: CleaverResult, data: Dataset) -> CleaverResult:
+    """The result with the scoring time of the full model divided by that of every row."""
+    timings = timed([row.ensemble for row in result.rows], data)
     full = timings[0].us_per_doc
-    return [replace(row, speed_up=full / timing.us_per_doc) for row, timing in zip(rows, timings, strict=True)]
+    rows = [replace(row, speed_up=full / one.us_per_doc) for row, one in zip(result.rows, timings, strict=True)]
+    chosen = next(new for row, new in zip(result.rows, rows, strict=True) if row is result.chosen)
+    return replace(result, rows=tuple(rows), chosen=chosen, timings=timings)
 
 
 # The choice, and what is noted of it.
