@@ -628,7 +628,7 @@ class _Tasks:
 
         open_ones, n_ticks = list(futures), 0
         while open_ones:
-            with contextlib.suppress(TimeoutError):
+            with self.client.as_current(), contextlib.suppress(TimeoutError):  # `wait` asks the current client
                 wait(open_ones, timeout=TICK)
             for future in open_ones:
                 if future.status == "error":
