@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thread_group import run_threads
 from rankwood.exact import exact_mean, exact_sum
 from rankwood.group import ALONE, LARGE
+from thread_group import run_threads
 
 sizes = st.integers(1, 5)
 shapes = st.sampled_from([(), (1,), (7,), (3, 5), (LARGE // 8,), (3, LARGE // 8 + 1)])

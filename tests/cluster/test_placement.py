@@ -175,8 +175,8 @@ def test_files(client, workers, tmp_path, kind):
             parquet.write_table(pa.table(frame_of(data[rows], docid="d")), file, row_group_size=40)
     if kind == "folder":
         parquet.write_table(pa.table(frame_of(data[:0], docid="d")), tmp_path / "empty.parquet")
-    source = open_source(tmp_path if kind == "folder" else files)
-    assert_same(client, workers, source, rw.read_data(files, doc_ids=False))
+    given = {"folder": tmp_path, "txt": rw.open_data(files) if kind == "txt" else None}.get(kind, files)
+    assert_same(client, workers, open_source(given), rw.read_data(files, doc_ids=False))
 
 
 @pytest.mark.parametrize("source", [as_frame, as_delayed, in_memory])

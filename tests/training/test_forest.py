@@ -19,7 +19,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import rankwood as rw
 from rankwood.data.bins import CodedDataset
-from rankwood.training.forest import FullDepthGrower, FullDepthRules, mean_weight
+from rankwood.training.forest import mean_weight
+from rankwood.training.full_depth import FullDepthGrower, FullDepthRules
 
 pytestmark = pytest.mark.native
 posix = pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")

@@ -17,7 +17,7 @@ import rankwood as rw
 from oracles import fulldepth as oracle
 from rankwood.data.bins import MAX_CODES, CodedDataset
 from rankwood.system import available_isas
-from rankwood.training.forest import FullDepthGrower, FullDepthRules, running_sums
+from rankwood.training.full_depth import FullDepthGrower, FullDepthRules, running_sums
 
 pytestmark = pytest.mark.native
 

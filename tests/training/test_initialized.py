@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import rankwood as rw
 from rankwood.training import tasks as ordinal
-from rankwood.training.forest import TaskGrower
+from rankwood.training.full_depth import TaskGrower
 from strategies.learners import SAMPLED, SMALL
 
 pytestmark = pytest.mark.native

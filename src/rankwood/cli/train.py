@@ -211,7 +211,7 @@ def _fit(
 
 
 def _are_tables(paths: list[Path]) -> bool:
-    from rankwood.data.files import file_kind
+    from rankwood.data.text import file_kind
 
     return all(path.is_dir() or file_kind(path) != "svmlight" for path in paths)
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.data.files import file_kind, open_data
 from rankwood.data.parts import ArrayPart, PartRows, TablePart, file_parts
 from rankwood.data.queries import find_queries
 from rankwood.data.tables import feature_columns, import_pyarrow, shown
-from rankwood.data.text import PathLike, as_paths
+from rankwood.data.text import PathLike, as_paths, file_kind, kind_of_all
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import DataError
 from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
@@ -83,7 +82,7 @@ def open_source(
     data : Dask DataFrame or array, list of delayed values or futures, path or paths, Dataset, DataFrame or matrix
         A delayed value or future gives a DataFrame, an Arrow table, or `(X, y, qid)` or `(X, y, qid, weights)` of its
         rows. Columns of DataFrames and tables are known by name as those of `read_parquet` are. Of a folder all Parquet
-        files are taken, in the order of their names; workers read tables themselves, SVMlight text is read here.
+        files are taken, in the order of their names. Workers read files themselves.
     y, qid, sample_weight : Dask array or series, or array, optional
         Label, query id and weight of every row, partitioned as the features are.
     group : array-like of int, optional
@@ -147,11 +146,10 @@ def _of_files(paths: PathLike | Iterable[PathLike], queries: dict[str, Any]) -> 
             raise DataError(f"{folder}: there is no Parquet file in this folder")
         paths = [file for file in found if _has_rows(file)] or found
     files = [file.absolute() for file in as_paths(paths)]
-    kinds = {file_kind(file) for file in files}
-    if kinds not in ({"parquet"}, {"csv"}):
-        data = open_data(files)
-        return Here(data.replace(query_weights=queries["query_weights"]))
-    parts = file_parts(files, "csv" if kinds == {"csv"} else "parquet", n_threads=1)
+    kind = kind_of_all(files)
+    if kind == "svmlight":
+        raise DataError(f"{files[0]}: workers read tables, not SVMlight text: give rankwood.open_data of these files")
+    parts = file_parts(files, kind, n_threads=1)
     return Spread([(part, None, None, None) for part in parts], in_files=True, **queries)
 
 

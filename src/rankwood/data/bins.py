@@ -126,6 +126,14 @@ class BinEdges:
         """Number of bins that hold values, per feature; a missing value has the bin after them."""
         return (np.diff(self.offsets) + 1).astype(np.int32)
 
+    @property
+    def code_offsets(self) -> IndexArray:
+        """Where the bins of each feature start when those of all features stand in a row, and their number at the end.
+
+        A feature has one bin more than edges; that of missing values is not counted.
+        """
+        return self.offsets + np.arange(self.n_features + 1)
+
     def threshold(self, feature: int, bin_number: int) -> float:
         """Threshold of the split `bin <= bin_number`; infinity after the last bin, where only missing values go on."""
         start, end = int(self.offsets[feature]), int(self.offsets[feature + 1])
@@ -231,6 +239,52 @@ def _union(values: Sequence[FeatureMatrix | None], limit: int) -> FeatureMatrix 
     return union if len(union) <= limit else None
 
 
+@dataclass(frozen=True)
+class CodeRanges:
+    """Smallest and largest value in every bin of some rows: thresholds of a forest lie between these.
+
+    Parameters
+    ----------
+    low, high : array of float32
+        Of every bin, feature after feature; infinity and -infinity where these rows have no value.
+
+    Examples
+    --------
+    >>> X = np.array([[0.5], [2.0], [0.25]], dtype=np.float32)
+    >>> binned = BinnedDataset.encode(Dataset(X, group=[3]), BinEdges.of([[1.0]]))
+    >>> CodeRanges.of(X, binned.bins, binned.edges).low
+    array([0.25, 2.  ], dtype=float32)
+    """
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, X: FeatureMatrix, bins: AnyArray, edges: BinEdges, *, n_threads: int | None = None) -> CodeRanges:
+        """The ranges of rows that were just put into bins.
+
+        Parameters
+        ----------
+        X : float32 matrix
+            The rows.
+        bins : array
+            Their bins, as `empty_bins` lays them out.
+        edges : BinEdges
+            Upper ends of the bins.
+        n_threads : int, optional
+            Every CPU is used unless given.
+        """
+        offsets = edges.code_offsets
+        low, high = np.empty(offsets[-1], dtype=np.float32), np.empty(offsets[-1], dtype=np.float32)
+        _native.find_code_ranges(X, bins, offsets, low, high, resolve_threads(n_threads))
+        return cls(low, high)
+
+    @classmethod
+    def merge(cls, parts: Sequence[CodeRanges]) -> CodeRanges:
+        """The ranges of all rows of several parts."""
+        return cls(np.min([part.low for part in parts], axis=0), np.max([part.high for part in parts], axis=0))
+
+
 def sampled_rows(first_row: int, n_here: int, n_rows: int) -> IndexArray:
     """Rows that bins are found on, of `n_here` consecutive ones out of `n_rows`, counted from the first one here.
 
@@ -271,6 +325,8 @@ class BinnedDataset(ByQuery):
         be scored any more.
     share : Share, optional
         What the data is of a larger data set that a group of processes holds; all of it unless given.
+    ranges : CodeRanges, optional
+        Smallest and largest value in every bin, which forests need where features were dropped.
 
     Examples
     --------
@@ -287,6 +343,7 @@ class BinnedDataset(ByQuery):
     rows: IndexArray | None
     known_scores: Sequence[tuple[Ensemble, FloatArray]] = ()
     share: Share = None  # type: ignore[assignment]
+    ranges: CodeRanges | None = None
 
     def __post_init__(self) -> None:
         if self.share is None:
@@ -371,6 +428,33 @@ class BinnedDataset(ByQuery):
     def without_features(self) -> BinnedDataset:
         """The same bins without the features behind them, which frees the memory of these."""
         return replace(self, data=self.data.without_features())
+
+    def with_ranges(self, *, n_threads: int | None = None) -> BinnedDataset:
+        """The same bins with `ranges`: to be asked for before features are dropped, when a forest will be grown.
+
+        Parameters
+        ----------
+        n_threads : int, optional
+            Every CPU is used unless given.
+        """
+        if self.ranges is not None:
+            return self
+        if not self.data.can_read_features:
+            raise DataError(
+                "the features of this data set were dropped, and a forest needs the range of values in every bin: "
+                "ask for it with with_ranges before, or read the data with read_data"
+            )
+        place = self.data.queries.places
+        found = [
+            CodeRanges.of(
+                X,
+                np.ascontiguousarray(self.bins[:, rows if place is None else place[rows]]),
+                self.edges,
+                n_threads=n_threads,
+            )
+            for rows, X in self.data.feature_blocks()
+        ]
+        return replace(self, ranges=CodeRanges.merge(found))
 
 
 def find_edges(
@@ -497,8 +581,8 @@ class CodedDataset(ByQuery):
         Smallest and largest value of every code, of feature f from `offsets[f]` on.
     rows : array of int or None
         Row of `data` for every row here; None when they are the same.
-    X : float32 matrix
-        The values behind the codes, in the order of the rows here.
+    X : float32 matrix or None
+        The values behind the codes, in the order of the rows here; None where they were dropped.
 
     Examples
     --------
@@ -515,7 +599,7 @@ class CodedDataset(ByQuery):
     low: NDArray[np.float32]
     high: NDArray[np.float32]
     rows: IndexArray | None
-    X: FeatureMatrix
+    X: FeatureMatrix | None
 
     @classmethod
     def make(
@@ -553,21 +637,14 @@ class CodedDataset(ByQuery):
         else:
             edges = BinEdges.find(X, max_bins, n_threads=threads, most=MAX_CODES)
             _native.encode_bins(X, edges.flat, edges.offsets, codes, has_missing, threads)
-            offsets, low, high = _ranges(X, codes, edges, threads)
+            offsets, ranges = edges.code_offsets, CodeRanges.of(X, codes, edges, n_threads=threads)
+            low, high = ranges.low, ranges.high
         return cls(data, codes, has_missing, offsets, low, high, data.order, X)
 
     @classmethod
     def _from_bins(cls, binned: BinnedDataset, threads: int) -> CodedDataset:
-        X = binned.by_query(binned.data.X)
-        offsets, low, high = _ranges(X, binned.bins, binned.edges, threads)
-        return cls(binned.data, binned.bins, binned.has_missing, offsets, low, high, binned.rows, X)
-
-
-def _ranges(
-    X: FeatureMatrix, codes: AnyArray, edges: BinEdges, threads: int
-) -> tuple[IndexArray, NDArray[np.float32], NDArray[np.float32]]:
-    """Offsets of the codes of every feature, and the smallest and largest value of each code."""
-    offsets = edges.offsets + np.arange(edges.n_features + 1)  # a feature has one code more than edges
-    low, high = np.empty(offsets[-1], dtype=np.float32), np.empty(offsets[-1], dtype=np.float32)
-    _native.find_code_ranges(X, codes, offsets, low, high, threads)
-    return offsets, low, high
+        data, ranges = binned.data, binned.with_ranges(n_threads=threads).ranges
+        assert ranges is not None
+        X = binned.by_query(data.in_memory().X) if data.can_read_features else None
+        codes, offsets = (binned.bins, binned.has_missing), binned.edges.code_offsets
+        return cls(data, *codes, offsets, ranges.low, ranges.high, binned.rows, X)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths
+from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths, kind_of_all
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
 
@@ -244,29 +243,3 @@ def iter_features(
         n_threads=n_threads,
         progress=progress,
     )
-
-
-def kind_of_all(files: list[Path]) -> Literal["csv", "parquet", "svmlight"]:
-    """Kind of files that are all of one kind, by their names; else an error."""
-    kinds = [file_kind(file) for file in files]
-    if len(set(kinds)) > 1:
-        other = next(file for file, kind in zip(files, kinds, strict=True) if kind != kinds[0])
-        raise DataError(f"{files[0]} and {other} are files of different kinds; give files of one kind")
-    return kinds[0]
-
-
-def file_kind(path: Path) -> Literal["csv", "parquet", "svmlight"]:
-    """Kind of a data file, by its name.
-
-    Examples
-    --------
-    >>> file_kind(Path("train.csv.gz")), file_kind(Path("train.parquet")), file_kind(Path("S1.txt"))
-    ('csv', 'parquet', 'svmlight')
-    """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    last = suffixes[-1] if suffixes else ""
-    if last in (".csv", ".tsv"):
-        return "csv"
-    return "parquet" if last == ".parquet" else "svmlight"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rankwood.data.dataset import Dataset
-from rankwood.data.files import file_kind, iter_features, kind_of_all, open_data
+from rankwood.data.files import iter_features, open_data
 from rankwood.data.parts import TablePart, as_dataset, file_parts
 from rankwood.data.svmlight import side_file
 from rankwood.data.tables import ParquetSource
-from rankwood.data.text import PathLike, as_paths
+from rankwood.data.text import PathLike, as_paths, file_kind, kind_of_all
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,3 +219,29 @@ class _Gunzip:
         if not self._inside and not _GZIP.startswith(self._packed[:2]):
             raise DataError(f"{self._path}: something that is not gzip follows the gzip data")
         return True
+
+
+def kind_of_all(files: list[Path]) -> Literal["csv", "parquet", "svmlight"]:
+    """Kind of files that are all of one kind, by their names; else an error."""
+    kinds = [file_kind(file) for file in files]
+    if len(set(kinds)) > 1:
+        other = next(file for file, kind in zip(files, kinds, strict=True) if kind != kinds[0])
+        raise DataError(f"{files[0]} and {other} are files of different kinds; give files of one kind")
+    return kinds[0]
+
+
+def file_kind(path: Path) -> Literal["csv", "parquet", "svmlight"]:
+    """Kind of a data file, by its name.
+
+    Examples
+    --------
+    >>> file_kind(Path("train.csv.gz")), file_kind(Path("train.parquet")), file_kind(Path("S1.txt"))
+    ('csv', 'parquet', 'svmlight')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    last = suffixes[-1] if suffixes else ""
+    if last in (".csv", ".tsv"):
+        return "csv"
+    return "parquet" if last == ".parquet" else "svmlight"

@@ -130,8 +130,8 @@ def identify(
 ) -> Identity:
     """Everything besides earlier trees that the next boosted tree, and where training stops, depend on."""
     return {
-        "training data": _in_bins(train),
-        **{f"data set {name!r}": _in_bins(binned) for name, binned in watched.items()},
+        "training data": identify_binned(train),
+        **{f"data set {name!r}": identify_binned(binned) for name, binned in watched.items()},
         "model to start from": start.fingerprint(),
         **identify_settings(parameters),
     }
@@ -151,7 +151,7 @@ def identify_data(data: Dataset, *made_of_it: AnyArray) -> str:
     return digest.hexdigest()
 
 
-def _in_bins(binned: BinnedDataset) -> str:
+def identify_binned(binned: BinnedDataset) -> str:
     """Digest of what boosted trees learn from: bins, labels, queries and weights, of all processes that share them.
 
     It is a sum over rows, each with its number, so it does not matter who holds which, nor whether the features behind

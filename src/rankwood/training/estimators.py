@@ -7,13 +7,11 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 
-from rankwood.atomic import check_writable
 from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
@@ -26,16 +24,18 @@ from rankwood.group import Group
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
-from rankwood.training.checkpoint import Checkpoint, check_identity, identify
+from rankwood.training.checkpoint import Checkpoint, identify
 from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
-from rankwood.training.forest import FullDepthRules, TaskGrower, evaluate_scored, grow_forest, out_of_bag_scores
+from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
+from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
 from rankwood.training.refitting import Refitting
+from rankwood.training.shared_forest import SharedGrower, coded_exactly
 from rankwood.training.tasks import NOTE, Ordinal, Regression, Task
 from rankwood.training.updates import Dart, Plain, Update, XDart
 
@@ -143,8 +143,9 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
-            return self._fit_on(
+            return fit_on(
                 client,
+                self,
                 Rows(X, y, qid, group, sample_weight, query_weight),
                 EvalSets(valid, eval_set, eval_qid, eval_group, eval_names),
                 eval_metric,
@@ -225,6 +226,40 @@ class BoostedRanker(Ranker):
             not_kept = (NOTE, "learning_curves")
             notes["init_model"] = {name: note for name, note in start.metadata.items() if name not in not_kept}
         self._set_fitted(result, seed, **notes)
+
+
+def fit_on(
+    client: Any,
+    ranker: Any,
+    rows: Rows,
+    sets: EvalSets,
+    eval_metric: Any,
+    callbacks: Sequence[Callback] | None,
+    checkpoint: Any,
+    *,
+    shuffle: bool,
+    max_bins: int,
+    init_model: Ensemble | None = None,
+) -> Any:
+    """Fit a ranker on the workers of a Dask cluster, and note on it what came of it; returns the ranker."""
+    from rankwood.cluster.fit import Order, fit_on_cluster
+
+    valid = {name: None if one is None else one.for_workers() for name, one in sets.named(rows).items()}
+    order = Order(
+        clone(ranker).set_params(random_state=ranker._seed()),
+        rows.for_workers(),
+        valid,
+        max_bins,
+        eval_metric,
+        tuple(callbacks or ()),
+        init_model,
+        ranker._checkpoint(checkpoint),
+        shuffle,
+        alone=not ranker._needs_queries,
+    )
+    for name, value in fit_on_cluster(client, order).items():
+        setattr(ranker, name, value)
+    return ranker
 
 
 def ensemble_of(model: Any, name: str) -> Ensemble | None:
@@ -776,12 +811,22 @@ class RandomForest(GradesMixin):
             raise RankwoodError("queries_per_tree draws queries: give qid or group, or draw documents by docs_per_tree")
         threads = session.n_threads
         seen = in_bins(rows, data, MAX_BINS, n_threads=threads) if isinstance(rows.X, BinnedDataset) else data
-        grower = grower_of(p, seen, n_threads=threads)
+        grower = p._grower(seen, threads)
         result = grow_forest(grower, session, n_trees=p.n_trees)
         self._note(replace(result, ensemble=routed(result.ensemble, missing_as)), session.seed)
         if p.out_of_bag:
             self._note_out_of_bag(grower, session, has_queries=rows.has_queries)
         return self
+
+    def _with_matrix(self, data: Dataset) -> Dataset:
+        return data.in_memory() if data.can_read_features else data  # a share may have come in bins alone
+
+    def _grower(self, data: Dataset | BinnedDataset, n_threads: int) -> Grower:
+        """What grows the trees, on a data set or on a share of one."""
+        if isinstance(data, Dataset) or data.share.group.size == 1:
+            return grower_of(self, data, n_threads=n_threads)
+        task = Ordinal.of(data.data.y, data.share.group) if self.task == "ordinal" else Regression()
+        return SharedGrower(data, self._rules(), task, n_threads=n_threads)
 
     def _rules(self) -> FullDepthRules:
         """How each tree is grown."""
@@ -797,14 +842,14 @@ class RandomForest(GradesMixin):
             )
         self._set_fitted(result, seed)
 
-    def _note_out_of_bag(self, grower: TaskGrower, session: Session, *, has_queries: bool) -> None:
+    def _note_out_of_bag(self, grower: Grower, session: Session, *, has_queries: bool) -> None:
         """Score the training data out of the bag, and measure it when there are queries."""
-        data, n_threads = grower.train.data, session.n_threads
+        data, share, n_threads = grower.train.data, grower.share, session.n_threads
         self.oob_scores_, counts = out_of_bag_scores(grower, self.ensemble_, seed=session.seed, n_threads=n_threads)
-        unseen = int(np.count_nonzero(counts == 0))
+        unseen = share.group.total(int(np.count_nonzero(counts == 0)))
         if unseen:
             warnings.warn(
-                f"{unseen} of {data.n_docs} documents were seen by every tree and have no score out of the bag: "
+                f"{unseen} of {share.n_docs} documents were seen by every tree and have no score out of the bag: "
                 "grow more trees, or on smaller samples",
                 stacklevel=3,
             )
@@ -812,7 +857,8 @@ class RandomForest(GradesMixin):
         self.oob_score_: float | None = None
         if has_queries:
             measures = as_list(self.measure)
-            found = evaluate_scored(self.oob_scores_, data, measures, self.convention, n_threads=n_threads)
+            settings = (measures, self.convention)
+            found = evaluate_scored(self.oob_scores_, data, *settings, n_threads=n_threads, group=share.group)
             self.oob_evaluation_, self.oob_score_ = found, next(iter(found.means.values()))
 
 
@@ -868,7 +914,11 @@ class InitializedMART(MART):
         if not hasattr(forest, "fit") or hasattr(forest, "ensemble_"):
             start = ensemble_of(forest, "forest")
         elif can_go_on(forest):
-            start = fit_initial_forest(forest, self, train.data, checkpoint=session.checkpoint).ensemble_
+            seen: Dataset | BinnedDataset = train.data
+            if (group := train.share.group).size > 1:
+                without_gaps = filled(train.data, replacements(train.data, forest.missing, group))
+                seen = coded_exactly(replace(train, data=without_gaps), n_threads=session.n_threads)
+            start = fit_initial_forest(forest, self, seen, checkpoint=session.checkpoint).ensemble_
         else:
             start = _fit_or_load(forest, task, train, session.checkpoint)
         return start
@@ -894,7 +944,7 @@ def can_go_on(forest: Any) -> bool:
 def fit_initial_forest(
     forest: RandomForest,
     ranker: InitializedMART,
-    data: Dataset,
+    data: Dataset | BinnedDataset,
     *,
     checkpoint: Checkpoint | None = None,
     callbacks: Sequence[Callback] = (),
@@ -910,14 +960,14 @@ def fit_initial_forest(
         Not fitted yet, and left alone.
     ranker : InitializedMART
         What will start from the forest.
-    data : Dataset
-        What both learn from.
+    data : Dataset or BinnedDataset
+        What both learn from; in bins when it is a share of a group of processes.
     checkpoint : Checkpoint, optional
         That of the boosting: the forest's is a file beside it, saved as often.
     callbacks : sequence of callables
         Told of every tree of the forest.
     """
-    seen = filled(data, replacements(data, ranker.missing))
+    seen = data if isinstance(data, BinnedDataset) else filled(data, replacements(data, ranker.missing))
     copy: RandomForest = clone(forest).set_params(task=ranker.task)
     copy.fit(seen, callbacks=callbacks, checkpoint=None if checkpoint is None else _beside(checkpoint))
     return copy
@@ -926,18 +976,17 @@ def fit_initial_forest(
 def _fit_or_load(forest: Any, task: Task, train: BinnedDataset, checkpoint: Checkpoint | None) -> Ensemble:
     """The model of an estimator that is fitted to the data for the task, whole; kept beside the checkpoint, if any."""
     if checkpoint is None:
-        return _fit_whole(forest, task, train.data)
-    path = _beside(checkpoint).path
+        return _fit_whole(forest, task, train)
+    beside = _beside(checkpoint)
     parameters = {name: value for name, value in forest.get_params().items() if name != "n_jobs"}
     nothing = Ensemble.from_trees([], n_features=train.data.n_features)
     identity = identify(train, {}, nothing, {"forest": (type(forest).__name__, parameters), "task": task})
-    check_writable(path)
-    if Path(path).exists():
-        model = Ensemble.load(path)
-        check_identity(os.fspath(path), model, identity)
+    found = beside.read(identity)
+    if found is not None:
+        model = found[0]
     else:
-        model = _fit_whole(forest, task, train.data).with_metadata(checkpoint={"identity": identity})
-        model.save(path)
+        model = _fit_whole(forest, task, train).with_metadata(checkpoint={"identity": identity})
+        beside.write(model)
     notes = model.metadata
     del notes["checkpoint"]
     return model.replace(metadata=notes)
@@ -948,21 +997,24 @@ def _beside(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, path=os.fspath(checkpoint.path) + ".forest")
 
 
-def _fit_whole(forest: Any, task: Task, data: Dataset) -> Ensemble:
+def _fit_whole(forest: Any, task: Task, train: BinnedDataset) -> Ensemble:
     """A copy of an estimator, fitted to the data for the task; one for every problem when it knows of no tasks."""
+    data = train.data
     if "task" in forest.get_params(deep=False):
-        return _fitted(clone(forest).set_params(task=task.name), data)
-    return task.combine([_fitted(clone(forest), data.replace(y=target)) for target in task.targets(data.y)])
+        return _fitted(clone(forest).set_params(task=task.name), train, data)
+    return task.combine([_fitted(clone(forest), train, data.replace(y=target)) for target in task.targets(data.y)])
 
 
-def _fitted(forest: Any, data: Dataset) -> Ensemble:
+def _fitted(forest: Any, train: BinnedDataset, data: Dataset) -> Ensemble:
+    """The model of an estimator; `data` is that of `train`, maybe with other labels. A share stays in its bins."""
     y = inspect.signature(forest.fit).parameters.get("y")
     if y is not None and y.default is inspect.Parameter.empty:
         raise RankwoodError(
             f"forest must be a ranker or a model of rankwood, got {type(forest).__name__}: fit it, bring it in with "
             "rankwood.load_model, and give the model"
         )
-    model = getattr(forest.fit(data), "ensemble_", None)
+    seen = data if train.share.group.size == 1 else replace(train, data=data)
+    model = getattr(forest.fit(seen), "ensemble_", None)
     if not isinstance(model, Ensemble):
         raise RankwoodError(f"forest must be a ranker that has an ensemble_ when fitted, got {type(forest).__name__}")
     return model

@@ -1,324 +1,43 @@
-"""Trees of full depth, grown independently of each other, each on a sample of its own."""
+"""Forests: the mean of trees of full depth, grown and measured batch by batch; scores out of the bag."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwood import _native
-from rankwood.data.bins import CodedDataset
+from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray, IndexArray
+from rankwood.data.share import Share
+from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Evaluation, evaluate
+from rankwood.evaluation.evaluator import Evaluation, Evaluator
 from rankwood.evaluation.measures import Measure
-from rankwood.evaluation.per_query import mean
+from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Trees, offsets_of
+from rankwood.model.trees import Trees
 from rankwood.system import resolve_threads
 from rankwood.training.callbacks import CallbackEnv, Result
 from rankwood.training.checkpoint import (
     CheckpointFile,
     Identity,
+    identify_binned,
     identify_data,
     identify_settings,
     read_history,
 )
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
-from rankwood.training.losses import document_weights
-from rankwood.training.tasks import Regression, Task
+from rankwood.training.full_depth import Grower, running_sums
+from rankwood.training.tasks import Task
 from rankwood.training.watch import Measures, ScoredData
 
 
-@dataclass(frozen=True)
-class FullDepthRules:
-    """How each tree of a forest is made: what it sees, and when it stops.
-
-    Parameters
-    ----------
-    criterion, max_features, redraw, thresholds
-        What splits lower, and which are tried at each node: the parameters of these names of `rankwood.RandomForest`,
-        which explains them all.
-    missing_apart : bool, default False
-        Whether a split in which values are missing has a third side for them.
-    queries_per_tree, docs_per_tree, docs_per_query, replace
-        The sample that a tree is grown on.
-    max_depth, n_leaves, min_docs_per_leaf, min_gain
-        Limits of a tree; by default there are none.
-    """
-
-    criterion: Literal["variance", "entropy"] = "variance"
-    max_features: float | Literal["sqrt", "ceil-sqrt"] | None = "sqrt"
-    redraw: bool = False
-    thresholds: Literal["best", "random"] = "best"
-    missing_apart: bool = False
-    queries_per_tree: float | None = None
-    docs_per_tree: float | None = None
-    docs_per_query: float | None = None
-    replace: bool | None = None
-    max_depth: int | None = None
-    n_leaves: int | None = None
-    min_docs_per_leaf: float = 1
-    min_gain: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.criterion not in ("variance", "entropy"):
-            raise RankwoodError(f"criterion must be 'variance' or 'entropy', got {self.criterion!r}")
-        if self.thresholds not in ("best", "random"):
-            raise RankwoodError(f"thresholds must be 'best' or 'random', got {self.thresholds!r}")
-        if self.missing_apart and (self.n_leaves is not None or self.thresholds == "random"):
-            raise RankwoodError("splits in three go with all thresholds and no n_leaves: limit trees by max_depth")
-        samples = ("queries_per_tree", "docs_per_tree", "docs_per_query")
-        given = [name for name in samples if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise RankwoodError(f"give {given[0]} or {given[1]}, not both: a tree sees one kind of sample")
-        for name in ("max_features", *samples):
-            _check_share(name, getattr(self, name))
-        if self.max_depth is not None and self.max_depth < 0:
-            raise RankwoodError(f"max_depth must be at least 0, or None for no limit, got {self.max_depth}")
-        if self.n_leaves is not None and self.n_leaves < 1:
-            raise RankwoodError(f"n_leaves must be at least 1, or None for no limit, got {self.n_leaves}")
-        least = self.min_docs_per_leaf
-        if not least > 0 or (least > 1 and least != math.floor(least)):
-            raise RankwoodError(f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {least}")
-        if not 0.0 <= self.min_gain < math.inf:
-            raise RankwoodError(f"min_gain must be a number of at least 0, got {self.min_gain}")
-
-    def n_tried(self, n_features: int) -> int:
-        """Number of features drawn at each node, of so many.
-
-        Examples
-        --------
-        >>> FullDepthRules(max_features="sqrt").n_tried(46), FullDepthRules(max_features=0.1).n_tried(136)
-        (6, 13)
-        """
-        if self.max_features is None:
-            return max(1, n_features)
-        if self.max_features == "sqrt":
-            return max(1, math.isqrt(n_features))
-        if self.max_features == "ceil-sqrt":
-            return max(1, math.isqrt(max(n_features - 1, 0)) + 1)
-        if _is_count(self.max_features):
-            return min(int(self.max_features), max(1, n_features))
-        return max(1, int(self.max_features * n_features))
-
-    def sampling(self, sizes: IndexArray) -> _native.SampleRules:
-        """The sample that a tree draws, for the kernel, when queries have these sizes."""
-        if self.docs_per_query is not None:
-            whole = not _is_count(self.docs_per_query) and self.docs_per_query == 1.0
-            return _native.SampleRules(
-                False, bool(self.replace), 1, float(sizes.sum() if whole else self.docs_per_query)
-            )
-        queries = self.queries_per_tree is not None
-        name = "queries_per_tree" if queries else "docs_per_tree"
-        given = self.queries_per_tree if queries else 1.0 if self.docs_per_tree is None else self.docs_per_tree
-        assert given is not None
-        n_all = int(np.count_nonzero(sizes)) if queries else int(sizes.sum())
-        n_drawn = int(given) if _is_count(given) else max(1, round(given * n_all))
-        replace = not queries if self.replace is None else self.replace
-        if n_drawn > n_all and not replace:
-            kind = "queries" if queries else "documents"
-            raise RankwoodError(
-                f"{name}={given} is more than the {n_all} {kind} of the data: draw fewer, or with replace=True"
-            )
-        return _native.SampleRules(queries, replace, n_drawn, 0.0)
-
-    def native(self, n_features: int) -> _native.FullDepthRules:
-        """The other rules, for the kernel."""
-        return _native.FullDepthRules(
-            self.n_tried(n_features),
-            float(self.min_docs_per_leaf),
-            self.max_depth,
-            self.n_leaves,
-            float(self.min_gain),
-            self.redraw,
-            self.thresholds == "random",
-            self.missing_apart,
-        )
-
-
-def _is_count(share: Any) -> bool:
-    return hasattr(share, "__index__")
-
-
-def _check_share(name: str, share: Any) -> None:
-    """Refuse what is neither a count (a whole number from 1 up) nor a fraction (a float up to 1.0)."""
-    if share is None or (name == "max_features" and share in ("sqrt", "ceil-sqrt")):
-        return
-    if _is_count(share) and not isinstance(share, bool):
-        good = share >= 1
-    else:
-        good = isinstance(share, float) and 0.0 < share <= 1.0
-    if not good:
-        also = ", 'sqrt', 'ceil-sqrt'" if name == "max_features" else ""
-        raise RankwoodError(
-            f"{name} must be a count (a whole number from 1 up), a fraction (up to 1.0){also} or None, got {share!r}"
-        )
-
-
-# Columns in the order in which the kernel gives them.
-GROWN = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "split_gain", "node_count")
-
-
-class FullDepthGrower:
-    """Grows trees of full depth on one coded data set, many in one native call.
-
-    Weights of documents and queries count in means and gains. Tree number t of a seed draws from a stream of its own:
-    it does not depend on which trees are grown with it, nor on the number of threads.
-
-    Parameters
-    ----------
-    train : CodedDataset
-        What the trees are grown on.
-    rules : FullDepthRules
-        How each is made.
-    target : array of float, optional
-        What the trees learn, one number per row of the data set in input order; its labels unless given.
-
-    Examples
-    --------
-    >>> import rankwood as rw
-    >>> from rankwood.data.bins import CodedDataset
-    >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 0, 1], group=[3])
-    >>> grower = FullDepthGrower(CodedDataset.make(data), FullDepthRules(replace=False))
-    >>> grower.grow(0, 0, 1, n_threads=1).threshold
-    array([1.5])
-    """
-
-    def __init__(self, train: CodedDataset, rules: FullDepthRules, target: FloatArray | None = None) -> None:
-        data = train.data
-        labels = data.y if target is None else np.asarray(target, dtype=np.float64)
-        if labels.shape != (data.n_docs,) or not np.isfinite(labels).all():
-            raise DataError(f"target must have one finite number per row ({data.n_docs}), got shape {labels.shape}")
-        given = None if data.weights is None else train.by_query(data.weights)
-        weights = document_weights(data.offsets, given, data.query_weights)
-        total = float(data.n_docs if weights is None else weights.sum())
-        if not np.abs(labels).max(initial=0.0) * total < 1e100 or not total < 1e100:
-            raise DataError("labels and weights are too large to be added up: scale them down")
-        self.train, self.rules, self.target = train, rules, labels
-        self._sampling = rules.sampling(data.queries.sizes)
-        self._rules = rules.native(data.n_features)
-        try:
-            self._native = _native.ForestGrower(
-                train.codes,
-                train.has_missing,
-                train.offsets,
-                train.low,
-                train.high,
-                data.offsets,
-                train.by_query(labels),
-                weights,
-                rules.criterion == "entropy",
-            )
-        except ValueError as error:
-            raise DataError(str(error)) from None
-
-    def grow(
-        self, seed: int, first: int, n_trees: int, *, stop: Callable[[], bool] | None = None, n_threads: int
-    ) -> Trees:
-        """The trees number `first` to `first + n_trees - 1` of a seed; fewer when `stop()` becomes true meanwhile."""
-        sizes, *arrays = self._native.grow(_word(seed), first, n_trees, self._sampling, self._rules, stop, n_threads)
-        columns = dict(zip(GROWN, arrays, strict=True))
-        columns["missing_left"] = columns["missing_left"].view(np.bool_)
-        return Trees(**columns, node_offsets=offsets_of(sizes))
-
-    def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
-        """Arrays besides the data and the rules that determine the trees."""
-        return self.target, self.train.codes, self.train.low, self.train.high
-
-    def sample(self, seed: int, tree: int) -> tuple[IndexArray, IndexArray]:
-        """Rows of the data set that a tree is grown on, query by query, and how often each was drawn."""
-        rows, times = self._native.sample(_word(seed), tree, self._sampling)
-        places = rows.astype(np.int64)
-        return (places if self.train.rows is None else self.train.rows[places]), times.astype(np.int64)
-
-    def add_out_of_bag(
-        self,
-        batch: Trees,
-        seed: int,
-        first: int,
-        sums: FloatArray,
-        counts: NDArray[np.uint32],
-        *,
-        n_threads: int,
-    ) -> None:
-        """Add the leaf values that trees give to documents they were not grown on, query by query, and count them."""
-        self._native.add_out_of_bag(
-            _native_trees(batch), _word(seed), first, self._sampling, self.train.X, sums, counts, n_threads
-        )
-
-
-def running_sums(
-    batch: Trees, X: FeatureMatrix, sums: FloatArray, *, n_threads: int, block: int = 2**23
-) -> Iterator[FloatArray]:
-    """Yield the sum of leaf values of every row after each of the trees; `sums` are those before the first."""
-    step, done = max(1, block // max(1, len(X))), 0
-    while done < batch.n_trees:
-        some = batch.part(done, min(done + step, batch.n_trees))
-        scores = np.empty((some.n_trees, len(X)))
-        _native.running_sums(_native_trees(some), X, sums, scores, n_threads)
-        yield from scores
-        sums, done = scores[-1], done + some.n_trees
-
-
-def _word(seed: int) -> int:
-    """A seed of any size as a number of 64 bits."""
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-
-
-REGRESSION = Regression()
-
-
-class TaskGrower:
-    """Grows rounds of trees, one for every problem of a task, on one coded data set.
-
-    Round t of a seed draws one sample, for the trees of all problems.
-
-    Examples
-    --------
-    >>> import rankwood as rw
-    >>> from rankwood.training.tasks import Ordinal
-    >>> data = rw.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], group=[3])
-    >>> grower = TaskGrower(CodedDataset.make(data), FullDepthRules(replace=False), Ordinal(2))
-    >>> grower.grow(0, 0, 1, n_threads=1).threshold.tolist()
-    [0.5, 1.5]
-    """
-
-    def __init__(self, train: CodedDataset, rules: FullDepthRules, task: Task = REGRESSION) -> None:
-        self.train, self.rules, self.task = train, rules, task
-        self.problems = [FullDepthGrower(train, rules, target) for target in task.targets(train.data.y)]
-
-    def grow(
-        self, seed: int, first: int, n_rounds: int, *, stop: Callable[[], bool] | None = None, n_threads: int
-    ) -> Trees:
-        """Rounds `first` to `first + n_rounds - 1`, problems in turn; fewer when `stop()` becomes true meanwhile."""
-        batches = [one.grow(seed, first, n_rounds, stop=stop, n_threads=n_threads) for one in self.problems]
-        return batches[0] if len(batches) == 1 else _in_turn(batches)
-
-    def sample(self, seed: int, number: int) -> tuple[IndexArray, IndexArray]:
-        """Rows of the data set that the trees of a round are grown on, and how often each was drawn."""
-        return self.problems[0].sample(seed, number)
-
-    def fingerprint_arrays(self) -> tuple[AnyArray, ...]:
-        """Arrays besides the data, the task and the rules that determine the trees."""
-        return tuple(array for one in self.problems for array in one.fingerprint_arrays())
-
-    def start(self) -> Ensemble:
-        """The model before the first round."""
-        data = self.train.data
-        empty = Ensemble.from_trees([], n_features=data.n_features, feature_names=data.feature_names)
-        return self.task.combine([empty] * self.task.n_problems)
-
-
 def out_of_bag_scores(
-    grower: TaskGrower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
+    grower: Grower, model: Ensemble, *, seed: int = 0, first_tree: int = 0, n_threads: int | None = None
 ) -> tuple[FloatArray, IndexArray]:
     """Score of every document by the trees that were not grown on it, and the number of rounds that these are of.
 
@@ -326,7 +45,7 @@ def out_of_bag_scores(
 
     Parameters
     ----------
-    grower : TaskGrower
+    grower : Grower
         What grew the trees.
     model : Ensemble
         The trees that `grow_forest` gave for the same `seed` and `first_tree`, or the first of them.
@@ -338,18 +57,18 @@ def out_of_bag_scores(
     Returns
     -------
     scores : array of float
-        In input order. NaN where every tree has seen the document.
+        In input order, of the documents of this process. NaN where every tree has seen the document.
     counts : array of int
         Rounds that have not seen the document.
     """
     threads = resolve_threads(n_threads)
     train, task, step = grower.train, grower.task, 64
     sums, counts = np.zeros(train.n_docs), np.zeros(train.n_docs, dtype=np.uint32)
-    for problem, part in zip(grower.problems, task.split(model), strict=True):
+    for problem, part in enumerate(task.split(model)):
         counts[:] = 0  # the same for every problem
         for begin in range(0, part.n_trees, step):
             batch = part.trees.part(begin, min(begin + step, part.n_trees))
-            problem.add_out_of_bag(batch, seed, first_tree + begin, sums, counts, n_threads=threads)
+            grower.add_out_of_bag(problem, batch, seed, first_tree + begin, sums, counts, n_threads=threads)
     means = np.divide(sums, counts, out=np.full(train.n_docs, np.nan), where=counts > 0)
     scores = grower.start().base + task.sign * means
     return train.in_input_order(scores), train.in_input_order(counts.astype(np.int64))
@@ -362,33 +81,24 @@ def evaluate_scored(
     convention: str | Convention = "rankwood",
     *,
     n_threads: int | None = None,
+    group: Group = ALONE,
 ) -> Evaluation:
     """Measures of the queries all of whose documents have a score; the others are NaN and left out of the means."""
     index = data.queries.index
     complete = np.bincount(index, weights=np.isnan(scores), minlength=data.n_queries) == 0
+    evaluator = Evaluator(data, measures, convention, n_threads=n_threads, group=group)
     # Documents without a score get some score, which does not matter: their queries do not count.
-    result = evaluate(np.nan_to_num(scores), data, measures, convention=convention, n_threads=n_threads)
-    values = {name: np.where(complete, row, np.nan) for name, row in result.per_query.items()}
-    means = {name: mean(row, data.query_weights) for name, row in values.items()}
-    return Evaluation(result.convention, means, values, data.query_weights)
-
-
-def _native_trees(trees: Trees) -> _native.ForestTrees:
-    *columns, offsets = trees.native()
-    return _native.ForestTrees(offsets, *columns)
-
-
-def _in_turn(batches: list[Trees]) -> Trees:
-    """The first tree of every batch, the second of every batch, and so on, as far as all batches go."""
-    n_rounds = min(batch.n_trees for batch in batches)
-    order = np.arange(len(batches) * n_rounds).reshape(len(batches), n_rounds).T.ravel()
-    return Trees.join([batch.part(0, n_rounds) for batch in batches]).select(order)
+    values = np.where(complete, evaluator.values(np.nan_to_num(scores)), np.nan)
+    means = dict(zip(evaluator.names, evaluator.mean(values).tolist(), strict=True))
+    per_query = dict(zip(evaluator.names, evaluator.gathered(values), strict=True))
+    weights = data.query_weights
+    return Evaluation(evaluator.convention, means, per_query, None if weights is None else evaluator.gathered(weights))
 
 
 BATCH_SECONDS = 0.4  # of growing between two calls of callbacks
 
 
-def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int = 0) -> Trained:
+def grow_forest(grower: Grower, session: Session, *, n_trees: int, first_tree: int = 0) -> Trained:
     """A forest grows: the mean of the trees number `first_tree` to `first_tree + n_trees - 1` of the session's seed.
 
     With a task of several problems it is as many rounds: in each, every problem grows one tree on the same sample.
@@ -402,7 +112,7 @@ def grow_forest(grower: TaskGrower, session: Session, *, n_trees: int, first_tre
         keeper.load(batches.growing)
         check_size(batches.growing.n_rounds, n_trees)
         batches.go_on(session.checkpoint.every)
-    train_name = next((name for name, one in batches.sets.items() if one is grower.train.data), None)
+    train_name = next((name for name, one in batches.watched.items() if one.data is grower.train.data), None)
     driven = drive(batches, session, n_iterations=n_trees, train_name=train_name, keeper=keeper)
     return Trained(batches.growing.whole(driven.n_kept, last=True), driven)
 
@@ -487,18 +197,19 @@ class Batches(Growth):
     A batch is as many trees as take BATCH_SECONDS, so that callbacks, checkpoints and Ctrl-C are looked after.
     """
 
-    def __init__(self, grower: TaskGrower, session: Session, *, n_trees: int, first_tree: int) -> None:
+    def __init__(self, grower: Grower, session: Session, *, n_trees: int, first_tree: int) -> None:
         self.grower, self.measures, self.seed = grower, session.measures, session.seed
         self.first_tree, self.n_trees = first_tree, n_trees
-        self.sets = {name: one if isinstance(one, Dataset) else one.data for name, one in session.valid.items()}
-        for name, one in self.sets.items():
-            if one.n_docs == 0:
-                raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
         self.growing = GrowingForest(grower.start(), grower.task)
         self.params: dict[str, Any] = {}
-        threads = session.n_threads
-        self.watched = {name: _Watched(one, self.growing, n_threads=threads) for name, one in self.sets.items()}
-        self.pace = _Pace(threads)
+        self.sets, self.watched = session.valid, {}
+        for name, one in session.valid.items():
+            data, share = self._share_of(one)
+            if share.n_docs == 0:
+                raise DataError(f"there is nothing to measure on: the data set {name!r} has no rows")
+            self.watched[name] = _Watched(data, self.growing, n_threads=session.n_threads, group=share.group)
+        self.group = grower.share.group
+        self.pace = _Pace(session.n_threads, self.group)
         self.every: int | None = None  # a checkpoint is made every so many rounds: batches end there
         self._rounds: Iterator[list[Result]] = iter(())  # measures of the rounds of the last batch
         self._n_grown = 0  # rounds of all batches
@@ -514,10 +225,22 @@ class Batches(Growth):
             "measures": self.measures,
         }
         return {
-            "training data": identify_data(self.grower.train.data, *self.grower.fingerprint_arrays()),
-            **{f"data set {name!r}": identify_data(data) for name, data in self.sets.items()},
+            "training data": self.grower.identify_data(),
+            **{f"data set {name!r}": self._identify(data) for name, data in self.sets.items()},
             **identify_settings(settings),
         }
+
+    def _share_of(self, one: Dataset | BinnedDataset) -> tuple[Dataset, Share]:
+        """A data set to measure on, and what this process has of it."""
+        if isinstance(one, BinnedDataset):
+            return one.data, one.share
+        return one, self.grower.share if one is self.grower.train.data else Share.whole(one)
+
+    def _identify(self, one: Dataset | BinnedDataset) -> str:
+        data, share = self._share_of(one)
+        if data is self.grower.train.data and share.group.size > 1:
+            return self.grower.identify_data()
+        return identify_binned(one) if isinstance(one, BinnedDataset) and share.group.size > 1 else identify_data(data)
 
     def go_on(self, every: int) -> None:
         """Go on from the trees that a checkpoint held, and end batches where the next ones are due."""
@@ -554,7 +277,7 @@ class Batches(Growth):
             wanted = min(wanted, self.every - done % self.every)
         batch = self.pace.timed(self.grower, self.seed, self.first_tree + done, wanted, interrupted)
         self.growing.add(batch)
-        self._cut_short = interrupted()
+        self._cut_short = bool(self.group.broadcast(interrupted()))
         self._rounds = _after_each(batch, n_problems, done, self.watched, self.measures)
         self._n_grown += batch.n_trees // n_problems
 
@@ -562,10 +285,11 @@ class Batches(Growth):
 class _Watched(ScoredData):
     """A data set to measure on, with the sum of the trees' values so far for every document."""
 
-    def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int) -> None:
-        super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads)
+    def __init__(self, data: Dataset, growing: GrowingForest, *, n_threads: int, group: Group) -> None:
+        super().__init__(data, np.zeros(data.n_docs), n_threads=n_threads, group=group)
         self.base, self.task = growing.start.base, growing.task
-        self.X = data.X if data.order is None else data.X[data.order]
+        X = data.in_memory().X
+        self.X = X if data.order is None else X[data.order]
         self.sums = np.zeros(data.n_docs)
 
     def go_on_from(self, model: Ensemble) -> None:
@@ -594,17 +318,19 @@ def _after_each(
 
 
 class _Pace:
-    """Number of trees of the next batch: as many as take BATCH_SECONDS."""
+    """Number of trees of the next batch: as many as take BATCH_SECONDS, the same for all processes of a group."""
 
-    def __init__(self, n_threads: int) -> None:
-        self.n_threads = n_threads
-        self.n_trees = n_threads
+    def __init__(self, n_threads: int, group: Group) -> None:
+        self.n_threads, self.group = n_threads, group
+        self.at_once = group.total(n_threads)
+        self.n_trees = self.at_once
 
-    def timed(self, grower: TaskGrower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
+    def timed(self, grower: Grower, seed: int, first: int, n_trees: int, stop: Callable[[], bool]) -> Trees:
         """Grow a batch, and learn from its time how large the next should be."""
         start = time.perf_counter()
         batch = grower.grow(seed, first, n_trees, stop=stop, n_threads=self.n_threads)
-        rounds = max(time.perf_counter() - start, 1e-6) / max(1.0, n_trees / self.n_threads)  # seconds per round
-        wanted = int(BATCH_SECONDS / rounds) * self.n_threads
-        self.n_trees = max(self.n_threads, min(wanted, 8 * self.n_trees))
+        seconds = max(self.group.gather(time.perf_counter() - start))
+        rounds = max(seconds, 1e-6) / max(1.0, n_trees / self.at_once)  # seconds per round
+        wanted = int(BATCH_SECONDS / rounds) * self.at_once
+        self.n_trees = max(self.at_once, min(wanted, 8 * self.n_trees))
         return batch

@@ -18,11 +18,14 @@ from rankwood.data.files import open_data
 from rankwood.data.parts import arrow_part, as_dataset
 from rankwood.data.queries import find_queries
 from rankwood.data.share import Share
+from rankwood.data.text import as_paths, file_kind
 from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, RankwoodError
 from rankwood.exact import exact_sum
+from rankwood.group import ALONE, Group
 from rankwood.matrix import column_names, column_order, drop_column
 from rankwood.model.ensemble import Ensemble
+from rankwood.system import resolve_threads
 
 # Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
@@ -73,6 +76,15 @@ class Rows:
         """Whether the rows say which query they belong to."""
         given = self.is_dataset or self.qid is not None or self.group is not None
         return given or is_paths(self.X) or _has_qid(self.X)
+
+    def for_workers(self) -> Rows:
+        """The rows as workers of a cluster can be given them: SVMlight text is read here, all else as it is."""
+        if not is_paths(self.X):
+            return self
+        paths = as_paths(self.X)
+        if all(path.is_dir() or file_kind(path) != "svmlight" for path in paths):
+            return self
+        return self.opened(alone=False, n_threads=resolve_threads(None))
 
     def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
         """The rows as a data set, with the features that the learner was fitted on in their order.
@@ -166,7 +178,7 @@ def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> Binn
     if not isinstance(rows.X, BinnedDataset):
         return BinnedDataset.make(data, max_bins, n_threads=n_threads)
     if data is not rows.X.data:  # missing values were replaced
-        return BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads)
+        return replace(BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads), share=rows.X.share)
     return rows.X
 
 
@@ -295,7 +307,7 @@ def _behind(X: Any) -> Any:
     return X.data if isinstance(X, BinnedDataset) else X
 
 
-def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
+def replacements(data: Dataset, missing: str, group: Group = ALONE) -> FeatureMatrix | None:
     """What missing values of each feature count as, by the training data; None when trees decide where they go.
 
     Parameters
@@ -305,6 +317,8 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
     missing : str
         "zero", "infinity", or the "mean" or "median" of the values that there are (0 where there are none); anything
         else leaves it to the trees.
+    group : Group
+        Processes that have other documents; they do not find means or medians of all.
 
     Examples
     --------
@@ -317,6 +331,10 @@ def replacements(data: Dataset, missing: str) -> FeatureMatrix | None:
         return np.full(data.n_features, 0.0 if missing == "zero" else np.inf, FEATURE)
     if missing not in ("mean", "median"):
         return None
+    if group.size > 1:
+        raise RankwoodError(
+            f"missing={missing!r} is for data on one machine: fill the gaps, or leave them to the trees"
+        )
     centres = _means(data) if missing == "mean" else _medians(data.in_memory().X)
     found: FeatureMatrix = np.nan_to_num(centres, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(FEATURE)
     return found

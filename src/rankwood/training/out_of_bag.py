@@ -14,7 +14,7 @@ from rankwood.evaluation.diagnostics import Curve, measure_curve, usual_sizes
 from rankwood.evaluation.measures import Measure
 from rankwood.system import resolve_threads
 from rankwood.training.estimators import RandomForest, grower_of
-from rankwood.training.forest import TaskGrower
+from rankwood.training.full_depth import TaskGrower
 from rankwood.training.inputs import filled, replacements
 from rankwood.training.params import checked_parameters
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +20,7 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.diagnostics import feature_shares
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.measures import Measure
+from rankwood.group import ALONE
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping
@@ -163,8 +163,9 @@ class Ranker(BaseEstimator):
         threads, in_memory = self._n_threads(), self._needs_matrix
         rows = given.opened(alone=not self._needs_queries, n_threads=threads)
         data = training_data(self, rows, needs_queries=self._needs_queries)
-        data = data.in_memory() if in_memory else data
-        missing_as = replacements(data, self.missing)
+        data = self._with_matrix(data)
+        group = rows.X.share.group if isinstance(rows.X, BinnedDataset) else ALONE
+        missing_as = replacements(data, self.missing, group)
         train = filled(data, missing_as)
         self._fitted_on_dataset = rows.is_dataset
         valid = sets.by_name(self, given, train, missing_as, in_memory=in_memory, n_threads=threads)
@@ -173,39 +174,6 @@ class Ranker(BaseEstimator):
         called = [*(callbacks or []), *stopping]
         session = Session(measures, valid, called, kept, self.on_interrupt, self._seed(), threads)
         return train, missing_as, session
-
-    def _fit_on(
-        self,
-        client: Any,
-        rows: Rows,
-        sets: EvalSets,
-        eval_metric: Any,
-        callbacks: Sequence[Callback] | None,
-        checkpoint: Any,
-        *,
-        shuffle: bool,
-        max_bins: int,
-        init_model: Ensemble | None = None,
-    ) -> Self:
-        """Fit on the workers of a Dask cluster, and note what came of it here."""
-        from rankwood.cluster.fit import Order, fit_on_cluster
-
-        fitted = clone(self).set_params(random_state=self._seed())
-        order = Order(
-            fitted,
-            rows,
-            sets.named(rows),
-            max_bins,
-            eval_metric,
-            tuple(callbacks or ()),
-            init_model,
-            self._checkpoint(checkpoint),
-            shuffle,
-            alone=not self._needs_queries,
-        )
-        for name, value in fit_on_cluster(client, order).items():
-            setattr(self, name, value)
-        return self
 
     def _set_fitted(self, result: Trained, seed: int, **more_notes: Any) -> None:
         """Set the fitted attributes that all rankers have."""
@@ -226,6 +194,10 @@ class Ranker(BaseEstimator):
     def _needs_matrix(self) -> bool:
         """Whether training needs the features themselves in memory, not only their bins."""
         return True
+
+    def _with_matrix(self, data: Dataset) -> Dataset:
+        """The training data, with its features in memory if they are needed."""
+        return data.in_memory() if self._needs_matrix else data
 
     def _scoring_matrix(self, X: Any) -> Any:
         return scoring_matrix(self, X, names_of_dataset=self._fitted_on_dataset)
