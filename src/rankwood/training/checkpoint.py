@@ -74,7 +74,13 @@ class Checkpoint:
         return model, check_identity(path, model, identity)
 
     def write(self, model: Ensemble) -> None:
-        """Save the trees so far, with their notes; a kill while writing leaves what was saved before."""
+        """Save the trees so far; a kill while writing leaves what was saved before.
+
+        Parameters
+        ----------
+        model : Ensemble
+            The trees, with their notes.
+        """
         model.save(self.path)
 
 
