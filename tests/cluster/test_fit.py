@@ -47,6 +47,25 @@ LEARNERS = {
 }
 
 
+FORESTS = {
+    "forest": rw.RandomForest(12, out_of_bag=True),
+    "query samples": rw.RandomForest(12, queries_per_tree=0.1, criterion="entropy", task="ordinal"),
+    "igbrt": rw.InitializedMART(4, 8, forest=rw.RandomForest(6)),
+}
+
+
+@pytest.mark.parametrize("name", FORESTS)
+def test_forests_are_those_of_one_machine_in_bins(client, name):
+    learner = FORESTS[name]
+    train = rw.BinnedDataset.make(rw.Dataset(TRAIN))
+    seen = train.with_ranges().without_features() if name == "igbrt" else train
+    expected = clone(learner).fit(seen, valid=rw.Dataset(VALID))
+    fitted = clone(learner).fit(TRAIN_PARTS(), valid=dd.from_pandas(VALID, npartitions=3), client=client)
+    same(fitted, expected)
+    if name == "forest":
+        assert fitted.oob_score_ == expected.oob_score_
+
+
 def alone(learner, **more):
     return clone(learner).fit(rw.Dataset(TRAIN), valid=rw.Dataset(VALID), **more)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import rankwood as rw
-from cluster.threads import run_threads
 from rankwood.data.bins import BinEdges, BinnedDataset
 from rankwood.data.share import Share
 from rankwood.training import shared_forest
+from thread_group import run_threads
 
 pytestmark = pytest.mark.native
 

@@ -15,7 +15,7 @@ workers that remain. The model does not depend on any of it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,6 +44,7 @@ from rankwood.training.callbacks import (
 )
 from rankwood.training.checkpoint import Checkpoint, Identity, check_identity
 from rankwood.training.driver import deferred_interrupt, interrupts_from
+from rankwood.training.shared_forest import forest_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -81,6 +82,8 @@ class Order:
         Whether rows of a query may stand apart.
     alone : bool
         Whether every row is a query of its own when there are no queries.
+    grows_forest : bool
+        Whether a forest is grown, which needs to know the values in every bin.
     """
 
     ranker: Any
@@ -93,6 +96,7 @@ class Order:
     checkpoint: Checkpoint | None = None
     shuffle: bool = False
     alone: bool = False
+    grows_forest: bool = False
 
 
 def fit_on_cluster(client: Client, order: Order) -> dict[str, Any]:
@@ -117,15 +121,16 @@ class _Training:
     client: Client
     order: Order
     interrupted: Any
-    saved: Ensemble | None = None
+    saved: dict[str, Ensemble] = field(default_factory=dict)
     sources: dict[str | None, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         checkpoint, order = self.order.checkpoint, self.order
         if checkpoint is not None:
             check_writable(str(checkpoint.path))
-            if Path(checkpoint.path).exists():
-                self.saved = Ensemble.load(checkpoint.path)
+            for path in (str(checkpoint.path), f"{checkpoint.path}.forest"):  # iGBRT has one for its forest, too
+                if Path(path).exists():
+                    self.saved[path] = Ensemble.load(path)
         given: list[tuple[str | None, Rows | None]] = [(None, order.train), *order.valid.items()]
         for name, rows in given:
             if rows is not None:
@@ -194,23 +199,27 @@ class _Training:
                 start=order.init_model,
                 missing_as=missing_value(order.ranker.missing),
                 feature_names=None if train is None else train.feature_names,
+                with_ranges=order.grows_forest and train is None,
             )
         return placed
 
     def _check_memory(self, placed: dict[str | None, Placed]) -> None:
         ranker = self.order.ranker
-        histograms = 16 * 256 * placed[None].n_features * getattr(ranker, "n_leaves", 1)
+        besides = 16 * 256 * placed[None].n_features * (getattr(ranker, "n_leaves", None) or 1)
+        if self.order.grows_forest:
+            besides += forest_bytes(placed[None].n_docs, placed[None].n_features)
         needed = {}
         for worker in placed[None].shares:
             n_docs = sum(one.n_bytes[worker] // max(one.n_features, 1) for one in placed.values())
-            needed[worker] = BYTES_PER_DOC * n_docs + histograms  # the bins are there already
+            needed[worker] = BYTES_PER_DOC * n_docs + besides  # the bins are there already
         check_memory(self.client, needed)
 
     def _hear(self, rank: int, message: tuple[Any, ...]) -> Any:
         if message[0] == "checkpoint":
-            self.saved = message[1]
+            _, path, model = message
+            self.saved[path] = model
             if self.order.checkpoint is not None:
-                self.order.checkpoint.write(message[1])
+                model.save(path)
             return None
         _, is_before, task, told = message
         env = CallbackEnv(_ModelElsewhere(task), **told)
@@ -259,7 +268,7 @@ class ShareFit:
     placed: tuple[str, ...]  # those of them that are not the training data
     eval_metric: Any
     init_model: Ensemble | None
-    saved: Ensemble | None
+    saved: dict[str, Ensemble]
     path: str
     every: int
     callbacks: tuple[bool, bool]  # whether there are any before, and after, a round
@@ -337,19 +346,18 @@ class SentCheckpoint(Checkpoint):
         The ranks.
     channel : Channel
         To the client.
-    saved : Ensemble or None
-        What it kept last.
+    saved : mapping from str to Ensemble
+        What it kept last, by path.
     """
 
     group: Group = None  # type: ignore[assignment]
     channel: Channel = None  # type: ignore[assignment]
-    saved: Ensemble | None = None
+    saved: Mapping[str, Ensemble] = field(default_factory=dict)
 
     def read(self, identity: Identity) -> tuple[Ensemble, dict[str, Any]] | None:
-        if self.saved is None:
-            return None
-        return self.saved, check_identity(str(self.path) or "of this training", self.saved, identity)
+        model = self.saved.get(str(self.path))
+        return None if model is None else (model, check_identity(str(self.path), model, identity))
 
     def write(self, model: Ensemble) -> None:
         if self.group.rank == 0:
-            self.channel.tell(("checkpoint", model))
+            self.channel.tell(("checkpoint", str(self.path), model))

@@ -30,6 +30,7 @@ from rankwood.data.bins import (
     BinEdges,
     BinnedDataset,
     BinSketch,
+    CodeRanges,
     empty_bins,
     encode_rows,
     find_edges,
@@ -103,6 +104,7 @@ def place(
     start: Ensemble | None = None,
     missing_as: FeatureMatrix | None = None,
     feature_names: Sequence[str] | None = None,
+    with_ranges: bool = False,
     progress: Progress | None = None,
 ) -> Placed:
     """Put data into bins on workers, about as many documents on each; the bins are those of one machine.
@@ -127,6 +129,8 @@ def place(
         What missing values of each feature become.
     feature_names : sequence of str, optional
         The features that there must be, in this order, if columns have names: those of the training data.
+    with_ranges : bool, default False
+        Whether the smallest and largest value in every bin are noted, which forests need.
     progress : callable, optional
         Called now and then with the number of tasks that are done, and that there are.
 
@@ -138,7 +142,8 @@ def place(
         When a worker was lost; `workers` of the error are those to do without.
     """
     if isinstance(source, Here):
-        return _sent(client, workers, _in_bins(source.data, edges, max_bins, start, missing_as, feature_names))
+        binned = _in_bins(source.data, edges, max_bins, start, missing_as, feature_names)
+        return _sent(client, workers, binned.with_ranges() if with_ranges else binned)
     n_passes = 2 if edges is None else 1  # after the first one
     n_tasks = len(source.partitions) * (1 + n_passes) + n_passes - 1 + len(workers)
     with _Tasks(client, workers, progress, n_tasks) as tasks:
@@ -151,7 +156,7 @@ def place(
         cut = cut_evenly(table.queries.offsets, len(workers))
         placed = _described(table.data, edges, workers, cut, has_weights=table.has_weights)
         check_memory(client, {worker: 2 * n for worker, n in placed.n_bytes.items()})  # pieces, and all of them joined
-        how = tasks.call("encode-how", _Encoding, edges, start, missing_as, table.names)
+        how = tasks.call("encode-how", _Encoding, edges, start, missing_as, table.names, with_ranges)
         shares = _encoded(tasks, table, how, cut, pinned=source.in_files)
         tasks.keep(shares)
         return replace(placed, shares=dict(zip(workers, shares, strict=True)))
@@ -427,6 +432,7 @@ class _Encoding:
     start: Ensemble | None
     missing_as: FeatureMatrix | None
     names: tuple[str, ...] | None
+    with_ranges: bool
 
 
 @dataclass(frozen=True)
@@ -438,6 +444,7 @@ class _Piece:
     y: FloatArray
     weights: FloatArray | None
     scores: FloatArray | None
+    ranges: CodeRanges  # of the whole partition
 
 
 def _look(partition: Partition, number: int) -> _Head:
@@ -485,11 +492,15 @@ def _encode(
         _, y, weights = part.rows()
         bins, scores = empty_bins(n_rows, how.edges.n_features), np.empty(n_rows)
         has_missing, first = np.zeros(how.edges.n_features, dtype=np.uint8), 0
+        ranges = CodeRanges.empty(how.edges)
         for X in _blocks(part, n_rows, how.missing_as):
             here = slice(first, first + len(X))
             has_missing |= encode_rows(X, how.edges, bins, here, n_threads=1)
             if how.start is not None:
                 scores[here] = how.start.score(X)
+            if how.with_ranges:
+                found = CodeRanges.of(X, np.ascontiguousarray(bins[:, here]), how.edges, n_threads=1)
+                ranges = CodeRanges.merge([ranges, found])
             first += len(X)
     pieces = [
         _Piece(
@@ -498,6 +509,7 @@ def _encode(
             y[move.rows],
             None if weights is None else weights[move.rows],
             None if how.start is None else scores[move.rows],
+            ranges,
         )
         for move in _moves(places, bounds)
     ]
@@ -536,7 +548,9 @@ def _share(
         if piece.scores is not None:
             scores[piece.places] = piece.scores
     known = () if how.start is None else ((how.start, scores),)
-    return BinnedDataset(data.replace(y=y, weights=weights), how.edges, bins, has_missing, None, known)
+    ranges = CodeRanges.merge([CodeRanges.empty(how.edges), *(piece.ranges for piece in pieces)])
+    binned = BinnedDataset(data.replace(y=y, weights=weights), how.edges, bins, has_missing, None, known)
+    return replace(binned, ranges=ranges) if how.with_ranges else binned
 
 
 def _item(values: Sequence[Any], number: int) -> Any:

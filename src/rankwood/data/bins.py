@@ -280,6 +280,12 @@ class CodeRanges:
         return cls(low, high)
 
     @classmethod
+    def empty(cls, edges: BinEdges) -> CodeRanges:
+        """The ranges of no rows."""
+        n_codes = edges.code_offsets[-1]
+        return cls(np.full(n_codes, np.inf, dtype=np.float32), np.full(n_codes, -np.inf, dtype=np.float32))
+
+    @classmethod
     def merge(cls, parts: Sequence[CodeRanges]) -> CodeRanges:
         """The ranges of all rows of several parts."""
         return cls(np.min([part.low for part in parts], axis=0), np.max([part.high for part in parts], axis=0))
@@ -423,7 +429,7 @@ class BinnedDataset(ByQuery):
         known = tuple((model, scores[places]) for model, scores in self.known_scores)
         bins = np.ascontiguousarray(self.bins[:, rows])
         share = Share.of(subset, self.share.group)
-        return BinnedDataset(subset, self.edges, bins, self.has_missing, None, known, share)
+        return BinnedDataset(subset, self.edges, bins, self.has_missing, None, known, share, self.ranges)
 
     def without_features(self) -> BinnedDataset:
         """The same bins without the features behind them, which frees the memory of these."""

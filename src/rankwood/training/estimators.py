@@ -154,6 +154,7 @@ class BoostedRanker(Ranker):
                 shuffle=shuffle,
                 max_bins=p.max_bins,
                 init_model=ensemble_of(init_model, "init_model"),
+                grows_forest=hasattr(getattr(p, "forest", None), "fit"),
             )
         loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
@@ -240,6 +241,7 @@ def fit_on(
     shuffle: bool,
     max_bins: int,
     init_model: Ensemble | None = None,
+    grows_forest: bool = False,
 ) -> Any:
     """Fit a ranker on the workers of a Dask cluster, and note on it what came of it; returns the ranker."""
     from rankwood.cluster.fit import Order, fit_on_cluster
@@ -256,6 +258,7 @@ def fit_on(
         ranker._checkpoint(checkpoint),
         shuffle,
         alone=not ranker._needs_queries,
+        grows_forest=grows_forest,
     )
     for name, value in fit_on_cluster(client, order).items():
         setattr(ranker, name, value)
@@ -783,6 +786,8 @@ class RandomForest(GradesMixin):
         eval_metric: Any = None,
         callbacks: Sequence[Callback] | None = None,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        client: Any = None,
+        shuffle: bool = False,
     ) -> Any:
         """Grow a forest on a Dataset, or on X and y with the query of every row.
 
@@ -797,6 +802,9 @@ class RandomForest(GradesMixin):
             What to measure, and on which data, as in `LambdaMART.fit`.
         callbacks, checkpoint
             As in `LambdaMART.fit`. A forest has no learning rate that `reset_parameter` could change.
+        client, shuffle
+            As in `LambdaMART.fit`. On a cluster values are in 255 bins, as those of more than 65,535 documents are on
+            one machine.
 
         Returns
         -------
@@ -806,6 +814,9 @@ class RandomForest(GradesMixin):
         p._rules()  # wrong ones are refused before the data is read
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
+        if client is not None:
+            told = (eval_metric, callbacks, checkpoint)
+            return fit_on(client, self, rows, sets, *told, shuffle=shuffle, max_bins=MAX_BINS, grows_forest=True)
         data, missing_as, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint)
         if p.queries_per_tree is not None and not rows.has_queries:
             raise RankwoodError("queries_per_tree draws queries: give qid or group, or draw documents by docs_per_tree")
