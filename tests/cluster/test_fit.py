@@ -62,6 +62,7 @@ def test_forests_are_those_of_one_machine(client, name):
     same(fitted, expected)
     if name == "forest":
         assert fitted.oob_score_ == expected.oob_score_
+        np.testing.assert_array_equal(fitted.oob_scores_, expected.oob_scores_)
 
 
 def alone(learner, **more):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import importlib.util
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,12 +40,22 @@ def objects() -> dict[str, Any]:
     return {"rw": rw, "np": np, **parts, **shown, "model": model, "other": other, "forest": forest}
 
 
+def write_parquet(data: rw.Dataset, path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    columns = {"qid": data.qid, "label": data.y} | {f"f{number}": column for number, column in enumerate(data.X.T)}
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=100)
+
+
 @pytest.fixture(scope="session")
 def stage(objects: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that snippets read."""
     folder = tmp_path_factory.mktemp("stage")
     for name, part in ("train", "train"), ("valid", "valid"), ("vali", "valid"), ("test", "test"):
         rw.write_svmlight(objects[part], folder / f"{name}.txt")
+        if importlib.util.find_spec("pyarrow") is not None:
+            write_parquet(objects[part], folder / f"{name}.parquet")
     with gzip.open(folder / "train.txt.gz", "wb") as file:
         file.write((folder / "train.txt").read_bytes())
     for fold in ("Fold1", "Fold2"):

@@ -22,6 +22,7 @@ OTHERS = {
     "onnxruntime": r"\bonnxruntime\b(?!,)",
     "pandas": r"\bpandas\b|\bframe\b",
     "pyarrow": r"parquet",
+    "distributed": r"\bdistributed\b|\bdask\b|\bclient\b",
     "matplotlib": r"\bmatplotlib\b|\bwrite_report\b",
     "optuna": r"\boptuna\b|\brw\.tune\b",
 }

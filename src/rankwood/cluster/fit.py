@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from rankwood.training.inputs import Rows
+    from rankwood.training.tasks import Task
 
 BIN_SAMPLE_ROWS = 200_000  # documents, of which more are sampled to find bins
 EVERY = 20  # rounds after which trees are safe with the client, unless a checkpoint says otherwise
@@ -228,8 +229,8 @@ class _Training:
             if self.order.checkpoint is not None:
                 model.save(path)
             return None
-        _, is_before, told = message
-        env = CallbackEnv(_ModelElsewhere(), **told)
+        _, is_before, task, told = message
+        env = CallbackEnv(_ModelElsewhere(task), **told)
         try:
             for callback in self.before if is_before else self.after:
                 callback(env)
@@ -252,10 +253,12 @@ def missing_value(missing: str) -> FeatureMatrix | None:
     return None
 
 
+@dataclass(frozen=True)
 class _ModelElsewhere:
-    """What callbacks find as `env.model` in the client's process."""
+    """What callbacks find as `env.model` in the client's process: what the labels are learnt as, and no trees."""
 
-    boosters: tuple[Any, ...] = ()
+    task: Task
+    boosters: ClassVar[tuple[Any, ...]] = ()
 
     def whole(self) -> Ensemble:
         raise RankwoodError("the model so far is with the workers: give fit a checkpoint, and load that file")
@@ -354,7 +357,7 @@ class AtClient:
         answer = None
         if self.group.rank == 0:
             told = {name: value for name, value in vars(env).items() if name != "model"}
-            answer = self.channel.ask(("callbacks", self.before_iteration, told))
+            answer = self.channel.ask(("callbacks", self.before_iteration, env.model.task, told))
         params, best = self.group.broadcast(answer)
         env.params.update(params)
         if best is not None:

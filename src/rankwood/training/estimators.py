@@ -803,8 +803,7 @@ class RandomForest(GradesMixin):
         callbacks, checkpoint
             As in `LambdaMART.fit`. A forest has no learning rate that `reset_parameter` could change.
         client, shuffle
-            As in `LambdaMART.fit`. On a cluster values are in 255 bins, as those of more than 65,535 documents are on
-            one machine.
+            As in `LambdaMART.fit`. On a cluster features stay with the workers, four bytes a value.
 
         Returns
         -------
@@ -871,6 +870,8 @@ class RandomForest(GradesMixin):
             settings = (measures, self.convention)
             found = evaluate_scored(self.oob_scores_, data, *settings, n_threads=n_threads, group=share.group)
             self.oob_evaluation_, self.oob_score_ = found, next(iter(found.means.values()))
+        if share.group.size > 1:
+            self.oob_scores_ = np.concatenate(share.group.gather(self.oob_scores_))
 
 
 def grower_of(forest: RandomForest, data: Dataset | BinnedDataset, *, n_threads: int) -> TaskGrower:
