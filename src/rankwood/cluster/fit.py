@@ -28,7 +28,7 @@ from rankwood.cluster.client import check_memory, threads_of_worker
 from rankwood.cluster.launch import run_on_workers, supervise
 from rankwood.cluster.placement import Placed, place, place_features
 from rankwood.cluster.sources import open_source
-from rankwood.data.bins import BinEdges, BinnedDataset, BinSketch
+from rankwood.data.bins import BinEdges, BinnedDataset, BinSketch, coded_exactly, forest_bytes
 from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, FeatureMatrix
@@ -46,7 +46,6 @@ from rankwood.training.callbacks import (
 from rankwood.training.checkpoint import Checkpoint, Identity, check_identity
 from rankwood.training.driver import deferred_interrupt, interrupts_from
 from rankwood.training.inputs import filled
-from rankwood.training.shared_forest import coded_exactly, forest_bytes
 
 if TYPE_CHECKING:
     from distributed import Client

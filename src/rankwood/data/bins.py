@@ -654,3 +654,48 @@ class CodedDataset(ByQuery):
         X = binned.by_query(data.in_memory().X) if data.can_read_features else None
         codes, offsets = (binned.bins, binned.has_missing), binned.edges.code_offsets
         return cls(data, *codes, offsets, ranges.low, ranges.high, binned.rows, X)
+
+
+def forest_bytes(n_docs: int, n_features: int, *, code_bytes: int = 1) -> int:
+    """Bytes that growing a forest takes on every process when all codes are sent to it.
+
+    Parameters
+    ----------
+    n_docs, n_features : int
+        Size of the whole training data.
+    code_bytes : int, default 1
+        Bytes of a code: 2 where every value has its own.
+
+    Examples
+    --------
+    >>> forest_bytes(1_000_000, 136)
+    193000000
+    """
+    groups = -(-n_features // _native.BIN_GROUP)
+    codes = groups * _native.BIN_GROUP * code_bytes
+    arriving = _native.BIN_GROUP * code_bytes  # one group of features at a time
+    return n_docs * (codes + arriving + 33)  # labels, weights, both once more while they arrive, and grades
+
+
+def coded_exactly(binned: BinnedDataset, *, n_threads: int) -> BinnedDataset:
+    """The share with a code of two bytes for every value, as one process codes up to 65,535 documents for a forest.
+
+    The same object when there are more documents, or when a process has no features any more.
+
+    Parameters
+    ----------
+    binned : BinnedDataset
+        The share.
+    n_threads : int
+        Threads.
+    """
+    data, share = binned.data, binned.share
+    if share.n_docs > MAX_CODES or not all(share.group.gather(data.can_read_features)):
+        return binned
+    data = data.in_memory()
+    X = np.concatenate(share.group.gather(data.X))
+    edges = BinEdges.find(X, MAX_CODES, n_threads=n_threads, most=MAX_CODES)
+    bins = empty_bins(data.n_docs, data.n_features, np.uint16)
+    place = data.queries.places
+    has_missing = encode_rows(data.X, edges, bins, slice(0, data.n_docs) if place is None else place)
+    return BinnedDataset(data, edges, bins, has_missing, data.order, share=share)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset
+from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset, coded_exactly
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
@@ -35,7 +35,7 @@ from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
 from rankwood.training.refitting import Refitting
-from rankwood.training.shared_forest import SharedGrower, coded_exactly
+from rankwood.training.shared_forest import SharedGrower
 from rankwood.training.tasks import NOTE, Ordinal, Regression, Task
 from rankwood.training.updates import Dart, Plain, Update, XDart
 

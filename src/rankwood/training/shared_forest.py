@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwood import _native
 from rankwood.data.bins import (
-    MAX_CODES,
-    BinEdges,
     BinnedDataset,
     CodedDataset,
     CodeRanges,
     empty_bins,
-    encode_rows,
     join_bins,
 )
 from rankwood.data.dataset import Dataset
@@ -38,27 +34,6 @@ from rankwood.training.tasks import Task
 
 SMALL_SAMPLE = 0.25  # of all queries: documents of samples up to this size are sent for every tree
 MOST_GRADES = 256  # that kernels keep as bytes
-
-
-def forest_bytes(n_docs: int, n_features: int, *, code_bytes: int = 1) -> int:
-    """Bytes that growing a forest takes on every process when all codes are sent to it.
-
-    Parameters
-    ----------
-    n_docs, n_features : int
-        Size of the whole training data.
-    code_bytes : int, default 1
-        Bytes of a code: 2 where every value has its own.
-
-    Examples
-    --------
-    >>> forest_bytes(1_000_000, 136)
-    193000000
-    """
-    groups = -(-n_features // _native.BIN_GROUP)
-    codes = groups * _native.BIN_GROUP * code_bytes
-    arriving = _native.BIN_GROUP * code_bytes  # one group of features at a time
-    return n_docs * (codes + arriving + 33)  # labels, weights, both once more while they arrive, and grades
 
 
 def sends_samples(rules: FullDepthRules, n_queries: int) -> bool:
@@ -77,30 +52,6 @@ def sends_samples(rules: FullDepthRules, n_queries: int) -> bool:
     if drawn is None or rules.replace:
         return False
     return (drawn / max(n_queries, 1) if hasattr(drawn, "__index__") else drawn) <= SMALL_SAMPLE
-
-
-def coded_exactly(binned: BinnedDataset, *, n_threads: int) -> BinnedDataset:
-    """The share with a code of two bytes for every value, as one process codes up to 65,535 documents for a forest.
-
-    The same object when there are more documents, or when a process has no features any more.
-
-    Parameters
-    ----------
-    binned : BinnedDataset
-        The share.
-    n_threads : int
-        Threads.
-    """
-    data, share = binned.data, binned.share
-    if share.n_docs > MAX_CODES or not all(share.group.gather(data.can_read_features)):
-        return binned
-    data = data.in_memory()
-    X = np.concatenate(share.group.gather(data.X))
-    edges = BinEdges.find(X, MAX_CODES, n_threads=n_threads, most=MAX_CODES)
-    bins = empty_bins(data.n_docs, data.n_features, np.uint16)
-    place = data.queries.places
-    has_missing = encode_rows(data.X, edges, bins, slice(0, data.n_docs) if place is None else place)
-    return BinnedDataset(data, edges, bins, has_missing, data.order, share=share)
 
 
 class SharedGrower(Grower):
