@@ -78,7 +78,8 @@ struct GrowerNode {
 
 class TreeGrower {
  public:
-  TreeGrower(const BinnedView& data, int n_threads) : data_(data), pool_(ThreadPool::shared(n_threads)), bin_offsets_{0} {
+  TreeGrower(const BinnedView& data, int n_threads)
+      : data_(data), pool_(ThreadPool::shared(n_threads)), bin_offsets_{0} {
     if (data.n_rows > std::numeric_limits<std::uint32_t>::max()) throw std::invalid_argument("too many rows");
     for (std::size_t f = 0; f < data.n_features; ++f) bin_offsets_.push_back(bin_offsets_.back() + n_bins(f));
   }
@@ -334,12 +335,17 @@ class TreeGrower {
     }
   }
   // Documents of this process in a node, by the bin of a feature.
-  void count(std::size_t number, std::int32_t feature, std::uint32_t* counts) const {
-    const GrowerNode& node = nodes_[number];
+  void count(std::size_t number, std::int32_t feature, std::uint32_t* counts) {
     const std::size_t f = static_cast<std::size_t>(feature);
-    std::memset(counts, 0, kBins * sizeof *counts);
     const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
-    for (std::size_t i = node.begin; i < node.end; ++i) ++counts[bins[std::size_t{rows_[i]} * kGroup]];
+    const std::vector<Stretch> stretches = stretches_of(&number, 1);
+    std::vector<std::uint32_t> parts(kBins * stretches.size());
+    pool_run(stretches.size() > 1, stretches.size(), [&](std::size_t k) {
+      std::uint32_t* part = parts.data() + kBins * k;
+      for (std::size_t i = stretches[k].begin; i < stretches[k].end; ++i) ++part[bins[std::size_t{rows_[i]} * kGroup]];
+    });
+    std::memset(counts, 0, kBins * sizeof *counts);
+    for (std::size_t k = 0; k < parts.size(); ++k) counts[k % kBins] += parts[k];
   }
   // All that was built is settled.
   void settled() {
@@ -501,7 +507,7 @@ class TreeGrower {
   }
 
   void prepare(Found& found) const {
-    found.splits.assign(data_.n_features, {-std::numeric_limits<double>::infinity(), -1, false});
+    found.splits.assign(data_.n_features, {-std::numeric_limits<double>::infinity(), -1, false, 0.0});
     found.checked.assign(data_.n_features, 0);
   }
 
@@ -702,16 +708,22 @@ class TreeGrower {
                                 node.sums, split_rules());
   }
 
-  // Take the best feature. Histograms hold no document counts: where a minimum is asked for, the best feature's
-  // documents must be counted and its split searched again (check), until the best one has been checked. Returns the
-  // feature to be checked, or -1.
+  // Take the best feature. Histograms hold no document counts: where a minimum is asked for and hessians do not show
+  // that both sides have it, the best feature's documents must be counted and its split searched again (check), until
+  // the best one has been checked. Returns the feature to be checked, or -1.
   std::int32_t choose(GrowerNode& node, const Found& found) {
     std::size_t best = 0;
     for (std::size_t f = 1; f < found.splits.size(); ++f) {
       if (found.splits[f].gain > found.splits[best].gain) best = f;
     }
     if (found.splits.empty() || !(found.splits[best].gain > rules_.min_gain)) return -1;
-    if (rules_.min_docs > 1 && !rules_.hessian_is_count && !found.checked[best]) return static_cast<std::int32_t>(best);
+    const FeatureSplit& split = found.splits[best];
+    const double right_hessian = static_cast<double>(node.sums.hessian) - split.left_hessian;
+    const double enough =
+        rules_.min_docs * (std::ceil(extremes_.hessian / hessian_unit_) + 1.0);  // for fewest documents
+    const bool sure = rules_.min_docs <= 1 || rules_.hessian_is_count || found.checked[best] ||
+                      std::min(split.left_hessian, right_hessian) >= enough;
+    if (!sure) return static_cast<std::int32_t>(best);
     node.feature = static_cast<std::int32_t>(best);
     node.bin = found.splits[best].bin;
     node.missing_left = found.splits[best].missing_left;

@@ -142,7 +142,7 @@ static FeatureSplit best_split(const double* gradient, const double* hessian, co
                                std::int32_t n_values, bool has_missing, const NodeSums& total,
                                const SplitRules& rules) noexcept {
   constexpr double kNone = -__builtin_huge_val();
-  FeatureSplit best{kNone, -1, false};
+  FeatureSplit best{kNone, -1, false, 0.0};
   const double total_gradient = static_cast<double>(total.gradient), total_hessian = static_cast<double>(total.hessian);
   const double missing_gradient = has_missing ? gradient[n_values] : 0.0;
   const double missing_hessian = has_missing ? hessian[n_values] : 0.0;
@@ -190,7 +190,7 @@ static FeatureSplit best_split(const double* gradient, const double* hessian, co
     if (top > best.gain) {
       std::size_t i = 0;
       while (gain[i] != top) ++i;
-      best = {top, bin[i], !missing_right};
+      best = {top, bin[i], !missing_right, left_hessian[i]};
       if (!both_ways) {  // no missing value here: one that comes later follows the heavier child
         best.missing_left = left_hessian[i] > total_hessian - left_hessian[i];
       }

@@ -409,8 +409,7 @@ void bind_learner(nb::module_& m) {
           [](const Learner& self) { return Two{self.grower.extremes().gradient, self.grower.extremes().hessian}; },
           "The largest gradient and hessian of the documents of the tree, by magnitude.")
       .def_prop_ro(
-          "units",
-          [](const Learner& self) { return Two{self.grower.gradient_unit(), self.grower.hessian_unit()}; },
+          "units", [](const Learner& self) { return Two{self.grower.gradient_unit(), self.grower.hessian_unit()}; },
           "What gradients and hessians are whole numbers of, while the tree grows.")
       .def(
           "gain",

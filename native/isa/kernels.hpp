@@ -18,9 +18,10 @@ constexpr int kBins = 256;  // entries of a histogram
 
 // The best split of one feature of one node.
 struct FeatureSplit {
-  double gain;        // improvement over not splitting; -infinity when there is no valid split
-  std::int32_t bin;   // values in bins <= bin go left
-  bool missing_left;  // where a missing value goes
+  double gain;          // improvement over not splitting; -infinity when there is no valid split
+  std::int32_t bin;     // values in bins <= bin go left
+  bool missing_left;    // where a missing value goes
+  double left_hessian;  // sum over those that go left, in units
 };
 
 struct SplitRules {
