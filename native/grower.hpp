@@ -289,17 +289,13 @@ class TreeGrower {
       if (!is_root) add_up(pair, {in[0], in[1], in[2]});
       const std::int64_t* entries = in + kSums;
       run_features([&](std::size_t f) {
-        double g[kBins], h[kBins];
+        double g[kBins] = {}, h[kBins] = {};
         const std::size_t at = bin_offsets_[f], n = n_bins(f);
-        for (std::size_t b = 0; b < n; ++b) {
-          if (packed) {
-            const std::int64_t entry = entries[at + b];
-            h[b] = static_cast<double>(static_cast<std::uint32_t>(entry));
-            g[b] = static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint64_t>(entry) >> 32));
-          } else {
-            g[b] = static_cast<double>(entries[2 * at + b]);
-            h[b] = static_cast<double>(entries[2 * at + n + b]);
-          }
+        if (packed) {
+          kernels().widen(entries + at, n, g, h);
+        } else {
+          for (std::size_t b = 0; b < n; ++b) g[b] = static_cast<double>(entries[2 * at + b]);
+          for (std::size_t b = 0; b < n; ++b) h[b] = static_cast<double>(entries[2 * at + n + b]);
         }
         receive(pair, f, g, h);
       });

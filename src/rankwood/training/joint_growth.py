@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rankwood.training.grow import GrowthRules
 
 
+AHEAD = 4.0  # the higher, the fewer leaves are searched ahead of their turn
+
+
 class JointGrower:
     """A kernel that grows trees together with those of other processes; it is called as `TreeGrower` is.
 
@@ -107,20 +110,26 @@ class JointGrower:
         self._kernel.mark([self._numbers[node] for node in nodes], leaf_of_row)
 
     def _likely(self, node: int) -> list[int]:
-        """Other leaves that will probably be split, too: the best, up to half as many as splits are left."""
+        """Other leaves that will probably be split, too, the best first.
+
+        A split that gains so much leaves, as a rule of thumb, two that gain half of it. A leaf is likely to have its turn
+        when all leaves before it, with all below them that then gain more than it does, leave room for it.
+        """
         kernel, n_nodes = self._kernel, len(self._numbers)
-        n_more = (self._n_leaves - (n_nodes + 1) // 2) // 2 if self._ahead else 0
-        if n_more < 1:
+        n_splits = self._n_leaves - (n_nodes + 1) // 2  # that are left
+        if not self._ahead or n_splits < 2:
             return []
-        open_leaves = [
+        open_leaves = sorted(
             (-kernel.gain(number), number)
             for other, number in enumerate(self._numbers)
-            if other != node
-            and kernel.gain(number) > 0
+            if kernel.gain(number) > 0
             and kernel.first_child(number) == 0
             and self._depths[other] + 1 < self._max_depth
-        ]
-        return [number for _, number in sorted(open_leaves)[:n_more]]
+        )
+        gains = -np.array([gain for gain, _ in open_leaves])
+        n_before = AHEAD * np.cumsum(gains) / gains  # splits before each of them, and it
+        likely = [number for (_, number), n in zip(open_leaves, n_before, strict=True) if n <= n_splits]
+        return [number for number in likely if number != self._numbers[node]]
 
     def _divide(self, numbers: list[int], features: NDArray[np.uint8] | None) -> None:
         self._search(numbers, self._summed(self._kernel.divide(numbers)), features)
