@@ -14,6 +14,13 @@ pytest.importorskip("distributed", reason="DASK ABSENT: pip install 'rankwood[da
 N_WORKERS = 5
 
 
+def pytest_collection_modifyitems(items):
+    """With `--dist loadgroup`, one process has all tests that start clusters."""
+    for item in items:
+        if "cluster" in item.path.parts or item.path.name == "test_cluster_guide.py":
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
 @pytest.fixture(scope="session")
 def whole_cluster():
     import dask

@@ -122,9 +122,7 @@ class JointGrower:
         open_leaves = sorted(
             (-kernel.gain(number), number)
             for other, number in enumerate(self._numbers)
-            if kernel.gain(number) > 0
-            and kernel.first_child(number) == 0
-            and self._depths[other] + 1 < self._max_depth
+            if kernel.gain(number) > 0 and kernel.first_child(number) == 0 and self._depths[other] + 1 < self._max_depth
         )
         gains = -np.array([gain for gain, _ in open_leaves])
         n_before = AHEAD * np.cumsum(gains) / gains  # splits before each of them, and it
