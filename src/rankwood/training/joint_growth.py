@@ -112,7 +112,7 @@ class JointGrower:
     def _likely(self, node: int) -> list[int]:
         """Other leaves that will probably be split, too, the best first.
 
-        A split leaves, as a rule of thumb, two that gain half as much. A leaf is likely to have its turn when all before
+        A split leaves, as a rule of thumb, two that gain half as much. A leaf probably has its turn when all before
         it, with all below them that then gain more than it does, leave room for it.
         """
         kernel, n_nodes = self._kernel, len(self._numbers)
