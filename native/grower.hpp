@@ -133,7 +133,7 @@ class TreeGrower {
     nodes_.clear();
     if (rows == nullptr) n = data_.n_rows;
     rows_.resize(n);
-    n_of_all_rows_ = n == data_.n_rows;
+    has_all_rows_ = n == data_.n_rows;
     const std::size_t n_chunks = chunks_of(n);
     std::vector<Extremes> found(n_chunks);
     pool_->run(n_chunks, [&](std::size_t c) {
@@ -555,7 +555,7 @@ class TreeGrower {
   };
   Gathered gather(const GrowerNode& node) {
     const std::size_t n = node.end - node.begin, n_chunks = chunks_of(n);
-    const bool in_place = n_of_all_rows_ && n == rows_.size();  // the rows in their own order
+    const bool in_place = has_all_rows_ && n == rows_.size();  // the rows in their own order
     if (!in_place) scratch(n);
     chunk_sums_.resize(n_chunks);
     std::int64_t* gathered = reinterpret_cast<std::int64_t*>(scratch_.data());
@@ -825,7 +825,7 @@ class TreeGrower {
   std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram
   std::vector<std::uint8_t> features_;
   HugeVector<std::uint32_t> rows_;
-  bool n_of_all_rows_ = false;
+  bool has_all_rows_ = false;
   HugeVector<std::int64_t> gh_;  // of every row: gradient and hessian, packed
   HugeVector<std::int64_t> scratch_;
   std::vector<NodeSums> chunk_sums_;

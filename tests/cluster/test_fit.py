@@ -230,7 +230,10 @@ def test_a_worker_that_dies_changes_nothing(client, seed):
             os.kill(victim, signal.SIGKILL)
 
     killed: list[int] = []
+    history: dict = {}
     pids = set(client.run(os.getpid).values())
-    fitted = clone(learner).fit(TRAIN_PARTS(), valid=rw.Dataset(VALID), callbacks=[kill], client=client)
+    callbacks = [rw.record_evaluation(history), kill]
+    fitted = clone(learner).fit(TRAIN_PARTS(), valid=rw.Dataset(VALID), callbacks=callbacks, client=client)
     assert killed
     same(fitted, alone(learner))
+    assert history == fitted.evals_result_  # no round was told twice

@@ -18,10 +18,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from rankwood import _native
 from rankwood.atomic import check_writable
 from rankwood.cluster.channel import Channel
 from rankwood.cluster.client import check_memory, threads_of_worker
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from rankwood.training.inputs import Rows
     from rankwood.training.tasks import Task
 
-BIN_SAMPLE_ROWS = 200_000  # documents, of which more are sampled to find bins
+Answer: TypeAlias = "tuple[dict[str, Any], tuple[int, list[Result]] | None]"  # parameters; where to stop, if so
 EVERY = 20  # rounds after which trees are safe with the client, unless a checkpoint says otherwise
 BYTES_PER_DOC = 72  # of a training besides bins: gradients, scores, labels, rows
 
@@ -124,6 +125,7 @@ class _Training:
     order: Order
     interrupted: Any
     saved: dict[str, Ensemble] = field(default_factory=dict)
+    answers: dict[tuple[bool, int], Answer] = field(default_factory=dict)  # of callbacks, by what they were asked
     sources: dict[str | None, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -229,7 +231,12 @@ class _Training:
                 model.save(path)
             return None
         _, is_before, task, told = message
-        env = CallbackEnv(_ModelElsewhere(task), **told)
+        round_ = (is_before, told["iteration"])
+        if round_ not in self.answers:  # else an attempt that lost a worker came so far
+            self.answers[round_] = self._call(is_before, CallbackEnv(_ModelElsewhere(task), **told))
+        return self.answers[round_]
+
+    def _call(self, is_before: bool, env: CallbackEnv) -> Answer:
         try:
             for callback in self.before if is_before else self.after:
                 callback(env)
@@ -237,8 +244,8 @@ class _Training:
             best = stopped_at(error)
             if best is None:
                 raise
-            return env.params, best
-        return env.params, None
+            return dict(env.params), best
+        return dict(env.params), None
 
 
 def missing_value(missing: str) -> FeatureMatrix | None:
@@ -301,8 +308,8 @@ def _in_bins(group: Group, share: Sequence[BinnedDataset] | Sequence[Dataset], t
 
 
 def _found_edges(data: Dataset, share: Share, told: ShareFit) -> BinEdges:
-    if told.shuffled and share.n_docs > BIN_SAMPLE_ROWS:
-        raise RankwoodError("a forest on over 200,000 documents needs them query by query: sort the data by query")
+    if told.shuffled and share.n_docs > _native.BIN_SAMPLE_ROWS:
+        raise RankwoodError("a forest on so many documents needs them query by query: sort the data, without shuffle")
     first_row = sum(share.group.gather(data.n_docs)[: share.group.rank])
     sketch = BinSketch.of(data.X, first_row, share.n_docs, told.max_bins)
     return BinSketch.merge(share.group.gather(sketch)).edges()
