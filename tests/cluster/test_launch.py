@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from cluster.toy import N_CELLS, Training, alone
+from rankwood.cluster.channel import RankEnd
 from rankwood.cluster.client import check_memory, open_client, workers_of
 from rankwood.cluster.launch import RemoteTraceback, run_on_workers, supervise
 from rankwood.errors import ClusterError, DataError, MissingPackageError
@@ -272,3 +273,14 @@ def test_ctrl_c_reaches_ranks_through_the_client_only(tmp_path):
     assert done.stdout == "stopped after a round 2\n", done.stderr
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_rank_ends_when_its_queue_is_gone_already(client):
+    """The client may close the queues of a run before a slow rank does: then nothing wakes the rank's thread any more."""
+    rank = RankEnd(client, "faster-client", 0, lambda: True)
+    time.sleep(0.3)  # it listens
+    client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.extensions["queues"].queues.clear())
+    closing = threading.Thread(target=rank.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive()

@@ -81,7 +81,7 @@ class RankEnd(Channel):
         self._out, self._in = _queue(client, run), _queue(client, run, rank)
         self._start: SimpleQueue[Any] = SimpleQueue()
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        self._interrupted, self._is_orphan = False, False
+        self._interrupted, self._is_orphan, self._is_closed = False, False, False
         self._over: ClusterError | None = None
         self._on_over: Callable[[ClusterError], None] = lambda error: None
         self._thread = threading.Thread(target=self._listen, name=f"rankwood-channel{rank}", daemon=True)
@@ -132,6 +132,7 @@ class RankEnd(Channel):
 
     def close(self) -> None:
         """End the thread, and let go of the queues."""
+        self._is_closed = True
         with contextlib.suppress(OSError, KeyError):
             self._in.put(_dumps(("end", None)))
         self._thread.join()
@@ -148,6 +149,9 @@ class RankEnd(Channel):
         while True:
             received = _begin(self._in.get)
             while not wait([received], POLL).done:
+                if self._is_closed:  # the client was faster: its queue is gone, and nothing comes out of it any more
+                    received.cancel()
+                    return
                 if not self._is_wanted():
                     self._is_orphan = True
                     self._stop("the client has given up the work")
