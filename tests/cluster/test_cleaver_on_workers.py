@@ -151,7 +151,8 @@ def test_the_command(rankwood, tmp_path):
     status, here = rankwood(*given, "-o", tmp_path / "small.rw", "--json", "--no-distil")
     command = [sys.executable, "-m", "rankwood", *map(str, given), "-o", str(tmp_path / "spread.rw"), "--json"]
     there = subprocess.run([*command, "--dask", "local:2"], capture_output=True, text=True)  # no other client is there
-    assert (status, there.returncode, there.stderr) == (0, 0, "")
+    said = [line for line in there.stderr.splitlines() if "the machine was busy" not in line]
+    assert (status, there.returncode, said) == (0, 0, [])
     expected, found = json.loads(here.out), json.loads(there.stdout)
     times = {"model", "timing", "speed_up", "table", "bytes_after"}
     assert found.keys() == expected.keys()
