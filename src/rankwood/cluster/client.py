@@ -8,7 +8,6 @@ import logging
 import re
 import signal
 import tempfile
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 USABLE = 0.8  # part of its limit at which a worker is paused by Dask
 
 CONNECT_SECONDS = 5.0
+# For workers of this machine: a terminal sends Ctrl-C to all processes, and it is we who end them.
+IGNORE_CTRL_C = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 FORMS = "give tcp://HOST:PORT, tls://HOST:PORT, HOST:PORT, the file that the scheduler wrote, or local:N"
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]+):[0-9]{1,5}/?")
 
@@ -109,7 +110,7 @@ def _address(text: str) -> str:
 def _local(distributed: Any, n_processes: int) -> Iterator[str]:
     """The address of a new cluster of this machine's processes."""
     with tempfile.TemporaryDirectory(prefix="rankwood-dask-", ignore_cleanup_errors=True) as folder:
-        with _ctrl_c_left_to_us():
+        with _ctrl_c_later():
             cluster = distributed.LocalCluster(
                 n_workers=n_processes,
                 threads_per_worker=1,
@@ -118,6 +119,7 @@ def _local(distributed: Any, n_processes: int) -> Iterator[str]:
                 scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
                 local_directory=folder,
+                preload=IGNORE_CTRL_C,
             )
         try:
             yield cluster.scheduler_address
@@ -126,16 +128,16 @@ def _local(distributed: Any, n_processes: int) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _ctrl_c_left_to_us() -> Iterator[None]:
-    """Have processes that are started in the block ignore Ctrl-C, which a terminal sends to all: we end them."""
-    if threading.current_thread() is not threading.main_thread():
+def _ctrl_c_later() -> Iterator[None]:
+    """Hold Ctrl-C back until the block ends: half a cluster is hard to close."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rankwood.cluster.channel import ClientEnd, RankEnd
 from rankwood.cluster.client import workers_of
 from rankwood.cluster.comms import PATIENCE, CommGroup
-from rankwood.errors import ClusterError, RankwoodError
+from rankwood.errors import ClusterError, RankwoodError, one_line
 from rankwood.tasks import import_distributed
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def supervise(
         When workers were lost more often than that, or none remain. Errors of any other type are those of the attempt.
     """
     distributed = import_distributed("a Dask cluster")
+    if not isinstance(client, distributed.Client) or client.status != "running":
+        raise ClusterError(f"a distributed.Client that is connected is needed, got {one_line(client)}")
     without: set[str] = set()
     n_left = retries
     while True:
@@ -324,8 +326,12 @@ class _Watch:
         if not silent:  # all could report, but some not hear each other: do without the one that most complain of
             silent = {name for name, _ in Counter(sorted(self._accused())).most_common(1)}
         about = [error for error in self.errors.values() if not silent or silent & set(getattr(error, "workers", ()))]
-        left = f"worker {' and '.join(sorted(silent))} has left the cluster"
+        left = f"{_named(sorted(silent))} left the cluster"
         raise ClusterError(str(about[0]) if about else left, sorted(silent))
+
+
+def _named(workers: Sequence[str]) -> str:
+    return f"worker{'s' if len(workers) > 1 else ''} {' and '.join(workers)}"
 
 
 class RemoteTraceback(Exception):

@@ -33,7 +33,7 @@ _COMPRESSED_BLOCK = 1 << 18
 
 
 def as_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
-    """One path or several, as a list of existing files.
+    """One path or several, as a list of existing files; a folder stands for the Parquet files in it, by name.
 
     Examples
     --------
@@ -45,7 +45,10 @@ def as_paths(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not several:
         raise DataError("no data file was given")
-    return [existing_file(path) for path in several]
+    in_folders = [sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [] for path in several]
+    return [
+        existing_file(file) for path, found in zip(several, in_folders, strict=True) for file in found or [Path(path)]
+    ]
 
 
 def existing_file(path: PathLike) -> Path:

@@ -82,8 +82,8 @@ class Rows:
         if not is_paths(self.X):
             return self
         paths = as_paths(self.X)
-        if all(path.is_dir() or file_kind(path) != "svmlight" for path in paths):
-            return self
+        if all(file_kind(path) != "svmlight" for path in paths):
+            return replace(self, X=paths)
         return self.opened(alone=False, n_threads=resolve_threads(None))
 
     def dataset(self, learner: Any, *, reset: bool = False, alone: bool = False) -> Dataset:
