@@ -280,12 +280,6 @@ class CodeRanges:
         return cls(low, high)
 
     @classmethod
-    def empty(cls, edges: BinEdges) -> CodeRanges:
-        """The ranges of no rows."""
-        n_codes = edges.code_offsets[-1]
-        return cls(np.full(n_codes, np.inf, dtype=np.float32), np.full(n_codes, -np.inf, dtype=np.float32))
-
-    @classmethod
     def merge(cls, parts: Sequence[CodeRanges]) -> CodeRanges:
         """The ranges of all rows of several parts."""
         return cls(np.min([part.low for part in parts], axis=0), np.max([part.high for part in parts], axis=0))
