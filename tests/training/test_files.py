@@ -203,3 +203,11 @@ def test_a_frame_with_labels_given_apart_is_as_before(folder):
     expected = rw.MART(**SETTINGS).fit(folder / "train.csv").ensemble_
     assert rw.MART(**SETTINGS).fit(frame.astype({f"f{n}": np.float32 for n in range(12)}), y).ensemble_.n_trees == 4
     assert expected.n_trees == 4
+
+
+def test_a_folder_stands_for_the_parquet_files_in_it(tmp_path):
+    data = rw.make_ranking(n_queries=12, docs_per_query=8, n_features=4, seed=3)
+    for number, queries in enumerate(np.split(np.arange(12), [5])):
+        rw.write_parquet(data.select_queries(queries), tmp_path / f"part{number}.parquet")
+    expected = rw.MART(3, 4).fit(rw.read_data(sorted(tmp_path.iterdir()))).ensemble_
+    assert rw.MART(3, 4).fit(tmp_path).ensemble_.fingerprint() == expected.fingerprint()
