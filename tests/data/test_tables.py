@@ -248,8 +248,9 @@ def test_empty_files_and_folders(folder):
     for name in ("empty.csv", "empty.parquet", "empty.txt"):
         with pytest.raises(DataError, match=f"{name}: the file is empty"):
             read_data(write(folder, "", name))
+    (folder / "nothing").mkdir()
     with pytest.raises(DataError, match="this is a folder"):
-        read_data(folder)
+        read_data(folder / "nothing")
 
 
 def test_pyarrow_is_absent(folder, monkeypatch):
