@@ -213,7 +213,7 @@ def refuse_scattered(queries: Queries) -> None:
     before = int(np.flatnonzero(index[:row] == index[row])[-1])
     raise DataError(
         f"the rows of query {queries.ids[index[row]]} stand apart: rows {before + 1:,} and {row + 1:,} belong to it, "
-        "those between do not; sort the data by query, or give shuffle=True to have rows moved together"
+        "those between do not; sort the data by query, or give shuffle=True (--shuffle) to have rows moved together"
     )
 
 
