@@ -746,6 +746,7 @@ class TreeGrower {
   // Stable partition of a node's documents: those that go left first, each side in its old order. Returns how many.
   std::size_t partition(const GrowerNode& node) {
     const std::size_t f = static_cast<std::size_t>(node.feature), n = node.end - node.begin;
+    if (n == 0) return 0;  // all documents of the node are with other processes
     const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
     const Side side{node.bin, data_.has_missing[f] ? data_.n_values[f] : -1, node.missing_left};
     std::uint32_t* rows = rows_.data() + node.begin;
