@@ -58,6 +58,11 @@ final class Handle {
         }
     }
 
+    /** Whether it is closed and nobody is left. */
+    boolean isFree() {
+        return users.get() == CLOSED;
+    }
+
     private Workspace take() {
         for (int place = 0; place < idle.length(); place++) {
             if (idle.get(place) != null) {

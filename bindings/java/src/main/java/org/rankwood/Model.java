@@ -34,7 +34,7 @@ public final class Model implements AutoCloseable {
         }
     }
 
-    private final Handle handle;
+    final Handle handle; // which outlives the model while calls are running
     private final Cleaner.Cleanable cleanable;
     private final int featureCount;
     private final int treeCount;

@@ -75,6 +75,7 @@ public final class CompareBits {
                 }
                 one.model.close();
                 closeWhileScoring(folder);
+                forgetAModel(folder);
                 compared += one.compared;
             }
         }
@@ -198,10 +199,21 @@ public final class CompareBits {
             for (Future<Integer> call : calls) {
                 call.get();
             }
+            require(model.handle.isFree(), "its memory is still there");
             requireError(IllegalStateException.class, () -> model.score(rows));
             require(model.fingerprint().length() == 64, "facts are gone with the memory");
         }
         threads.shutdown();
+    }
+
+    /** Who forgets to close a model gets the memory back in the end. */
+    private static void forgetAModel(Path folder) throws Exception {
+        Handle handle = Model.load(folder.resolve("model.rw")).handle;
+        for (int time = 0; time < 100 && !handle.isFree(); time++) {
+            System.gc();
+            Thread.sleep(20);
+        }
+        require(handle.isFree(), "a model that nobody knows is still there");
     }
 
     private void refuseMistakes() throws IOException {
