@@ -3,6 +3,7 @@
 #include "isa/kernels.hpp"
 #include "line_dcg.inl"
 #include "score/bitslice.inl"
+#include "score/hops.inl"
 #include "score/leaf_values.inl"
 #include "score/move_codes.inl"
 #include "score/quantise.inl"
@@ -41,6 +42,7 @@ const Kernels table = {
         scoring::quantise<0>,
         scoring::quantise<0>,
         scoring::quantise<0>,
+        scoring::kHop,
         scoring::find_leaves,
         scoring::add_f32,
         scoring::add_f64,
