@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from calling import library_folder
 
 import rankwood as rw
 from strategies.adversarial_rows import adversarial_rows
@@ -59,7 +60,7 @@ def models() -> dict[str, rw.Ensemble]:
     return {
         "named": named.replace(feature_names=NAMES),
         "leaf": rw.Ensemble.from_trees([2.5], n_features=2, base=0.1),
-        "exit": named.replace(exit=rw.EarlyExit((16, 32, 48), (5.0, 2.0, 0.0), top=5)),
+        "exit": named.replace(exit=rw.EarlyExit((16, 32, 48), (9.0, 6.0, 3.0), top=5)),
         "awkward": awkward(),
         "large": big_ensemble(2, n_trees=150, n_leaves=64, n_features=136),
     }
@@ -168,24 +169,31 @@ def check_comparisons(output: str, times: int = 1) -> None:
 
 
 @pytest.fixture(scope="module")
-def flags(library) -> list[str]:
-    return [f"-I{library.include}", f"-L{library.lib}", "-lrankwood"]
+def libraries(installed) -> Path:
+    """The folder that librankwood is in."""
+    return library_folder(installed)
 
 
-def test_cpp(cases, candidates, library, flags, tmp_path):
+@pytest.fixture(scope="module")
+def flags(installed, libraries) -> list[str]:
+    """What a C compiler is told to find it."""
+    return [f"-I{installed / 'include'}", f"-L{libraries}", "-lrankwood"]
+
+
+def test_cpp(cases, candidates, libraries, flags, tmp_path):
     compiler = needs("c++", "NO C++ COMPILER: the C++ binding was not tested")
     strict = [compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     for name in ("compare_bits", "rerank"):
         run(*strict, BINDINGS / "cpp" / f"{name}.cpp", *flags, "-pthread", "-o", tmp_path / name)
-    check_comparisons(run(tmp_path / "compare_bits", cases, LD_LIBRARY_PATH=library.lib))
+    check_comparisons(run(tmp_path / "compare_bits", cases, LD_LIBRARY_PATH=libraries))
     model, text, order = candidates
-    check_rerank(run(tmp_path / "rerank", model, stdin=text, LD_LIBRARY_PATH=library.lib), order)
+    check_rerank(run(tmp_path / "rerank", model, stdin=text, LD_LIBRARY_PATH=libraries), order)
 
 
-def test_rust(cases, candidates, library, tmp_path):
+def test_rust(cases, candidates, libraries, tmp_path):
     cargo = needs("cargo", "NO CARGO: the Rust binding was not tested")
     crate = shutil.copytree(BINDINGS / "rust", tmp_path / "rust", ignore=shutil.ignore_patterns("target"))
-    environment = {"RANKWOOD_LIB_DIR": library.lib, "LD_LIBRARY_PATH": library.lib, "CARGO_NET_OFFLINE": "true"}
+    environment = {"RANKWOOD_LIB_DIR": libraries, "LD_LIBRARY_PATH": libraries, "CARGO_NET_OFFLINE": "true"}
     output = run(cargo, "test", "--", "--nocapture", cwd=crate, RANKWOOD_CASES=cases, **environment)
     check_comparisons(output)
     if shutil.which("cargo-clippy"):
@@ -197,16 +205,16 @@ def test_rust(cases, candidates, library, tmp_path):
     check_rerank(output, order)
 
 
-def test_go(cases, candidates, library, tmp_path):
+def test_go(cases, candidates, libraries, flags, tmp_path):
     go = needs("go", "NO GO: the Go binding was not tested")
     version = re.search(r"go1\.(\d+)", run(go, "version"))
     if version is None or int(version[1]) < 24:
         pytest.skip("GO TOO OLD: the Go binding needs 1.24 or later and was not tested")
     module = shutil.copytree(BINDINGS / "go", tmp_path / "go")
     environment = {
-        "CGO_CFLAGS": f"-I{library.include}",
-        "CGO_LDFLAGS": f"-L{library.lib}",
-        "LD_LIBRARY_PATH": library.lib,
+        "CGO_CFLAGS": flags[0],
+        "CGO_LDFLAGS": flags[1],
+        "LD_LIBRARY_PATH": libraries,
         "GOTOOLCHAIN": "local",
         "GOPROXY": "off",
     }
@@ -237,26 +245,27 @@ def jdks() -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
-def test_java(cases, candidates, library, flags, tmp_path):
+def test_java(cases, candidates, libraries, flags, tmp_path):
     homes = jdks()
     if not homes:
         pytest.skip("NO JDK: the Java binding needs 17 or later and was not tested")
     newest = homes[max(homes)]
     run("sh", BINDINGS / "java" / "build", tmp_path, JAVA_HOME=newest, RANKWOOD_FLAGS=" ".join(flags))
-    shutil.copy(next(library.lib.glob("librankwood.so")), tmp_path)
-    tests = (BINDINGS / "java" / "src/test/java/org/rankwood").glob("*.java")
-    run(newest / "bin/javac", "--release", "17", "-cp", tmp_path / "rankwood.jar", "-d", tmp_path / "tests", *tests)
+    shutil.copy(libraries / "librankwood.so", tmp_path)
+    where = os.pathsep.join(map(str, [tmp_path / "rankwood.jar", tmp_path / "programs"]))
+    programs = [BINDINGS / "java/src/test/java/org/rankwood/CompareBits.java", BINDINGS / "java/examples/Rerank.java"]
+    run(newest / "bin/javac", "--release", "17", "-cp", where, "-d", tmp_path / "programs", *programs)
     model, text, order = candidates
     for version, home in homes.items():
         for binding in ["jni", "ffm"] if version >= 22 else ["jni"]:
             java = [home / "bin/java", f"-Drankwood.library.path={tmp_path}", f"-Drankwood.binding={binding}"]
             java += ["-Xcheck:jni"] * (binding == "jni")
             java += ["--enable-native-access=ALL-UNNAMED"] * (version >= 22)
-            where = os.pathsep.join(map(str, [tmp_path / "rankwood.jar", tmp_path / "tests"]))
-            output = run(*java, "-cp", where, "org.rankwood.CompareBits", cases)
+            java += ["-cp", where]
+            output = run(*java, "org.rankwood.CompareBits", cases)
             check_comparisons(output, times=4)  # ways to hand rows over
             assert f"by {binding} on Java {version}," in output
-            rerank = [*java, "-cp", tmp_path / "rankwood.jar", BINDINGS / "java/examples/Rerank.java", model]
-            check_rerank(run(*rerank, stdin=text), order)
+            assert "WARNING" not in output  # of -Xcheck:jni
+            check_rerank(run(*java, "Rerank", model, stdin=text), order)
     if max(homes) < 22:
         pytest.skip("NO JDK 22: JNI was tested, java.lang.foreign was not")

@@ -74,11 +74,11 @@ public final class CompareBits {
                     throw new AssertionError(folder + ": " + error.getMessage(), error);
                 }
                 one.model.close();
-                closeWhileScoring(folder);
-                forgetAModel(folder);
                 compared += one.compared;
             }
         }
+        closeWhileScoring(Path.of(arguments[0], "exit"));
+        forgetAModel(Path.of(arguments[0], "exit"));
         System.out.printf("%d comparisons by %s on Java %d, librankwood %s, %s%n", compared, Model.binding(),
                 Runtime.version().feature(), Model.libraryVersion(), Model.instructionSet());
     }
@@ -160,7 +160,7 @@ public final class CompareBits {
         DoubleBuffer expected = bytes("double.f32").asDoubleBuffer();
         ExecutorService threads = Executors.newFixedThreadPool(80); // more than there are places for idle workspaces
         List<Future<Void>> calls = new ArrayList<>();
-        for (int call = 0; call < 200; call++) {
+        for (int call = 0; call < 100; call++) {
             calls.add(threads.submit((Callable<Void>) () -> {
                 DoubleBuffer scores = DoubleBuffer.allocate(expected.remaining());
                 model.score(FloatBuffer.wrap(rows), scores);
