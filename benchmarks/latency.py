@@ -137,7 +137,7 @@ def installed_library(given: Path | None) -> Path:
     build, prefix = cache_directory() / "librankwood-build", cache_directory() / "librankwood"
     for command in (
         ["cmake", "-S", NATIVE, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={prefix}"],
-        ["cmake", "--build", build],
+        ["cmake", "--build", build, "--parallel"],
         ["cmake", "--install", build],
     ):
         subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
