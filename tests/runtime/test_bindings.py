@@ -234,10 +234,9 @@ def test_model_of_the_go_example():
 
 def jdks() -> dict[int, Path]:
     """Folders of the JDKs from 17 on, by version: JAVA_HOME, that of javac, and those that lie beside them."""
-    homes = [Path(os.environ["JAVA_HOME"])] if "JAVA_HOME" in os.environ else []
-    javac = shutil.which("javac")
-    homes += [Path(javac).resolve().parents[1]] if javac else []
-    found = {}
+    compilers = [shutil.which("javac"), shutil.which("bin/javac", path=os.environ.get("JAVA_HOME", ""))]
+    homes = [Path(compiler).resolve().parents[1] for compiler in compilers if compiler]
+    found: dict[int, Path] = {}
     for home in [home for one in homes for home in [one, *one.parent.iterdir()] if (home / "bin/javac").exists()]:
         version = int(re.search(r"javac (\d+)", run(home / "bin/javac", "-version"))[1])
         if version >= 17 and (home / "include" / "jni.h").exists():
