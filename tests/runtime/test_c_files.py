@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from calling import MODEL, OK
+from calling import MODEL, OK, ROOT
 
 from rankwood import Ensemble, ModelError
 from rankwood.model.file import parse_model
@@ -93,3 +93,9 @@ def test_wrong_arrays(library, array, entries, message):
     changed = with_header(header, data[:begin] + np.array(entries, dtype).tobytes() + data[end:])
     assert not agree(library, changed)
     assert library.load(changed)[2] == message
+
+
+def test_the_seeds_of_the_fuzzer_are_models(library):
+    seeds = sorted((ROOT / "native" / "fuzz" / "corpus").iterdir())
+    assert len(seeds) >= 5
+    assert all(agree(library, seed.read_bytes()) for seed in seeds)
