@@ -105,6 +105,10 @@ class Lleaves(Peer):
         matrix = self.worker.matrix(X)
         return Cell(**self.worker.ask(do="measure", matrix=matrix, batch=batch, n_threads=n_threads, **vars(budget)))
 
+    def latency(self, X: Matrix, batch: int, n_threads: int, seconds: float) -> dict[str, float]:
+        matrix = self.worker.matrix(X)
+        return self.worker.ask(do="latency", matrix=matrix, batch=batch, n_threads=n_threads, seconds=seconds)
+
     def close(self) -> None:
         if "worker" in vars(self):
             self.worker.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 import lleaves
 import numpy as np
-from scoring.timing import Budget, measure
+from scoring.timing import Budget, call_times, measure
 
 
 class Worker:
@@ -51,6 +51,12 @@ class Worker:
             return self.model.predict(X, n_jobs=n_threads)
 
         return asdict(measure(score, self.load(matrix), batch, Budget(**budget)))
+
+    def latency(self, matrix: str, batch: int, n_threads: int, seconds: float) -> dict[str, Any]:
+        def score(X: Any) -> Any:
+            return self.model.predict(X, n_jobs=1)
+
+        return call_times(score, self.load(matrix), batch, n_threads, seconds).summary()
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scoring.formats import to_onnx, to_xgboost, to_ydf
 from scoring.machine import compiled_key
 from scoring.models import Subject, cache_directory
-from scoring.timing import Budget, Cell, Scorer, measure
+from scoring.timing import Budget, Cell, Scorer, call_times, measure
 
 Matrix = NDArray[np.float32]
 
@@ -58,6 +58,10 @@ class Peer:
 
     def measure(self, X: Matrix, batch: int, n_threads: int, budget: Budget) -> Cell:
         return measure(self.scorer(n_threads), X, batch, budget)
+
+    def latency(self, X: Matrix, batch: int, n_threads: int, seconds: float) -> dict[str, float]:
+        """As many threads of Python, each scoring in one."""
+        return call_times(self.scorer(1), X, batch, n_threads, seconds).summary()
 
     def close(self) -> None:
         """Give back threads, memory and processes."""

@@ -8,6 +8,7 @@ cells are medians of wall-clock time, ours too; `cpu_share` tells when the machi
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,3 +83,43 @@ def one_call(score: Scorer, rows: NDArray[np.float32]) -> float:
     start = time.perf_counter()
     score(rows)
     return time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Times of the calls of several threads that score at once."""
+
+    us: NDArray[np.float64]
+    per_second: float  # of all threads together
+    cpu_share: float  # as in `Cell`
+
+    def summary(self) -> dict[str, float]:
+        p50, p99, p999 = np.quantile(self.us, [0.5, 0.99, 0.999])
+        facts = {"p50": p50, "p99": p99, "p99.9": p999, "per_second": self.per_second, "cpu_share": self.cpu_share}
+        return {name: float(value) for name, value in facts.items()} | {"n_calls": len(self.us)}
+
+
+def call_times(score: Scorer, X: NDArray[np.float32], batch: int, n_threads: int, seconds: float) -> Calls:
+    """Time of every call with `batch` rows, by threads of Python that start together; each begins elsewhere in X."""
+    blocks = [X[start : start + batch] for start in range(0, len(X) - batch + 1, batch)]
+    warm_up(score, blocks, Budget(seconds=seconds))
+    barrier, times = threading.Barrier(n_threads + 1), [list[float]() for _ in range(n_threads)]
+
+    def work(own: list[float], first: int) -> None:
+        barrier.wait()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            own.append(one_call(score, blocks[(first + len(own)) % len(blocks)]))
+
+    threads = [
+        threading.Thread(target=work, args=(own, number * len(blocks) // n_threads)) for number, own in enumerate(times)
+    ]
+    for thread in threads:
+        thread.start()
+    barrier.wait()
+    started, cpu = time.perf_counter(), time.process_time()
+    for thread in threads:
+        thread.join()
+    elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
+    us = 1e6 * np.concatenate(times)
+    return Calls(us, len(us) / elapsed, cpu / elapsed)

@@ -1,0 +1,3 @@
+module rankwood
+
+go 1.24
