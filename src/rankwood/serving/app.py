@@ -67,6 +67,9 @@ class Request:
         return part
 
 
+Handler = Callable[..., Awaitable[Answer]]  # of a request and the parts of its path
+
+
 class App:
     """The application.
 
@@ -104,16 +107,16 @@ class App:
         self.tell, self.token, self.access = tell, token, access
         self.metrics = Metrics()
         self.stopping = False
-        self._routes: list[tuple[re.Pattern[str], dict[str, Callable[..., Awaitable[Answer]]]]] = [
+        of_model: dict[str, Handler] = {"GET": self._model}
+        if token is not None:
+            of_model["PUT"] = self._put
+        self._routes: list[tuple[re.Pattern[str], dict[str, Handler]]] = [
             (re.compile(r"/health"), {"GET": self._health}),
             (re.compile(r"/ready"), {"GET": self._ready}),
             (re.compile(r"/metrics"), {"GET": self._metrics}),
             (re.compile(r"/openapi\.json"), {"GET": self._openapi}),
             (re.compile(r"/models"), {"GET": self._models}),
-            (
-                re.compile(r"/models/([^/]*)"),
-                {"GET": self._model} | ({} if token is None else {"PUT": self._put}),
-            ),
+            (re.compile(r"/models/([^/]*)"), of_model),
             (re.compile(r"/models/([^/]*)/score"), {"POST": self._score}),
             (re.compile(r"/score"), {"POST": self._score_only}),
         ]

@@ -120,7 +120,9 @@ def _from_columns(columns: Any, served: Served, limits: Limits) -> AnyArray:
             raise Refused(422, f"column {one_line(name)!r} has {len(column)} values, the first one {len(lists[0])}")
     n_rows = len(lists[0]) if lists else 0
     check_rows(n_rows, limits)
-    return _as_matrix(lists, lambda f, r: f"row {r}, {_feature(served, f)}").reshape(len(lists), n_rows).T
+    by_feature = _as_matrix(lists, lambda f, r: f"row {r}, {_feature(served, f)}")
+    X: AnyArray = by_feature.reshape(len(lists), n_rows).T
+    return X
 
 
 def _as_matrix(lists: list[list[Any]], place: Any) -> AnyArray:
@@ -193,5 +195,6 @@ def _shown(value: Any) -> str:
     """A JSON value in words, cut short."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    kind = {dict: "an object", list: "a list"}.get(type(value))
-    return kind or (repr(one_line(value)) if isinstance(value, str) else one_line(value))
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "a list"
+    return repr(one_line(value)) if isinstance(value, str) else one_line(value)
