@@ -10,12 +10,14 @@ and beside one of these `qid` or `group`, `top`, `dtype`.
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter
 from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
 
+from rankwood import _native
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import one_line
 from rankwood.serving.batch import Batch, Limits, Refused, check_rows, number_queries
@@ -24,11 +26,13 @@ from rankwood.serving.served import Served
 KEYS = ("rows", "columns", "qid", "group", "top", "dtype")
 NUMBER_OR_NULL = {float, int, type(None)}
 MAX_TOP = 2**31 - 1
+STAND_IN = secrets.token_hex(16)  # of rows that were read already
 
 
 def read_json(body: bytes, served: Served, limits: Limits) -> Batch:
     """What a body asks for; it is refused when it is not JSON (400) or asks for what the model cannot do (422)."""
-    request = parse(body, limits)
+    quickly = read_rows(body, served.model.n_features, limits)
+    request, X = quickly or (parse(body, limits), None)
     if not isinstance(request, dict):
         raise Refused(422, f"the body must be an object with rows or columns, got {_shown(request)}")
     for key in request:
@@ -36,10 +40,10 @@ def read_json(body: bytes, served: Served, limits: Limits) -> Batch:
             raise Refused(422, f"there is nothing called {one_line(key)!r} in a request: it may have {', '.join(KEYS)}")
     if ("rows" in request) == ("columns" in request):
         raise Refused(422, "a request has either rows or columns")
-    if "rows" in request:
-        X = _from_rows(request["rows"], served, limits)
-    else:
+    if "columns" in request:
         X = _from_columns(request["columns"], served, limits)
+    elif X is None:
+        X = _from_rows(request["rows"], served, limits)
     return Batch(_as_dtype(X, request), _queries(request, len(X)), _top(request))
 
 
@@ -49,6 +53,25 @@ def write_json(served: Served, scores: FloatArray, order: list[list[int]] | None
     if order is not None:
         answer["order"] = order
     return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+
+
+def read_rows(body: bytes, width: int, limits: Limits) -> tuple[dict[str, Any], AnyArray] | None:
+    """The request and its matrix, if it has rows that are lists of `width` numbers or nulls; None for anything else.
+
+    The lists are read by a kernel, without the interpreter lock and several times as fast as `parse`. A text that
+    nobody can know stands in their place when the rest is parsed: if it comes out as `rows`, the lists were that.
+    """
+    found = _native.json_rows(body, width, limits.rows)
+    if found is None:
+        return None
+    values, first, end = found
+    try:
+        request = parse(body[:first] + b'"' + STAND_IN.encode() + b'"' + body[end:], limits)
+    except Refused:  # `parse` says why, of the whole body
+        return None
+    if not isinstance(request, dict) or request.get("rows") != STAND_IN:
+        return None
+    return request, values.reshape(-1, width)
 
 
 def parse(body: bytes, limits: Limits) -> Any:
