@@ -86,6 +86,7 @@ def serving(*arguments: object) -> Iterator[Running]:
         reader = threading.Thread(target=lambda: running.log.extend(iter(process.stderr.readline, "")), daemon=True)
         reader.start()
         try:
+            running.said("serving ")
             yield running
         finally:
             if process.poll() is None:

@@ -22,11 +22,8 @@ NUMBER = st.one_of(
     st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
     st.just("null"),
 )
-# What json takes and JSON has not, what neither takes, and what is no number.
-ODD = st.sampled_from(
-    "NaN Infinity -Infinity 01 -01 +1 .5 1. 1e 1e+ - --1 0x1 1_0 nul nulll true [] [1] {} 1e999 -1e999 inf nan ١".split()
-    + ["", "1 2", '"1"']
-)
+NO_JSON = ["NaN", "Infinity", "-Infinity", "01", "-01", "+1", ".5", "1.", "1e", "1e+", "-", "--1", "0x1", "1_0", "inf"]
+NO_NUMBERS = ["nul", "nulll", "true", '"1"', "[]", "[1]", "{}", "", "1e999", "-1e999", "1 2", "١", "nan"]
 
 
 @st.composite
@@ -68,7 +65,7 @@ def test_numbers_have_the_bits_of_json(case):
 
 
 @settings(max_examples=300)
-@given(texts(st.one_of(NUMBER, ODD)))
+@given(texts(NUMBER | st.sampled_from(NO_JSON + NO_NUMBERS)))
 def test_what_is_read_is_json(case):
     text, width = case
     found = _native.json_rows(text.encode(), width, 100)

@@ -15,8 +15,10 @@ from in_process import JSON, open_desk
 
 import rankwood as rw
 from rankwood.errors import ModelError, RankwoodError
+from rankwood.serving.app import is_quick
 from rankwood.serving.batch import Limits
 from rankwood.serving.metrics import Latency
+from rankwood.serving.served import Served
 from rankwood.serving.shelf import Shelf, named_files
 
 TOKEN = "correct-horse-battery"
@@ -169,6 +171,7 @@ def test_a_slow_body(tmp_path):
 def test_slow_scoring_and_a_full_house(tmp_path, monkeypatch):
     """A request that takes too long is given up; while it runs, others are sent away."""
     desk = open_desk(tmp_path, Limits(seconds=0.3, requests=1), one=stump(1.0))
+    monkeypatch.setattr("rankwood.serving.app.QUICK_BYTES", 0)
     go_on = threading.Event()
     score = rw.Ensemble.score
     monkeypatch.setattr(rw.Ensemble, "score", lambda *a, **k: go_on.wait(20) and score(*a, **k))
@@ -190,6 +193,14 @@ def test_slow_scoring_and_a_full_house(tmp_path, monkeypatch):
     assert "longer than 0.3 s" in first.error
     assert "1 requests are under way" in second.error
     assert desk.score(ROWS).status == 200
+
+
+def test_only_small_bodies_are_scored_without_a_thread(desk, tmp_path):
+    served = desk.app.shelf.get("one")
+    assert is_quick(served, 1000)
+    assert not is_quick(served, 50_000)  # may be 25,000 rows
+    assert not is_quick(served, 10**6)
+    assert not is_quick(Served("m", rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)] * 1000)), 1000)
 
 
 def test_a_defect_is_one_sentence_and_one_line(desk, monkeypatch):
@@ -277,6 +288,7 @@ def test_changed_files_are_told_when_they_are_still(desk):
 
 
 def test_the_old_model_is_freed_when_its_last_request_ends(desk, monkeypatch):
+    monkeypatch.setattr("rankwood.serving.app.QUICK_BYTES", 0)
     old = weakref.ref(desk.app.shelf.get("one").model)
     go_on, began = threading.Event(), threading.Event()
     score = rw.Ensemble.score

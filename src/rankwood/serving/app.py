@@ -27,6 +27,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 STREAM, FILE = ARROW
 RETRY = {"Retry-After": "1"}
+QUICK_BYTES, QUICK_TREES = 1 << 16, 20_000  # most that is read and scored without a thread
 DROP_SECONDS = 2.0  # for the rest of a body that was refused
 OTHER_PATHS = "there are /models, /models/NAME/score, /health, /ready, /metrics and /openapi.json"
 
@@ -206,6 +207,8 @@ class App:
             kind = _content_type(request, (JSON, *ARROW))
             with _Place(self):
                 body = await self._body(request, self.limits.body_bytes)
+                if is_quick(served, len(body)):
+                    return self._scores(served, kind, body)
                 return await self._in_thread(request, self.pool, self._scores, served, kind, body)
         except Refused as error:
             answer = _refusal(error)
@@ -213,7 +216,7 @@ class App:
             return answer
 
     def _scores(self, served: Served, kind: str, body: bytes) -> Answer:
-        """Scores of the documents in a body; in a thread of the pool."""
+        """Scores of the documents in a body."""
         batch = (read_json if kind == JSON else read_arrow)(body, served, self.limits)
         try:
             scores = batch.score(served.model)
@@ -341,6 +344,15 @@ class _Place:
 
     def __exit__(self, *_: object) -> None:
         self.app.metrics.under_way -= 1
+
+
+def is_quick(served: Served, n_bytes: int) -> bool:
+    """Whether a body takes less time than handing it to a thread and back, which is 0.2 ms.
+
+    A value takes two bytes at least, and a document about 15 ns in every tree.
+    """
+    most_rows = 1 + n_bytes // (2 * max(1, served.model.n_features))
+    return n_bytes <= QUICK_BYTES and most_rows * served.model.n_trees <= QUICK_TREES
 
 
 def _content_type(request: Request, taken: tuple[str, ...]) -> str:
