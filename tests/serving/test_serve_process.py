@@ -95,6 +95,14 @@ def test_what_cannot_be_served(file, tmp_path, monkeypatch, arguments, said):
     assert done.stderr.count("\n") == 1
 
 
+def test_without_uvicorn(file):
+    code = "import sys; sys.modules['uvicorn'] = None; from rankwood.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", str(file)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS, check=False)
+    said = "rankwood: serving models over HTTP needs the package uvicorn: pip install 'rankwood[serve]'\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def test_a_socket_file(file, tmp_path):
     place = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as stale:  # that a killed server left behind

@@ -120,11 +120,12 @@ def _from_rows(rows: Any, served: Served, limits: Limits) -> AnyArray:
     elif kinds != {list}:
         odd = next(number for number, row in enumerate(rows) if type(row) is not type(rows[0]) or type(row) is not list)
         raise Refused(422, f"rows must be lists, or all objects: row {odd} is {_shown(rows[odd])}")
-    width, needed = len(rows[0]), served.model.n_features
-    if set(map(len, rows)) != {width} or width < needed or (width > needed and not served.is_open):
-        wrong = next((n for n, row in enumerate(rows) if len(row) != needed), 0)
-        wrong = next((n for n, row in enumerate(rows) if len(row) != width), wrong) if served.is_open else wrong
-        raise Refused(422, f"row {wrong} has {len(rows[wrong])} values, but the model has {needed} features")
+    needed = served.model.n_features
+    width = max(needed, len(rows[0])) if served.is_open else needed
+    wrong = next((number for number, row in enumerate(rows) if len(row) != width), None)
+    if wrong is not None:
+        other = f"the model has {needed} features" if width == needed else f"row 0 has {width}"
+        raise Refused(422, f"row {wrong} has {len(rows[wrong])} values, but {other}")
     matrix = _as_matrix(rows, lambda r, f: f"row {r}, {_feature(served, f)}")
     return matrix[:, :needed]
 

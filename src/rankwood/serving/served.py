@@ -41,6 +41,7 @@ class Served:
             X = np.broadcast_to(0.0, (n_rows, self.model.n_features))
             self.model.score(X)
             self.model.score(X, group=[n_rows])
+        _ = self.facts  # the fingerprint of a large model takes a while, too
 
     @cached_property
     def fingerprint(self) -> str:

@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,21 +118,26 @@ async def _run(
         received.append(number)
 
     def reload() -> None:
-        tasks.add(loop.create_task(app.reload(list(app.shelf.files))))
+        start(app.reload(list(app.shelf.files)))
+
+    def start(work: Coroutine[Any, Any, None]) -> None:
+        task = loop.create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     tasks: set[asyncio.Task[None]] = set()
     loop.add_signal_handler(signal.SIGTERM, stop, signal.SIGTERM)
     loop.add_signal_handler(signal.SIGINT, stop, signal.SIGINT)
     loop.add_signal_handler(signal.SIGHUP, reload)
     if settings.watch:
-        tasks.add(loop.create_task(_watch(app)))
+        start(_watch(app))
     serving = loop.create_task(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.005)
     if server.started:
         on_start(*_address(listening, settings), app.shelf)
     await serving
-    for task in tasks:
+    for task in list(tasks):
         task.cancel()
     return received[0] if received else signal.SIGTERM
 
