@@ -86,8 +86,8 @@ def serve(
     RankwoodError
         The address cannot be had, or a model cannot be loaded.
     """
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that goes away must not end the process
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that goes away must not end the process
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # while models are loaded for the first time
     try:
         import uvicorn  # noqa: F401
     except ImportError:
@@ -162,11 +162,12 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
     except OSError as error:
         hint = "; --port 0 takes a free one" if settings.unix is None else ""
         raise RankwoodError(f"cannot listen at {where}: {error.strerror or error}{hint}") from None
-    with listening:
-        yield listening
-    if settings.unix is not None:
-        with contextlib.suppress(OSError):
-            settings.unix.unlink()
+    try:
+        with listening:
+            yield listening
+    finally:
+        if settings.unix is not None:
+            settings.unix.unlink(missing_ok=True)
 
 
 def _bind(settings: Settings) -> socket.socket:
