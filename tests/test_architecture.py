@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"training", "fitting", "verification", "cluster"},
     {"pruning"},
     {"shrinking"},
-    {"lab"},
+    {"lab", "serving"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -89,5 +89,6 @@ void bind_losses(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_pruning(nb::module_& m);
 void bind_task_record(nb::module_& m);
+void bind_serving(nb::module_& m);
 
 }  // namespace rankwood

@@ -37,4 +37,5 @@ NB_MODULE(_native, m) {
   bind_forest(m);
   bind_pruning(m);
   bind_task_record(m);
+  bind_serving(m);
 }

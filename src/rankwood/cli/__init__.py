@@ -28,6 +28,7 @@ from rankwood.cli.refit import refit
 from rankwood.cli.report import report
 from rankwood.cli.runtime import runtime
 from rankwood.cli.score import score
+from rankwood.cli.serve import serve
 from rankwood.cli.shrink import shrink
 from rankwood.cli.sweep import sweep
 from rankwood.cli.train import train
@@ -92,6 +93,7 @@ app.command("demo")(demo)
 app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
+app.command("serve")(serve)
 app.command("shrink")(shrink)
 app.command("prune")(prune)
 app.command("refit")(refit)

@@ -1,0 +1,1 @@
+"""Models served over HTTP: `rankwood serve`."""
