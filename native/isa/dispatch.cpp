@@ -88,6 +88,8 @@ const Candidate candidates[] = {
 #if defined(RANKWOOD_X86)
     {&avx512::table, avx512_features, kAvx512Registers},
     {&avx2::table, avx2_features, kAvxRegisters},
+#elif defined(RANKWOOD_AARCH64)
+    {&neon::table, {}, 0},  // part of the architecture
 #endif
     {&baseline::table, {}, 0},
 };

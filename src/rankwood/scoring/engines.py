@@ -596,11 +596,12 @@ def available_engines(model: Ensemble) -> list[str]:
 
 
 # The smallest batch for which bitslice was faster than traverse, by leaves per tree (mean) up to the number given, on
-# each instruction set (AVX-512: not measured, taken from AVX2). For larger trees traverse is faster whatever the batch.
-# Measured with `rankwood bench` on LightGBM models of 60 to 1,000 trees and 136 features.
+# each instruction set (AVX-512 and NEON: not measured, taken from AVX2). For larger trees traverse is faster whatever
+# the batch. Measured with `rankwood bench` on LightGBM models of 60 to 1,000 trees and 136 features.
 BITSLICE_FROM: dict[str, tuple[tuple[int, int], ...]] = {
     "avx512": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
     "avx2": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
+    "neon": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
     "baseline": ((8, 8), (16, 10), (32, 14), (64, 36)),
 }
 
