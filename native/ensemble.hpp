@@ -10,12 +10,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "interruption.hpp"
+#include "python_number.hpp"
 
 namespace rankwood {
 
@@ -57,6 +60,24 @@ inline void check_offsets(const EnsembleView& model) {
                                 std::to_string(model.n_trees) + " trees with " + std::to_string(model.n_nodes) +
                                 " inner nodes have " + std::to_string(model.n_nodes + model.n_trees) + " leaves");
   }
+}
+
+// The arrays as a view. Throws std::invalid_argument unless their lengths and offsets agree.
+inline EnsembleView view_of_arrays(std::span<const std::int32_t> feature, std::span<const double> threshold,
+                                   std::span<const std::int32_t> left, std::span<const std::int32_t> right,
+                                   std::span<const std::uint8_t> missing_left, std::span<const double> leaf_value,
+                                   std::span<const std::int64_t> node_offsets, std::int32_t n_features) {
+  const std::size_t n = feature.size();
+  if (node_offsets.empty()) throw std::invalid_argument("node_offsets must have one entry per tree and one more");
+  if (threshold.size() != n || left.size() != n || right.size() != n || missing_left.size() != n) {
+    throw std::invalid_argument("feature, threshold, left, right and missing_left must have one entry per inner node");
+  }
+  if (n_features < 0) throw std::invalid_argument("n_features must not be negative");
+  const EnsembleView model{feature.data(),      threshold.data(),        left.data(),         right.data(),
+                           missing_left.data(), leaf_value.data(),       node_offsets.data(), n,
+                           leaf_value.size(),   node_offsets.size() - 1, n_features};
+  check_offsets(model);
+  return model;
 }
 
 // Walks trees from their roots with its own stack, so a chain of a million nodes is no deeper than any other tree.
@@ -165,6 +186,63 @@ inline void check_sums(const EnsembleView& model, const double* tree_weights, do
   if (!std::isfinite(bound)) {
     throw std::invalid_argument("leaf values and weights are so large that a score could overflow");
   }
+}
+
+// Throw std::invalid_argument unless a note of training, one entry per inner node or leaf, is there in full and has
+// finite entries, none of them negative where `counts`.
+template <class T>
+void check_notes(const std::string& name, std::span<const T> notes, std::size_t n_expected, bool per_leaf,
+                 bool counts) {
+  if (notes.size() != n_expected) {
+    throw std::invalid_argument(name + " must have one entry per " + (per_leaf ? "leaf (" : "inner node (") +
+                                std::to_string(n_expected) + "), got " + std::to_string(notes.size()));
+  }
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    const bool fine = std::isfinite(static_cast<double>(notes[i])) && (!counts || notes[i] >= T(0));
+    if (!fine) {
+      throw std::invalid_argument(name + " of " + (per_leaf ? "leaf " : "node ") + std::to_string(i) + " is " +
+                                  python_number(notes[i]));
+    }
+  }
+}
+
+// The largest value of a tree's leaves, without its sign.
+inline double largest_leaf(const EnsembleView& model, std::size_t tree) {
+  const double* values = model.leaf_value + model.first_leaf(tree);
+  double largest = 0.0;
+  for (std::size_t leaf = 0; leaf <= model.nodes_of(tree); ++leaf) largest = std::max(largest, std::abs(values[leaf]));
+  return largest;
+}
+
+// Throw std::invalid_argument unless early exit with this last checkpoint suits the model.
+inline void check_exit(const EnsembleView& model, const double* tree_weights, double base,
+                       std::int64_t last_checkpoint) {
+  constexpr double kLargestScore = 1e300;  // so that scores can be lowered many times
+  if (static_cast<std::uint64_t>(last_checkpoint) >= model.n_trees) {
+    throw std::invalid_argument("a checkpoint after " + std::to_string(last_checkpoint) +
+                                " trees needs more: the model has " + std::to_string(model.n_trees));
+  }
+  double bound = std::abs(base);
+  for (std::size_t t = 0; t < model.n_trees; ++t) bound += std::abs(tree_weights[t]) * largest_leaf(model, t);
+  if (bound > kLargestScore) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", bound);
+    throw std::invalid_argument(std::string("scores of this model may reach ") + text +
+                                ": early exit takes up to 1e+300");
+  }
+}
+
+// Whether float32 holds every weighted leaf value, and every sum of them, to full precision: nothing overflows, nothing
+// vanishes. Models for which it does not are summed in double, whatever was asked for.
+inline bool fits_single(const EnsembleView& model, const double* tree_weights) {
+  constexpr double kLargest = 1e37, kSmallest = 1e-30;
+  double sum = 0.0, largest = 0.0;
+  for (std::size_t t = 0; t < model.n_trees; ++t) {
+    const double most = std::abs(tree_weights[t]) * largest_leaf(model, t);
+    sum += most;
+    largest = std::max(largest, most);
+  }
+  return largest == 0.0 || (sum < kLargest && largest > kSmallest);
 }
 
 }  // namespace rankwood

@@ -27,11 +27,10 @@ IN_CPUINFO = {"bmi": "bmi1", "lzcnt": "abm", "sse3": "pni", "sse4.1": "sse4_1", 
 
 
 def flags_of(isa: str) -> list[str]:
-    """The flags in CMakeLists.txt that turn on features for one table, as it is compiled for use."""
-    text = (ROOT / "CMakeLists.txt").read_text()
-    pattern = rf'set_source_files_properties\(native/isa/{isa}\.cpp PROPERTIES\s+COMPILE_OPTIONS "([^"]*)"\)'
-    *_, options = re.findall(pattern, text)  # the last: that of AVX-512 emulated comes before the real one
-    return [option for option in options.split(";") if option.startswith("-m")]
+    """The flags in native/CMakeLists.txt that turn on features for one table, as it is compiled for use."""
+    text = (ROOT / "native" / "CMakeLists.txt").read_text()
+    (options,) = re.findall(rf"set\(RANKWOOD_{isa.upper()}_FLAGS (-m[^)]*)\)", text)
+    return options.split()
 
 
 @pytest.mark.parametrize("isa", ["avx2", "avx512"])

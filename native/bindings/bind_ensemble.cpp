@@ -15,20 +15,6 @@ void bind_check_trees(const Out<std::int32_t>& depths, const In<std::int32_t>& f
   unlocked([&] { check_trees(model, depths.data()); });
 }
 
-void bind_check_sums(const In<double>& leaf_value, const In<std::int64_t>& node_offsets, const In<double>& tree_weights,
-                     double base) {
-  EnsembleView model{};
-  model.leaf_value = leaf_value.data();
-  model.node_offsets = node_offsets.data();
-  require(node_offsets.shape(0) == tree_weights.shape(0) + 1, "tree_weights must have one entry per tree");
-  model.n_trees = tree_weights.shape(0);
-  model.n_leaves = leaf_value.shape(0);
-  require(model.n_leaves >= model.n_trees, "every tree has a leaf");
-  model.n_nodes = model.n_leaves - model.n_trees;
-  check_offsets(model);
-  unlocked([&] { check_sums(model, tree_weights.data(), base); });
-}
-
 // Checks everything again before it copies: the kernel follows children and features without looking back.
 void make_traversal(ReferenceTraversal* self, const In<std::int32_t>& feature, const In<double>& threshold,
                     const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
@@ -77,8 +63,6 @@ void bind_ensemble(nb::module_& m) {
         nb::arg("threshold").noconvert(), nb::arg("left").noconvert(), nb::arg("right").noconvert(),
         nb::arg("missing_left").noconvert(), nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(),
         nb::arg("n_features"), "Raise ValueError unless the arrays are trees; fill in the depth of each.");
-  m.def("check_sums", &bind_check_sums, nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(),
-        nb::arg("tree_weights").noconvert(), nb::arg("base"), "Raise ValueError unless every score is finite.");
 
   nb::class_<ReferenceTraversal> traversal(m, "ReferenceTraversal", "Trees packed for the plain traversal.");
   traversal.def("__init__", &make_traversal, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),

@@ -81,6 +81,7 @@ void bind_svmlight(nb::module_& m);
 void bind_measures(nb::module_& m);
 void bind_significance(nb::module_& m);
 void bind_ensemble(nb::module_& m);
+void bind_model_file(nb::module_& m);
 void bind_engines(nb::module_& m);
 void bind_compiled(nb::module_& m);
 void bind_learner(nb::module_& m);

@@ -1,12 +1,12 @@
 #include "bindings/bindings.hpp"
-#include "isa/kernels.hpp"
+#include "isa/choice.hpp"
 
 NB_MODULE(_native, m) {
   using namespace rankwood;
   m.doc() = "C++ kernels of rankwood. Private: the Python modules beside it are the interface.";
   nb::set_leak_warnings(false);
 
-  m.def("active_isa", [] { return std::string(kernels().name); }, "Name of the instruction set in use.");
+  m.def("active_isa", [] { return std::string(active_isa()); }, "Name of the instruction set in use.");
   m.def(
       "available_isas",
       [] {
@@ -29,6 +29,7 @@ NB_MODULE(_native, m) {
   bind_measures(m);
   bind_significance(m);
   bind_ensemble(m);
+  bind_model_file(m);
   bind_engines(m);
   bind_compiled(m);
   bind_learner(m);

@@ -5,5 +5,4 @@
 #define __AVX512BW__ 1
 #endif
 #define RANKWOOD_ISA_NS avx512
-#define RANKWOOD_ISA_NAME "avx512"
 #include "isa/table.inl"

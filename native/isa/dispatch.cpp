@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "isa/kernels.hpp"
+#include "isa/choice.hpp"
 
 #if defined(RANKWOOD_X86)
 #include <cpuid.h>
@@ -24,10 +24,10 @@ struct Feature {
   unsigned bit;
 };
 
-// What a table is compiled for: every feature that its flags in CMakeLists.txt turn on, those included that others
-// bring with them (tests/test_isa.py compares). Also the registers that the system must keep for each process.
+// What a table is compiled for: every feature that its flags in native/CMakeLists.txt turn on, those included that
+// others bring with them (tests/test_isa.py compares). Also the registers that the system must keep for each process.
 struct Candidate {
-  const Kernels* table;
+  const char* name;
   std::vector<Feature> features;
   std::uint64_t registers;  // bits of XCR0
 };
@@ -83,33 +83,33 @@ bool runs_here(const Candidate& candidate) {
 bool runs_here(const Candidate&) { return true; }
 #endif
 
-// Best first.
-const Candidate candidates[] = {
 #if defined(RANKWOOD_X86)
-    {&avx512::table, avx512_features, kAvx512Registers},
-    {&avx2::table, avx2_features, kAvxRegisters},
+const Candidate avx512 = {"avx512", avx512_features, kAvx512Registers};
+const Candidate avx2 = {"avx2", avx2_features, kAvxRegisters};
 #elif defined(RANKWOOD_AARCH64)
-    {&neon::table, {}, 0},  // part of the architecture
+const Candidate neon = {"neon", {}, 0};  // part of the architecture
 #endif
-    {&baseline::table, {}, 0},
-};
+const Candidate baseline = {"baseline", {}, 0};
+
+#define RANKWOOD_CANDIDATE(isa) isa,
+const Candidate candidates[] = {RANKWOOD_ISAS(RANKWOOD_CANDIDATE)};
 
 std::string join_names(bool runnable_only) {
   std::string names;
   for (const Candidate& candidate : candidates) {
     if (runnable_only && !runs_here(candidate)) continue;
     if (!names.empty()) names += ", ";
-    names += candidate.table->name;
+    names += candidate.name;
   }
   return names;
 }
 
-const Kernels& choose() {
+std::size_t choose() {
   const char* forced = std::getenv("RANKWOOD_ISA");
   const bool is_forced = forced != nullptr && *forced != '\0';
   for (const Candidate& candidate : candidates) {
-    if (is_forced && std::strcmp(forced, candidate.table->name) != 0) continue;
-    if (runs_here(candidate)) return *candidate.table;
+    if (is_forced && std::strcmp(forced, candidate.name) != 0) continue;
+    if (runs_here(candidate)) return static_cast<std::size_t>(&candidate - candidates);
     if (is_forced) {
       throw std::invalid_argument("RANKWOOD_ISA=" + std::string(forced) +
                                   ": this CPU cannot run it; it can run: " + join_names(true));
@@ -121,10 +121,12 @@ const Kernels& choose() {
 
 }  // namespace
 
-const Kernels& kernels() {
-  static const Kernels& chosen = choose();  // a throw leaves it unset: the next call asks again
+std::size_t chosen_isa() {
+  static const std::size_t chosen = choose();  // a throw leaves it unset: the next call asks again
   return chosen;
 }
+
+const char* active_isa() { return candidates[chosen_isa()].name; }
 
 const char* const* available_isas() {
   static const struct Names {
@@ -132,7 +134,7 @@ const char* const* available_isas() {
     Names() {
       std::size_t n = 0;
       for (const Candidate& candidate : candidates) {
-        if (runs_here(candidate)) name[n++] = candidate.table->name;
+        if (runs_here(candidate)) name[n++] = candidate.name;
       }
     }
   } names;
@@ -141,8 +143,7 @@ const char* const* available_isas() {
 
 const char* needed_feature(const char* isa, std::size_t i) {
   for (const Candidate& candidate : candidates) {
-    if (std::strcmp(isa, candidate.table->name) == 0 && i < candidate.features.size())
-      return candidate.features[i].name;
+    if (std::strcmp(isa, candidate.name) == 0 && i < candidate.features.size()) return candidate.features[i].name;
   }
   return nullptr;
 }

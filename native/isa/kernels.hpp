@@ -3,13 +3,12 @@
 // Each kernel is written once, in a header that isa/baseline.cpp, isa/avx2.cpp and their like include inside
 // their own namespace (RANKWOOD_ISA_NS). A kernel never names its target. Such headers use no standard templates
 // with linkage (std::sort, std::vector): the linker would keep one copy for all instruction sets, possibly one that
-// the CPU at hand cannot run. tools/check_isa_symbols.py looks for such copies.
+// the CPU at hand cannot run. tools/check_isa_symbols.py looks for such copies. Kernels of scoring have tables of their
+// own (isa/scoring, score/kernels.hpp), as librankwood has these alone.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
-#include "score/kernels.hpp"
 
 namespace rankwood {
 
@@ -113,8 +112,6 @@ struct MovingQuery {
 constexpr std::size_t kLineRoom = 40;  // weights worked on at a time, at most
 
 struct Kernels {
-  const char* name;
-
   // topk.inl: sort at least the first k of n documents, best first, ties in document order. Returns the one of the
   // two buffers that holds them, or null when a score is NaN.
   const RankBuffer<double>* (*top_f64)(const double* scores, std::size_t n, std::size_t k, const RankBuffer<double>& a,
@@ -150,34 +147,9 @@ struct Kernels {
   void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
                     std::int32_t* left) noexcept;       // left_sums.inl
   bool (*line_dcg)(const MovingQuery& query) noexcept;  // line_dcg.inl: false when dcg is the same everywhere
-
-  ScoringKernels scoring;
 };
 
-// The table in use: the best one the CPU can run, or the one that the environment variable RANKWOOD_ISA names.
-// Throws std::invalid_argument when that one is unknown or the CPU cannot run it.
+// The table of the instruction set in use (isa/choice.hpp).
 const Kernels& kernels();
-
-// The instruction sets of this build that this CPU can run, best first, as a null-terminated list of names.
-const char* const* available_isas();
-
-// Feature number i of the CPU that is asked for before the table of this name is run; null after the last.
-const char* needed_feature(const char* isa, std::size_t i);
-
-namespace baseline {
-extern const Kernels table;
-}
-#if defined(RANKWOOD_X86)
-namespace avx2 {
-extern const Kernels table;
-}
-namespace avx512 {
-extern const Kernels table;
-}
-#elif defined(RANKWOOD_AARCH64)
-namespace neon {
-extern const Kernels table;
-}
-#endif
 
 }  // namespace rankwood

@@ -2,10 +2,6 @@
 #include "grades.inl"
 #include "isa/kernels.hpp"
 #include "line_dcg.inl"
-#include "score/bitslice.inl"
-#include "score/leaf_values.inl"
-#include "score/move_codes.inl"
-#include "score/quantise.inl"
 #include "svmlight_rows.hpp"
 #include "topk.inl"
 
@@ -15,8 +11,8 @@ namespace rankwood::RANKWOOD_ISA_NS {
 #include "lambdas.inl"
 #include "left_sums.inl"
 
+extern const Kernels table;
 const Kernels table = {
-    RANKWOOD_ISA_NAME,
     topk::top_k<double>,
     topk::top_k<float>,
     grades::count_grades,
@@ -32,23 +28,6 @@ const Kernels table = {
     end_rows,
     left_sums,
     lines::line_dcg,
-    {
-        scoring::kWidth,
-        scoring::kHasLookup,
-        scoring::quantise<-128>,
-        scoring::quantise<-128>,
-        scoring::quantise<0>,
-        scoring::quantise<0>,
-        scoring::quantise<0>,
-        scoring::quantise<0>,
-        scoring::find_leaves,
-        scoring::add_f32,
-        scoring::add_f64,
-        scoring::kOrder32.order,
-        scoring::kOrder64.order,
-        scoring::kMoveWidth,
-        scoring::move_codes,
-    },
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

@@ -22,6 +22,8 @@
 
 #if defined(RANKWOOD_STATIC)
 #define RW_API
+#elif defined(_WIN32) && defined(RANKWOOD_BUILD)
+#define RW_API __declspec(dllexport)
 #elif defined(_WIN32)
 #define RW_API __declspec(dllimport)
 #else

@@ -34,10 +34,10 @@
 
 #include "aligned.hpp"
 #include "interruption.hpp"
-#include "isa/kernels.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
 #include "score/bitslice_trees.hpp"
+#include "score/kernels.hpp"
 #include "score/quantise.hpp"
 #include "sums.hpp"
 
@@ -47,7 +47,7 @@ class Bitslice {
  public:
   // `model` must have passed the checks of ensemble.hpp. Everything needed is copied.
   Bitslice(const EnsembleView& model, const double* tree_weights, double base)
-      : kernel_(kernels().scoring),
+      : kernel_(scoring_kernels()),
         quantiser_(model, 255),
         trees_(BitsliceBuilder(model, quantiser_, kernel_.has_lookup).trees),
         n_features_(static_cast<std::size_t>(model.n_features)),

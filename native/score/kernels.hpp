@@ -141,4 +141,7 @@ struct ScoringKernels {
   void (*move_codes)(const CodeMove* moves, std::size_t n_moves, std::size_t n_columns);
 };
 
+// The table of the instruction set in use (isa/choice.hpp).
+const ScoringKernels& scoring_kernels();
+
 }  // namespace rankwood

@@ -19,8 +19,8 @@
 
 #include "ensemble.hpp"
 #include "interruption.hpp"
-#include "isa/kernels.hpp"
 #include "rows.hpp"
+#include "score/kernels.hpp"
 
 namespace rankwood {
 
@@ -99,7 +99,7 @@ class Quantiser {
     task.code_column_stride = column_stride;
     task.code_row_stride = row_stride;
     // Some rows at a time stay in the nearest caches while column after column is read; the next are on their way.
-    const ScoringKernels& kernel = kernels().scoring;
+    const ScoringKernels& kernel = scoring_kernels();
     const std::size_t tile_rows = std::max(kMinTileRows, kernel.vector_bytes);
     for (std::size_t row = 0; row < n; row += tile_rows) {
       task.rows = rows.data + static_cast<std::ptrdiff_t>(first + row) * rows.row_stride;

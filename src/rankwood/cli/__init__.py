@@ -26,6 +26,7 @@ from rankwood.cli.models import spread_values
 from rankwood.cli.prune import prune
 from rankwood.cli.refit import refit
 from rankwood.cli.report import report
+from rankwood.cli.runtime import runtime
 from rankwood.cli.score import score
 from rankwood.cli.shrink import shrink
 from rankwood.cli.sweep import sweep
@@ -100,6 +101,7 @@ app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)
 app.command("convert")(convert)
+app.command("runtime")(runtime)
 app.command("verify")(verify)
 app.command("report")(report)
 app.command("sweep")(sweep)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwood import _native
 from rankwood.errors import ModelError, one_line
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
 
 SUM_GROUP = 16  # trees whose values are added in float32, in single precision: kSumGroup of native/sums.hpp
-LARGEST_SCORE = 1e300  # so that scores can be lowered many times
 
 
 @dataclass(frozen=True)
@@ -80,36 +80,17 @@ class EarlyExit:
         model : Ensemble
             The model that is to have it.
         """
-        if self.checkpoints and self.checkpoints[-1] >= model.n_trees:
-            raise ModelError(
-                f"a checkpoint after {self.checkpoints[-1]} trees needs more: the model has {model.n_trees}"
-            )
         if self.checkpoints:
-            largest = np.maximum.reduceat(np.abs(model.leaf_value), model.leaf_offsets[:-1])
-            bound = abs(model.base) + float(np.sum(np.abs(model.tree_weights) * largest))
-            if bound > LARGEST_SCORE:
-                raise ModelError(
-                    f"scores of this model may reach {bound:.3g}: early exit takes up to {LARGEST_SCORE:g}"
-                )
+            arrays = model.leaf_value, model.node_offsets, model.tree_weights
+            try:
+                _native.check_exit(*arrays, model.base, self.checkpoints[-1])
+            except ValueError as error:
+                raise ModelError(str(error)) from None
 
     def as_dict(self) -> dict[str, Any]:
         """The rule as JSON can hold it: a margin of infinity is None."""
         margins = [None if math.isinf(margin) else margin for margin in self.margins]
         return {"checkpoints": list(self.checkpoints), "margins": margins, "top": self.top}
-
-    @classmethod
-    def from_dict(cls, entries: Any) -> EarlyExit:
-        """The rule that `as_dict` gave.
-
-        Parameters
-        ----------
-        entries : dict
-            Checkpoints, margins and top.
-        """
-        if not isinstance(entries, dict) or set(entries) != {"checkpoints", "margins", "top"}:
-            raise ModelError(f"early exit has checkpoints, margins and top, got {one_line(entries)}")
-        margins = _listed(entries["margins"], "margins")
-        return cls(entries["checkpoints"], tuple(math.inf if one is None else one for one in margins), entries["top"])
 
 
 def _listed(values: Any, name: str) -> list[Any]:

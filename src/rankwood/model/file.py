@@ -13,10 +13,11 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 
+from rankwood import _native
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.errors import MissingPackageError, ModelError, RankwoodError, one_line
@@ -26,7 +27,6 @@ from rankwood.model.trees import COLUMNS, NEEDED, OPTIONAL
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
 
-FORMAT_VERSION = 2  # the highest that is read
 _KIND = {"int32": "I32", "int64": "I64", "float64": "F64", "bool": "BOOL"}  # as safetensors calls them
 _COLUMNS = {name: _KIND[np.dtype(column.dtype).name] for name, column in COLUMNS.items()}
 ARRAYS = {name: _COLUMNS[name] for name in NEEDED} | {"node_offsets": "I64", "tree_weights": "F64"}
@@ -137,50 +137,36 @@ def parse_model(file: BinaryIO, build: Callable[..., T]) -> T:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     start = file.read(9)
-    if not is_safetensors(start):
-        raise ModelError("this is not a rankwood model file")
-    header_end = 8 + int.from_bytes(start[:8], "little")
-    if header_end > size:
-        raise ModelError("the file is cut off in its header")
-    header = start + file.read(header_end - len(start))
-    facts = _parse_facts(header[8:])  # before the arrays: they may be large and somebody else's
-    arrays = _parse_arrays(header + file.read())
-    expected = facts.pop(CHECKSUM)
-    model = build(**arrays, **facts)
-    if expected is not None and expected != _checksum(arrays):
+    try:
+        end = _native.header_end(start, size)
+        header = _native.ModelHeader(start[8:] + file.read(end - len(start)), size - end)
+        arrays = {name: _read_array(file, name, length) for name, length in header.arrays}
+        model = build(
+            **arrays,
+            n_features=header.n_features,
+            base=header.base,
+            feature_names=header.feature_names,
+            metadata=json.loads(header.metadata),
+            exit=None if header.exit is None else EarlyExit(*header.exit),
+        )
+    except RankwoodError:
+        raise
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    if header.checksum not in (None, _checksum(arrays)):
         raise ModelError("the file is damaged: its numbers are not those that were written")
     return model
 
 
-def _parse_facts(header: bytes) -> dict[str, Any]:
-    """Arguments of `Ensemble` that are not arrays, and the checksum, as the header has them."""
-    entries = _parse_json(header, "the header").get("__metadata__")
-    text = entries.get("rankwood") if isinstance(entries, dict) else None
-    if not isinstance(text, str):
-        raise ModelError("this is a safetensors file, but there is no rankwood model in it")
-    facts = _parse_json(text, "the description of the model")
-    version: Any = facts.get("format_version")
-    if not _is_int(version) or version < 1:
-        raise ModelError(f"the file is damaged: its format version is {one_line(version)}")
-    if version > FORMAT_VERSION:
-        found = f"the file has format version {one_line(version)}"
-        raise ModelError(f"{found}, this rankwood reads up to {FORMAT_VERSION}: upgrade rankwood")
-    expected = {*FACTS, EXIT} if version > 1 else set(FACTS)
-    if set(facts) - {CHECKSUM} != expected:
-        odd = ", ".join(sorted(map(one_line, (set(facts) - {CHECKSUM}) ^ expected)))
-        raise ModelError(f"the file is damaged: missing or unknown in the description of the model: {odd}")
-    names = facts["feature_names"]
-    for fine, name in (
-        (_is_int(facts["n_features"]), "n_features"),
-        (_is_int(facts["base"]) or isinstance(facts["base"], float), "base"),
-        (names is None or isinstance(names, list), "feature_names"),
-        (isinstance(facts["metadata"], dict), "metadata"),
-    ):
-        if not fine:
-            raise ModelError(f"the file is damaged: {name} is {one_line(facts[name])}")
-    exit = EarlyExit.from_dict(facts[EXIT]) if version > 1 else None
-    known = {name: facts[name] for name in FACTS if name != "format_version"}
-    return {CHECKSUM: facts.get(CHECKSUM), **known, EXIT: exit}
+def _read_array(file: BinaryIO, name: str, length: int) -> AnyArray:
+    array: AnyArray = np.empty(length, NUMPY_TYPE[(ARRAYS | OPTIONAL_ARRAYS)[name]])
+    if length and file.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
+        raise ModelError("the file was cut off while it was read")
+    if name == "missing_left":
+        _native.check_booleans(name, array)
+        array = array.view(np.bool_)
+    array.flags.writeable = False
+    return array
 
 
 def _checksum(arrays: Mapping[str, AnyArray | None]) -> str:
@@ -191,52 +177,6 @@ def _checksum(arrays: Mapping[str, AnyArray | None]) -> str:
             digest.update(f"{name} {len(array)} ".encode())
             digest.update(np.ascontiguousarray(array.astype(NUMPY_TYPE[kind], copy=False)).data)
     return digest.hexdigest()
-
-
-def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"the file is damaged: {what} is not readable JSON: {one_line(error)}") from None
-    if not isinstance(value, dict):
-        raise ModelError(f"the file is damaged: {what} is not a JSON object")
-    return value
-
-
-def _parse_arrays(content: bytes) -> dict[str, Any]:
-    from safetensors import SafetensorError, deserialize
-
-    try:
-        tensors = dict(deserialize(content))  # type: ignore[no-untyped-call]
-    except SafetensorError as error:
-        raise ModelError(f"the file is damaged or cut off: {one_line(error)}") from None
-    missing = sorted(set(ARRAYS) - set(tensors))
-    unknown = sorted(set(tensors) - set(ARRAYS) - set(OPTIONAL_ARRAYS))
-    if missing or unknown:
-        problem = f"has no array {missing[0]}" if missing else f"has an unknown array {one_line(unknown[0])}"
-        raise ModelError(f"the file is damaged: it {problem}")
-    return {name: _parse_array(name, tensor) for name, tensor in tensors.items()}
-
-
-def _parse_array(name: str, tensor: dict[str, Any]) -> AnyArray:
-    expected = (ARRAYS | OPTIONAL_ARRAYS)[name]
-    if tensor["dtype"] != expected or len(tensor["shape"]) != 1:
-        found = f"{one_line(tensor['dtype'])} of shape {one_line(tensor['shape'])}"
-        raise ModelError(f"the file is damaged: array {name} is {found}, not a list of {expected}")
-    array = np.frombuffer(tensor["data"], dtype=NUMPY_TYPE[expected])
-    if expected == "BOOL":
-        if array.max(initial=0) > 1:
-            raise ModelError(f"the file is damaged: array {name} holds a byte that is neither true nor false")
-        return array.astype(np.bool_)
-    return array
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _reason(error: Exception) -> str:

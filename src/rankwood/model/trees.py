@@ -26,10 +26,6 @@ from rankwood.errors import ModelError
 
 MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
 
-
-# A leaf value of this size or a sum of this size is safe in float32: nothing overflows, nothing vanishes.
-LARGEST_SINGLE, SMALLEST_SINGLE = 1e37, 1e-30
-
 # feature, threshold, left, right, missing_left as bytes, leaf_value, node_offsets
 NativeTrees: TypeAlias = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 
@@ -277,10 +273,13 @@ class Trees:
         depths = np.zeros(max(len(self.node_offsets) - 1, 0), dtype=NODE)
         try:
             _native.check_trees(depths, *self.native(), n_features)
+            for name in OPTIONAL:
+                notes, per_leaf = getattr(self, name), COLUMNS[name].per == "leaf"
+                if notes is not None:
+                    n_expected = self.n_leaves if per_leaf else self.n_nodes
+                    _native.check_notes(name, notes, n_expected, per_leaf, name != "split_gain")
         except ValueError as error:
             raise ModelError(str(error)) from None
-        for name in OPTIONAL:
-            _check_training_facts(name, getattr(self, name), self.n_nodes, self.n_leaves)
         return dataclasses.replace(self, known_depths=depths)
 
     def native(self) -> NativeTrees:
@@ -290,11 +289,7 @@ class Trees:
 
     def fit_single(self, tree_weights: FloatArray) -> bool:
         """Whether float32 holds every weighted leaf value, and every sum of them, to full precision."""
-        values = np.abs(np.repeat(tree_weights, self.sizes + 1) * self.leaf_value)
-        if not values.any():
-            return True
-        largest = np.maximum.reduceat(values, self.leaf_offsets[:-1])
-        return bool(largest.sum() < LARGEST_SINGLE and values.max() > SMALLEST_SINGLE)
+        return _native.fits_single(self.leaf_value, self.node_offsets, tree_weights)
 
     def links(self) -> tuple[IndexArray, IndexArray]:
         """Left and right child of each inner node, numbered over all trees: c >= 0 is inner node c, c < 0 leaf ~c."""
@@ -543,16 +538,3 @@ def as_tree_numbers(trees: Any, n_trees: int) -> IndexArray:
 
 def _cut(array: AnyArray | None, column: Column, nodes: Any, leaves: Any) -> Any:
     return None if array is None else array[leaves if column.per == "leaf" else nodes]
-
-
-def _check_training_facts(name: str, values: AnyArray | None, n_nodes: int, n_leaves: int) -> None:
-    """Refuse gains and covers that are not finite, negative counts and covers, and columns of a wrong length."""
-    if values is None:
-        return
-    per_leaf = COLUMNS[name].per == "leaf"
-    expected, long, short = (n_leaves, "leaf", "leaf") if per_leaf else (n_nodes, "inner node", "node")
-    if len(values) != expected:
-        raise ModelError(f"{name} must have one entry per {long} ({expected}), got {len(values)}")
-    bad = np.flatnonzero(~np.isfinite(values) if name == "split_gain" else ~((values >= 0) & np.isfinite(values)))
-    if len(bad):
-        raise ModelError(f"{name} of {short} {bad[0]} is {values[bad[0]]}")

@@ -1,0 +1,2 @@
+#define RANKWOOD_ISA_NS avx2
+#include "isa/scoring/table.inl"

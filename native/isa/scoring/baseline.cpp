@@ -1,0 +1,2 @@
+#define RANKWOOD_ISA_NS baseline
+#include "isa/scoring/table.inl"
