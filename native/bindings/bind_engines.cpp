@@ -1,6 +1,8 @@
 #include "bindings/trees.hpp"
 #include "score/bitslice.hpp"
+#include "score/choice.hpp"
 #include "score/early_exit.hpp"
+#include "score/scorer.hpp"
 #include "score/traverse.hpp"
 #include "sums.hpp"
 #include "traverse_reference.hpp"
@@ -65,12 +67,13 @@ void bind_engine(nb::module_& m, const char* name, const char* doc) {
 
 // The step before the trees, by itself: for tests and benchmarks.
 struct Codes {
-  Quantiser quantiser;
-  std::size_t n_features, n_nodes, max_code;
+  Quantised quantised;
+  std::size_t n_features, max_code;
 
+  std::size_t n_columns() const { return quantised.quantiser->n_columns(); }
   std::pair<std::int32_t, std::int32_t> node(std::size_t i) const {
-    require(i < n_nodes, "there is no such inner node");
-    return {quantiser.column(i), quantiser.code(i)};
+    require(i < quantised.nodes.code.size(), "there is no such inner node");
+    return {quantised.nodes.column[i], quantised.nodes.code[i]};
   }
 };
 
@@ -83,7 +86,7 @@ void make_codes(Codes* self, const In<std::int32_t>& feature, const In<double>& 
   unlocked([&] {
     std::vector<std::int32_t> depths(model.n_trees);
     check_trees(model, depths.data());
-    new (self) Codes{Quantiser(model, max_code), static_cast<std::size_t>(n_features), model.n_nodes, max_code};
+    new (self) Codes{Quantised(model, max_code), static_cast<std::size_t>(n_features), max_code};
   });
 }
 
@@ -92,9 +95,9 @@ template <class T>
 void codes_by_column(const Codes& self, const Matrix<T>& X, const Out<std::int8_t, 2>& codes) {
   const Rows<T> rows = rows_of<T>(X, self.n_features);
   require(self.max_code == 255, "codes of a byte need max_code 255");
-  require(codes.shape(0) == self.quantiser.n_columns() && codes.shape(1) == rows.n_rows,
+  require(codes.shape(0) == self.n_columns() && codes.shape(1) == rows.n_rows,
           "codes must have one row per column of codes and one column per document");
-  unlocked([&] { self.quantiser.quantise(rows, 0, rows.n_rows, codes.data(), rows.n_rows, 1); });
+  unlocked([&] { self.quantised.quantiser->quantise(rows, 0, rows.n_rows, codes.data(), rows.n_rows, 1); });
 }
 
 // As engine traverse does: a document's lie side by side.
@@ -102,9 +105,9 @@ template <class T, class Code>
 void codes_by_row(const Codes& self, const Matrix<T>& X, const Out<Code, 2>& codes) {
   const Rows<T> rows = rows_of<T>(X, self.n_features);
   require(self.max_code == std::numeric_limits<Code>::max(), "the type of codes must be that of max_code");
-  require(codes.shape(0) == rows.n_rows && codes.shape(1) == self.quantiser.n_columns(),
+  require(codes.shape(0) == rows.n_rows && codes.shape(1) == self.n_columns(),
           "codes must have one row per document and one column per column of codes");
-  unlocked([&] { self.quantiser.quantise(rows, 0, rows.n_rows, codes.data(), 1, self.quantiser.n_columns()); });
+  unlocked([&] { self.quantised.quantiser->quantise(rows, 0, rows.n_rows, codes.data(), 1, self.n_columns()); });
 }
 
 template <class T>
@@ -122,7 +125,7 @@ void bind_codes(nb::module_& m) {
             nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
             nb::arg("max_code"));
-  codes.def_prop_ro("n_columns", [](const Codes& self) { return self.quantiser.n_columns(); });
+  codes.def_prop_ro("n_columns", &Codes::n_columns);
   codes.def("node", &Codes::node, nb::arg("i"));
   bind_codes_of<float>(codes);
   bind_codes_of<double>(codes);
@@ -152,28 +155,16 @@ struct WithExit {
   Engine engine;  // or a reference to one that lives longer
 };
 
-// Checkpoints at which nobody stops are left out.
 ExitRule rule_of(const In<std::int64_t>& checkpoints, const In<double>& margins, std::int64_t top,
                  std::size_t n_trees) {
   require(checkpoints.shape(0) == margins.shape(0), "margins must have one entry per checkpoint");
-  require(top >= 1, "top must be at least 1");
-  ExitRule rule{{}, {}, static_cast<std::size_t>(top)};
-  for (std::size_t c = 0; c < checkpoints.shape(0); ++c) {
-    const std::int64_t at = checkpoints(c), before = c == 0 ? 0 : checkpoints(c - 1);
-    require(at > before && static_cast<std::size_t>(at) < n_trees,
-            "checkpoints must rise, and come before the last tree");
-    require(static_cast<std::size_t>(at) % kSumGroup == 0, "checkpoints must be multiples of 16");
-    require(margins(c) >= 0.0, "margins must not be negative");
-    if (std::isinf(margins(c))) continue;
-    rule.checkpoints.push_back(static_cast<std::size_t>(at));
-    rule.margins.push_back(margins(c));
-  }
-  return rule;
+  return make_exit_rule(checkpoints.data(), margins.data(), margins.shape(0), top, n_trees);
 }
 
-void share_bitslice(WithExit<const Bitslice&>* self, const Bitslice& engine, const In<std::int64_t>& checkpoints,
-                    const In<double>& margins, std::int64_t top) {
-  new (self) WithExit<const Bitslice&>{rule_of(checkpoints, margins, top, engine.n_trees()), engine};
+template <class Engine>
+void share_engine(WithExit<const Engine&>* self, const Engine& engine, const In<std::int64_t>& checkpoints,
+                  const In<double>& margins, std::int64_t top) {
+  new (self) WithExit<const Engine&>{rule_of(checkpoints, margins, top, engine.n_trees()), engine};
 }
 
 template <class Engine>
@@ -252,19 +243,108 @@ void bind_segments(nb::module_& m, const char* name, const char* doc) {
   bind_exit(engine);
 }
 
+template <class Engine>
+void bind_shared(nb::module_& m, const char* name, const char* doc) {
+  nb::class_<WithExit<const Engine&>> engine(m, name, doc);
+  engine.def("__init__", &share_engine<Engine>, nb::arg("engine"), nb::arg("checkpoints").noconvert(),
+             nb::arg("margins").noconvert(), nb::arg("top"), nb::keep_alive<1, 2>());
+  engine.def_prop_ro("n_bytes", [](const WithExit<const Engine&>&) { return 0; });  // beside those of the engine
+  bind_exit(engine);
+}
+
+// What librankwood scores with, for tests: a workspace lives as long as the scorer.
+struct ScorerInUse {
+  Scorer scorer;
+  Scorer::Workspace workspace;
+
+  ScorerInUse(const EnsembleView& model, const double* tree_weights, double base, const ExitRule* rule,
+              std::size_t max_query_rows)
+      : scorer(model, tree_weights, base, rule), workspace(scorer, max_query_rows) {}
+};
+
+void make_scorer(ScorerInUse* self, const In<std::int32_t>& feature, const In<double>& threshold,
+                 const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                 const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                 const In<double>& tree_weights, double base, const In<std::int64_t>& checkpoints,
+                 const In<double>& margins, std::int64_t top, std::size_t max_query_rows) {
+  const EnsembleView model =
+      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
+  const ExitRule rule = rule_of(checkpoints, margins, top, model.n_trees);
+  const bool exits = checkpoints.shape(0) > 0;
+  unlocked([&] {
+    std::vector<std::int32_t> depths(model.n_trees);
+    check_trees(model, depths.data());
+    new (self) ScorerInUse(model, tree_weights.data(), base, exits ? &rule : nullptr, max_query_rows);
+  });
+}
+
+template <class T>
+void score_in_use(ScorerInUse& self, const Matrix<T>& X, const Out<double>& scores, bool single) {
+  const Rows<T> rows = rows_of<T>(X, self.scorer.n_features());
+  require(scores.shape(0) == rows.n_rows, "scores must have one entry per row");
+  self.scorer.score(rows, scores.data(), single, self.workspace);
+}
+
+template <class T>
+void score_queries_in_use(ScorerInUse& self, const Matrix<T>& X, const In<std::int64_t>& offsets,
+                          const Out<double>& scores, const std::optional<Out<std::int32_t>>& trees, bool single) {
+  const Rows<T> rows = rows_of<T>(X, self.scorer.n_features());
+  require(scores.shape(0) == rows.n_rows && (!trees || trees->shape(0) == rows.n_rows),
+          "scores and trees must have one entry per row");
+  require(offsets.shape(0) > 0, "offsets must have one entry per query and one more");
+  const QueryRows queries{offsets.data(), offsets.shape(0) - 1, nullptr};
+  check_queries(queries, rows.n_rows);
+  for (std::size_t q = 0; q < queries.n_queries; ++q) {
+    require(queries.begin(q + 1) - queries.begin(q) <= self.workspace.max_query_rows(),
+            "a query has more rows than there is room for");
+  }
+  self.scorer.score(rows, queries, scores.data(), trees ? trees->data() : nullptr, single, self.workspace);
+}
+
+template <class T>
+void bind_scorer_of(nb::class_<ScorerInUse>& scorer) {
+  const auto X = nb::arg("X").noconvert();
+  const auto scores = nb::arg("scores").noconvert();
+  scorer.def("score", &score_in_use<T>, X, scores, nb::arg("single"));
+  scorer.def("score_queries", &score_queries_in_use<T>, X, nb::arg("offsets").noconvert(), scores,
+             nb::arg("trees").noconvert().none(), nb::arg("single"));
+}
+
+void bind_scorer(nb::module_& m) {
+  nb::class_<ScorerInUse> scorer(m, "Scorer", "A model prepared for batches of every size, for one thread.");
+  scorer.def("__init__", &make_scorer, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
+             nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
+             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
+             nb::arg("tree_weights").noconvert(), nb::arg("base"), nb::arg("checkpoints").noconvert(),
+             nb::arg("margins").noconvert(), nb::arg("top"), nb::arg("max_query_rows"));
+  scorer.def_prop_ro("n_bytes", [](const ScorerInUse& self) { return self.scorer.n_bytes(); });
+  scorer.def(
+      "is_bitsliced", [](const ScorerInUse& self, std::size_t n) { return self.scorer.is_bitsliced(n); },
+      nb::arg("n_rows"));
+  bind_scorer_of<float>(scorer);
+  bind_scorer_of<double>(scorer);
+  m.def(
+      "smallest_bitslice_batch",
+      [](std::size_t n_trees, std::size_t n_leaves, std::size_t most_leaves) -> std::optional<std::size_t> {
+        const std::size_t smallest = smallest_bitslice_batch(n_trees, n_leaves, most_leaves);
+        return smallest == kNoBatch ? std::nullopt : std::optional(smallest);
+      },
+      nb::arg("n_trees"), nb::arg("n_leaves"), nb::arg("most_leaves"),
+      "The smallest batch for which engine bitslice is taken; None when none is large enough.");
+  m.attr("MAX_BITSLICE_LEAVES") = kMaxBitsliceLeaves;
+}
+
 }  // namespace
 
 void bind_engines(nb::module_& m) {
   bind_codes(m);
   bind_engine<Bitslice>(m, "Bitslice", "A model prepared for engine bitslice.");
   bind_engine<Traverse>(m, "Traverse", "A model prepared for engine traverse.");
-  nb::class_<WithExit<const Bitslice&>> bitslice(m, "BitsliceExit", "Early exit for a model prepared for bitslice.");
-  bitslice.def("__init__", &share_bitslice, nb::arg("engine"), nb::arg("checkpoints").noconvert(),
-               nb::arg("margins").noconvert(), nb::arg("top"), nb::keep_alive<1, 2>());
-  bitslice.def_prop_ro("n_bytes", [](const WithExit<const Bitslice&>&) { return 0; });  // beside those of the engine
-  bind_exit(bitslice);
-  bind_segments<Traverse>(m, "TraverseExit", "A model prepared for engine traverse with early exit.");
+  bind_shared<Bitslice>(m, "BitsliceExit", "Early exit for a model prepared for bitslice.");
+  bind_shared<Traverse>(m, "TraverseExit", "Early exit for a model prepared for traverse.");
   bind_segments<WeighedReference>(m, "ReferenceExit", "A model prepared for the plain traversal with early exit.");
+  bind_scorer(m);
 }
 
 }  // namespace rankwood

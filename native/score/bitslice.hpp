@@ -29,15 +29,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "aligned.hpp"
-#include "interruption.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
 #include "score/bitslice_trees.hpp"
 #include "score/kernels.hpp"
+#include "score/pause.hpp"
 #include "score/quantise.hpp"
 #include "sums.hpp"
 
@@ -45,18 +46,21 @@ namespace rankwood {
 
 class Bitslice {
  public:
+  static constexpr std::size_t kMaxColumns = 65536;
+
   // `model` must have passed the checks of ensemble.hpp. Everything needed is copied.
   Bitslice(const EnsembleView& model, const double* tree_weights, double base)
+      : Bitslice(model, Quantised(model, 255), tree_weights, base) {}
+  Bitslice(const EnsembleView& model, const Quantised& quantised, const double* tree_weights, double base)
       : kernel_(scoring_kernels()),
-        quantiser_(model, 255),
-        trees_(BitsliceBuilder(model, quantiser_, kernel_.has_lookup).trees),
+        quantiser_(quantised.quantiser),
+        trees_(BitsliceBuilder(model, quantised.nodes, kernel_.has_lookup).trees),
         n_features_(static_cast<std::size_t>(model.n_features)),
         n_trees_(model.n_trees),
         base_(base) {
-    if (quantiser_.n_columns() > kMaxColumns) {
+    if (quantiser_->n_columns() > kMaxColumns) {
       throw std::invalid_argument("the model has too many distinct thresholds for engine 'bitslice'");
     }
-    quantiser_.forget_nodes();
     for (const BitsliceUnit& unit : trees_.units) add_values(model, unit, tree_weights[unit.tree]);
     planes32_.resize(planes32_.size() + 64);  // a look-up may read that far
     planes64_.resize(planes64_.size() + 64);
@@ -69,25 +73,38 @@ class Bitslice {
   std::size_t n_features() const { return n_features_; }
   std::size_t n_trees() const { return n_trees_; }
   double base() const { return base_; }
-  std::size_t n_bytes() const {
+  const Quantiser& quantiser() const { return *quantiser_; }
+  std::size_t n_bytes() const {  // that of the quantiser, which may be shared, included
     return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +
            bytes(trees_.cluster5) + bytes(trees_.cluster6) + bytes(trees_.upper) + bytes(trees_.joins) +
            bytes(trees_.units) + bytes(trees_.groups) + bytes(trees_.leaf_of) + bytes(values_) + bytes(values32_) +
-           bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) + quantiser_.n_bytes();
+           bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) + quantiser_->n_bytes();
   }
+
+  // Memory that one thread works in, for batches of up to n_rows documents; of a larger batch, a block at a time.
+  class Scratch {
+   public:
+    Scratch(const Bitslice& engine, std::size_t n_rows);
+
+   private:
+    friend class Bitslice;
+    AlignedVector<std::int8_t> codes_;
+    AlignedVector<std::uint8_t> slots_;
+    AlignedVector<std::uint8_t> constant_;  // the indices of a tree that is a single leaf
+    AlignedVector<float> sums_;
+    AlignedVector<double> totals_;
+  };
 
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
-    std::fill_n(scores, rows.n_rows, base_);
-    add(rows, scores, single, n_threads);
-  }
-
-  // scores += the values of all trees, in the order of sums.hpp
-  template <class T>
-  void add(const Rows<T>& rows, double* scores, bool single, int n_threads) const {
-    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, Scratch& scratch) {
-      add_groups(scratch, 0, trees_.groups.size(), scores + first, n, single);
+    for_each_run(rows, n_threads, [&](std::size_t first, std::size_t end, Scratch& scratch) {
+      score_rows(rows, first, end, scores, single, scratch, MayStop{});
     });
+  }
+  // The same on this thread alone, which allocates nothing.
+  template <class T>
+  void score(const Rows<T>& rows, double* scores, bool single, Scratch& scratch) const noexcept {
+    score_rows(rows, 0, rows.n_rows, scores, single, scratch, GoOn{});
   }
 
   // Documents that go through the trees part by part, and become fewer between two parts. Their codes are made once.
@@ -96,20 +113,22 @@ class Bitslice {
   // leaves[row * n_trees + tree] = number of the leaf inside its tree. The caller picks a type wide enough.
   template <class T, class Leaf>
   void leaves(const Rows<T>& rows, Leaf* leaves, int n_threads) const {
-    for_each_block(rows, n_threads, [&](std::size_t first, std::size_t n, Scratch& scratch) {
-      for_each_unit(scratch, [&](const BitsliceUnit& unit, std::size_t, const std::uint8_t* indices) {
-        const std::int32_t* leaf_of = trees_.leaf_of.data() + unit.first_index;
-        Leaf* out = leaves + first * n_trees_ + unit.tree;
-        for (std::size_t i = 0; i < n; ++i, out += n_trees_) {
-          const std::int32_t leaf = leaf_of[indices[i]];
-          if (leaf >= 0) *out = static_cast<Leaf>(leaf);
-        }
+    for_each_run(rows, n_threads, [&](std::size_t begin, std::size_t end, Scratch& scratch) {
+      for_each_block(rows, begin, end, scratch, MayStop{}, [&](std::size_t first, const Block& block) {
+        for_each_unit(block, 0, trees_.groups.size(),
+                      [&](const BitsliceUnit& unit, std::size_t, const std::uint8_t* indices) {
+                        const std::int32_t* leaf_of = trees_.leaf_of.data() + unit.first_index;
+                        Leaf* out = leaves + first * n_trees_ + unit.tree;
+                        for (std::size_t i = 0; i < block.n_rows; ++i, out += n_trees_) {
+                          const std::int32_t leaf = leaf_of[indices[i]];
+                          if (leaf >= 0) *out = static_cast<Leaf>(leaf);
+                        }
+                      });
       });
     });
   }
 
  private:
-  static constexpr std::size_t kMaxColumns = 65536;
   static constexpr std::size_t kBlockVectors = 8;  // the codes of a block stay in the nearest caches
 
   template <class Vector>
@@ -122,14 +141,10 @@ class Bitslice {
     std::size_t values, planes32, planes64;  // where they start
   };
 
-  struct Scratch {
-    std::size_t n_vectors = 0;
-    const std::int8_t* codes = nullptr;
-    AlignedVector<std::int8_t> own_codes;
-    AlignedVector<std::uint8_t> slots;
-    AlignedVector<std::uint8_t> constant;  // the indices of a tree that is a single leaf
-    AlignedVector<float> sums;
-    AlignedVector<double> totals;
+  struct Block {  // of documents that go through the trees together
+    std::size_t n_rows, n_vectors;
+    const std::int8_t* codes;
+    Scratch& scratch;
   };
 
   // The values of a unit's leaves, with the tree's weight, as numbers and byte by byte (leaf_values.inl).
@@ -161,34 +176,41 @@ class Bitslice {
     }
   }
 
-  // Call task(first row, number of rows, scratch with their codes) for every block of rows.
+  std::size_t block_rows() const { return kBlockVectors * kernel_.vector_bytes; }
+  std::size_t vectors(std::size_t n_rows) const { return (n_rows + kernel_.vector_bytes - 1) / kernel_.vector_bytes; }
+
+  // Call task(first row, end, scratch) for all rows, in a few runs of whole blocks per thread: each run has memory of
+  // its own, and no thread waits long for the last one.
   template <class T, class Task>
-  void for_each_block(const Rows<T>& rows, int n_threads, const Task& task) const {
-    const std::size_t width = kernel_.vector_bytes, block_rows = kBlockVectors * width;
-    const std::size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
-    // A few runs of blocks per thread: each run has memory of its own, and no thread waits long for the last one.
+  void for_each_run(const Rows<T>& rows, int n_threads, const Task& task) const {
+    const std::size_t n_blocks = (rows.n_rows + block_rows() - 1) / block_rows();
     const std::size_t n_runs = n_threads > 1 ? std::min(n_blocks, static_cast<std::size_t>(n_threads) * 8) : 1;
     parallel_for(n_blocks == 0 ? 0 : n_runs, n_threads, [&](std::size_t run) {
-      Scratch scratch;
-      for (std::size_t block = n_blocks * run / n_runs; block < n_blocks * (run + 1) / n_runs; ++block) {
-        if (scratch.n_vectors != 0) check_interruption();
-        const std::size_t first = block * block_rows, n = std::min(block_rows, rows.n_rows - first);
-        const std::size_t padded = resize(scratch, n);
-        scratch.own_codes.resize(quantiser_.n_columns() * padded);
-        scratch.codes = scratch.own_codes.data();
-        quantiser_.quantise(rows, first, n, scratch.own_codes.data(), padded, 1);
-        task(first, n, scratch);
-      }
+      Scratch scratch(*this, rows.n_rows);
+      task(n_blocks * run / n_runs * block_rows(), std::min(rows.n_rows, n_blocks * (run + 1) / n_runs * block_rows()),
+           scratch);
     });
   }
 
-  // Make room for a block of n documents; returns how many that is with those that fill the last vector up.
-  std::size_t resize(Scratch& scratch, std::size_t n) const {
-    scratch.n_vectors = (n + kernel_.vector_bytes - 1) / kernel_.vector_bytes;
-    const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
-    scratch.slots.resize(trees_.max_slots * padded);
-    scratch.constant.resize(padded);
-    return padded;
+  // Call task(first row, block) for the blocks of the rows [begin, end).
+  template <class T, class Pause, class Task>
+  void for_each_block(const Rows<T>& rows, std::size_t begin, std::size_t end, Scratch& scratch, Pause pause,
+                      const Task& task) const noexcept(kNeverStops<Pause>) {
+    for (std::size_t first = begin; first < end; first += block_rows()) {
+      if (first != begin) pause();
+      const std::size_t n = std::min(block_rows(), end - first), n_vectors = vectors(n);
+      quantiser_->quantise(rows, first, n, scratch.codes_.data(), n_vectors * kernel_.vector_bytes, 1);
+      task(first, Block{n, n_vectors, scratch.codes_.data(), scratch});
+    }
+  }
+
+  template <class T, class Pause>
+  void score_rows(const Rows<T>& rows, std::size_t begin, std::size_t end, double* scores, bool single,
+                  Scratch& scratch, Pause pause) const noexcept(kNeverStops<Pause>) {
+    std::fill(scores + begin, scores + end, base_);
+    for_each_block(rows, begin, end, scratch, pause, [&](std::size_t first, const Block& block) {
+      add_groups(block, 0, trees_.groups.size(), scores + first, single);
+    });
   }
 
   // The group after the last one of the first `n_trees` trees, which are all or a multiple of kSumGroup.
@@ -198,47 +220,43 @@ class Bitslice {
     return end;
   }
 
-  // scores[i] += the values of the trees of some groups, for the n documents of a block. The first of the trees is a
-  // multiple of kSumGroup.
-  void add_groups(Scratch& scratch, std::size_t first_group, std::size_t end_group, double* scores, std::size_t n,
-                  bool single) const {
-    const std::size_t width = kernel_.vector_bytes;
+  // scores[i] += the values of the trees of some groups, for the documents of a block, in the order of sums.hpp. The
+  // first of the trees is a multiple of kSumGroup.
+  void add_groups(const Block& block, std::size_t first_group, std::size_t end_group, double* scores,
+                  bool single) const noexcept {
+    const std::size_t width = kernel_.vector_bytes, n = block.n_rows;
     const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
     const auto for_each_total = [&](const auto& task) {  // and the score that it belongs to
       for (std::size_t first = 0; first < n; first += width) {
-        double* totals = scratch.totals.data() + first;
+        double* totals = block.scratch.totals_.data() + first;
         for (std::size_t lane = 0; lane < width; ++lane) {
           if (first + width <= n || first + order[lane] < n) task(totals[lane], scores[first + order[lane]]);
         }
       }
     };
-    scratch.totals.resize(scratch.n_vectors * width);
     for_each_total([](double& total, double& score) { total = score; });
     if (single) {
-      sum_singles(scratch, first_group, end_group);
+      sum_singles(block, first_group, end_group);
     } else {
-      sum_doubles(scratch, first_group, end_group);
+      sum_doubles(block, first_group, end_group);
     }
     for_each_total([](double& total, double& score) { score = total; });
   }
 
-  // Call task(unit, its number, the indices of the block's documents) for every unit of all groups, in order.
+  // Call task(unit, its number, the indices of the block's documents) for every unit of some groups, in order.
   template <class Task>
-  void for_each_unit(Scratch& scratch, const Task& task) const {
-    for_each_unit(scratch, 0, trees_.groups.size(), task);
-  }
-  template <class Task>
-  void for_each_unit(Scratch& scratch, std::size_t first_group, std::size_t end_group, const Task& task) const {
-    const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
-    const BitsliceBlock block{scratch.codes, scratch.n_vectors, scratch.slots.data(), constants_.data()};
+  void for_each_unit(const Block& block, std::size_t first_group, std::size_t end_group, const Task& task) const {
+    const std::size_t padded = block.n_vectors * kernel_.vector_bytes;
+    std::uint8_t* const slots = block.scratch.slots_.data();
+    const BitsliceBlock vectors{block.codes, block.n_vectors, slots, constants_.data()};
     BitsliceGroup start = first_group == 0 ? BitsliceGroup{} : trees_.groups[first_group - 1];
     for (std::size_t g = first_group; g < end_group; ++g) {
       const BitsliceGroup& group = trees_.groups[g];
-      kernel_.find_leaves(between(start, group), block);
+      kernel_.find_leaves(between(start, group), vectors);
       for (std::size_t u = start.unit_end; u < group.unit_end; ++u) {
         const BitsliceUnit& unit = trees_.units[u];
-        const bool is_leaf = (unit.result & kConstant) != 0;  // of index 0, as the memory of `constant` is
-        task(unit, u, is_leaf ? scratch.constant.data() : scratch.slots.data() + unit.result * padded);
+        const bool is_leaf = (unit.result & kConstant) != 0;  // of index 0, as the memory of `constant_` is
+        task(unit, u, is_leaf ? block.scratch.constant_.data() : slots + unit.result * padded);
       }
       start = group;
     }
@@ -264,39 +282,40 @@ class Bitslice {
             n(7)};
   }
 
-  void sum_doubles(Scratch& scratch, std::size_t first_group, std::size_t end_group) const {
-    for_each_unit(scratch, first_group, end_group,
-                  [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
-                    const UnitValues& at = values_[u];
-                    kernel_.add_f64(indices, scratch.n_vectors, values64_.data() + at.values,
-                                    planes64_.data() + at.planes64, at.padded, scratch.totals.data());
-                  });
+  void sum_doubles(const Block& block, std::size_t first_group, std::size_t end_group) const {
+    for_each_unit(block, first_group, end_group, [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
+      const UnitValues& at = values_[u];
+      kernel_.add_f64(indices, block.n_vectors, values64_.data() + at.values, planes64_.data() + at.planes64, at.padded,
+                      block.scratch.totals_.data());
+    });
   }
 
-  void sum_singles(Scratch& scratch, std::size_t first_group, std::size_t end_group) const {
-    const std::size_t padded = scratch.n_vectors * kernel_.vector_bytes;
-    scratch.sums.assign(padded, 0.0f);
+  void sum_singles(const Block& block, std::size_t first_group, std::size_t end_group) const {
+    const std::size_t padded = block.n_vectors * kernel_.vector_bytes;
+    float* const sums = block.scratch.sums_.data();
+    double* const totals = block.scratch.totals_.data();
+    std::fill_n(sums, padded, 0.0f);
     const std::size_t first_unit = first_group == 0 ? 0 : trees_.groups[first_group - 1].unit_end;
     std::size_t sum_group = first_unit < trees_.units.size() ? trees_.units[first_unit].tree / kSumGroup : 0;
     const auto flush = [&] {
-      for (std::size_t i = 0; i < padded; ++i) scratch.totals[i] += static_cast<double>(scratch.sums[i]);
-      std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0f);
+      for (std::size_t i = 0; i < padded; ++i) totals[i] += static_cast<double>(sums[i]);
+      std::fill_n(sums, padded, 0.0f);
     };
-    for_each_unit(scratch, first_group, end_group,
+    for_each_unit(block, first_group, end_group,
                   [&](const BitsliceUnit& unit, std::size_t u, const std::uint8_t* indices) {
                     if (unit.tree / kSumGroup != sum_group) {
                       flush();
                       sum_group = unit.tree / kSumGroup;
                     }
                     const UnitValues& at = values_[u];
-                    kernel_.add_f32(indices, scratch.n_vectors, values32_.data() + at.values,
-                                    planes32_.data() + at.planes32, at.padded, scratch.sums.data());
+                    kernel_.add_f32(indices, block.n_vectors, values32_.data() + at.values,
+                                    planes32_.data() + at.planes32, at.padded, sums);
                   });
     flush();
   }
 
   const ScoringKernels& kernel_;
-  Quantiser quantiser_;
+  std::shared_ptr<const Quantiser> quantiser_;
   BitsliceTrees trees_;
   std::vector<UnitValues> values_;
   std::vector<float> values32_;
@@ -307,69 +326,81 @@ class Bitslice {
   double base_;
 };
 
+inline Bitslice::Scratch::Scratch(const Bitslice& engine, std::size_t n_rows) {
+  const std::size_t padded = engine.vectors(std::min(n_rows, engine.block_rows())) * engine.kernel_.vector_bytes;
+  codes_.resize(engine.quantiser_->n_columns() * padded);
+  slots_.resize(engine.trees_.max_slots * padded);
+  constant_.resize(padded);
+  sums_.resize(padded);
+  totals_.resize(padded);
+}
+
 class Bitslice::Batch {
  public:
-  explicit Batch(const Bitslice& engine) : engine_(engine) {}
+  // Of up to max_rows documents: all memory is taken here.
+  Batch(const Bitslice& engine, std::size_t max_rows)
+      : engine_(engine), codes_(n_bytes(max_rows)), moved_(n_bytes(max_rows)), scratch_(engine, max_rows) {
+    moves_.reserve(max_rows / engine.kernel_.move_width + max_rows / block_rows() + 2);
+  }
 
-  // Begin with the rows of other documents; memory is kept.
+  // Begin with the rows of other documents.
   template <class T>
-  void start(const Rows<T>& rows) {
+  void start(const Rows<T>& rows) noexcept {
     n_rows_ = rows.n_rows;
-    make_room();
     for (std::size_t first = 0; first < n_rows_; first += block_rows()) {
-      engine_.quantiser_.quantise(rows, first, rows_of_block(first), codes_.data() + place(first), stride(first), 1);
+      const std::size_t n = rows_of_block(first, n_rows_);
+      engine_.quantiser_->quantise(rows, first, n, codes_.data() + place(first), stride(first, n_rows_), 1);
     }
   }
 
   // scores[i] += the values of the trees from first_tree to end_tree, both multiples of kSumGroup or the end.
-  void add(std::size_t first_tree, std::size_t end_tree, double* scores, bool single) {
+  template <class Pause>
+  void add(std::size_t first_tree, std::size_t end_tree, double* scores, bool single,
+           Pause pause) noexcept(kNeverStops<Pause>) {
     const std::size_t first_group = engine_.groups_of(first_tree), end_group = engine_.groups_of(end_tree);
     for (std::size_t first = 0; first < n_rows_; first += block_rows()) {
-      check_interruption();
-      engine_.resize(scratch_, rows_of_block(first));
-      scratch_.codes = codes_.data() + place(first);
-      engine_.add_groups(scratch_, first_group, end_group, scores + first, rows_of_block(first), single);
+      pause();
+      const std::size_t n = rows_of_block(first, n_rows_);
+      const Block block{n, engine_.vectors(n), codes_.data() + place(first), scratch_};
+      engine_.add_groups(block, first_group, end_group, scores + first, single);
     }
   }
 
   // From here on there are only these documents, in rising order.
-  void keep(const std::vector<std::uint32_t>& kept) {
+  void keep(const std::vector<std::uint32_t>& kept) noexcept {
     if (kept.size() == n_rows_) return;
-    const std::size_t width = engine_.kernel_.move_width;
+    const std::size_t width = engine_.kernel_.move_width, n_before = n_rows_;
     moves_.clear();
     moved_.swap(codes_);
-    Batch before(engine_);
-    before.n_rows_ = n_rows_;
     n_rows_ = kept.size();
-    make_room();
     for (std::size_t i = 0; i < kept.size();) {
       const std::size_t from = kept[i] / width * width;  // a vector never straddles two blocks
       const std::size_t end = std::min(kept.size(), i / block_rows() * block_rows() + block_rows());
       CodeMove move = {
-          moved_.data() + before.place(from), before.stride(from), codes_.data() + place(i), stride(i), 0, {}};
+          moved_.data() + place(from), stride(from, n_before), codes_.data() + place(i), stride(i, n_rows_), 0, {}};
       for (; i < end && kept[i] < from + width; ++i)
         move.index[move.count++] = static_cast<std::uint8_t>(kept[i] - from);
       moves_.push_back(move);
     }
-    engine_.kernel_.move_codes(moves_.data(), moves_.size(), engine_.quantiser_.n_columns());
+    engine_.kernel_.move_codes(moves_.data(), moves_.size(), engine_.quantiser_->n_columns());
   }
 
  private:
   // Blocks stand one after the other, each with the codes of a column side by side, and room for a vector behind it.
-  std::size_t width() const { return engine_.kernel_.vector_bytes; }
-  std::size_t block_rows() const { return kBlockVectors * width(); }
-  std::size_t rows_of_block(std::size_t row) const {
-    return std::min(block_rows(), n_rows_ - row / block_rows() * block_rows());
+  std::size_t block_rows() const { return engine_.block_rows(); }
+  std::size_t rows_of_block(std::size_t row, std::size_t n_rows) const {
+    return std::min(block_rows(), n_rows - row / block_rows() * block_rows());
   }
-  std::size_t stride(std::size_t row) const { return (rows_of_block(row) + width() - 1) / width() * width(); }
+  std::size_t stride(std::size_t row, std::size_t n_rows) const {
+    return engine_.vectors(rows_of_block(row, n_rows)) * engine_.kernel_.vector_bytes;
+  }
   std::size_t place(std::size_t row) const {
-    const std::size_t n_columns = engine_.quantiser_.n_columns();
+    const std::size_t n_columns = engine_.quantiser_->n_columns();
     return row / block_rows() * (n_columns * block_rows() + 64) + row % block_rows();
   }
-  void make_room() {
-    const std::size_t last = n_rows_ == 0 ? 0 : (n_rows_ - 1) / block_rows() * block_rows();
-    const std::size_t n_bytes = place(last) + engine_.quantiser_.n_columns() * stride(last) + 64;
-    if (codes_.size() < n_bytes) codes_.resize(n_bytes);  // growing fills it with zeros, which takes time
+  std::size_t n_bytes(std::size_t n_rows) const {
+    const std::size_t last = n_rows == 0 ? 0 : (n_rows - 1) / block_rows() * block_rows();
+    return place(last) + engine_.quantiser_->n_columns() * stride(last, n_rows) + 64;
   }
 
   const Bitslice& engine_;

@@ -8,44 +8,56 @@
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
 
-// -1 where a document goes left. (The comparison this way round lets the codes come straight from memory.)
-inline Bytes goes_left(Bytes cut, const std::int8_t* codes) { return greater(cut, load(codes)); }
+// Which documents go left. (The comparison this way round lets the codes come straight from memory.)
+inline Choice goes_left(Bytes cut, const std::int8_t* codes) { return chosen(cut, load(codes)); }
 
 // Everything below is for blocks of V vectors, known to the compiler: the loops over them have no branch left.
 
-// The decisions of up to four nodes, a bit each, as a number.
+// The decisions of some nodes, a bit each, as a number.
 template <int E>
 inline Bytes decide(const Bytes* cut, const std::int8_t* const* codes, std::size_t at) {
-  Bytes decisions = goes_left(cut[0], codes[0] + at) & repeat(1);
+  Bytes decisions = number_where(goes_left(cut[0], codes[0] + at), 1);
   for (int e = 1; e < E; ++e) {
-    decisions |= goes_left(cut[e], codes[e] + at) & repeat(static_cast<std::int8_t>(1 << e));
+    decisions = add_where(goes_left(cut[e], codes[e] + at), decisions, static_cast<std::int8_t>(1 << e));
   }
   return decisions;
 }
 
-// Clusters of E nodes: four decisions are looked up, a fifth and a sixth choose the table.
+// Clusters of E nodes. Where a table has only 16 places four decisions are looked up, a fifth and a sixth choose the
+// table.
 template <std::size_t V, int E>
 inline void run_clusters(const Cluster<E>* clusters, std::uint32_t n, const BitsliceBlock& block) {
   constexpr std::size_t bytes = V * kWidth;
-  constexpr int looked_up = E < 4 ? E : 4, n_tables = E <= 4 ? 1 : 1 << (E - 4);
+  constexpr int looked_up = E < kTableBits ? E : kTableBits, n_tables = 1 << (E - looked_up);
   for (std::uint32_t c = 0; c < n; ++c) {
     const Cluster<E>& cluster = clusters[c];
     const std::int8_t* codes[E];
     Bytes cut[E], table[n_tables];
     for (int e = 0; e < E; ++e) {
       codes[e] = block.codes + cluster.column[e] * bytes;
-      cut[e] = repeat(cluster.cut[e]);
+      cut[e] = repeat_four(cluster.cut[e].byte);
     }
-    for (int t = 0; t < n_tables; ++t) table[t] = table16(cluster.index + 16 * t);
+    if constexpr (looked_up == 6) {
+      table[0] = load(cluster.index);
+    } else if constexpr (looked_up == 5) {
+      table[0] = table32(cluster.index);
+    } else {
+      for (int t = 0; t < n_tables; ++t) table[t] = table16(cluster.index + 16 * t);
+    }
     std::uint8_t* out = block.slots + cluster.slot * bytes;
     RANKWOOD_UNROLL for (std::size_t at = 0; at < bytes; at += kWidth) {
       const Bytes decisions = decide<looked_up>(cut, codes, at);
-      Bytes found = lookup16(table[0], decisions);
-      if constexpr (E >= 5) {
-        const Bytes fifth = goes_left(cut[4], codes[4] + at);
+      Bytes found;
+      if constexpr (looked_up > 4) {
+        found = lookup64(table[0], decisions);
+      } else {
+        found = lookup16(table[0], decisions);
+      }
+      if constexpr (E - looked_up >= 1) {
+        const Choice fifth = goes_left(cut[4], codes[4] + at);
         found = select(fifth, lookup16(table[1], decisions), found);
-        if constexpr (E == 6) {
-          const Bytes sixth = goes_left(cut[5], codes[5] + at);
+        if constexpr (E - looked_up == 2) {
+          const Choice sixth = goes_left(cut[5], codes[5] + at);
           const Bytes other = select(fifth, lookup16(table[3], decisions), lookup16(table[2], decisions));
           found = select(sixth, other, found);
         }
@@ -65,7 +77,7 @@ inline void run_upper(const UpperCluster* clusters, std::uint32_t n, const Bitsl
     Bytes cut[E];
     for (int e = 0; e < E; ++e) {
       codes[e] = block.codes + cluster.column[e] * bytes;
-      cut[e] = repeat(cluster.cut[e]);
+      cut[e] = repeat_four(cluster.cut[e].byte);
     }
     const Bytes index = table16(cluster.index), child = table16(cluster.child);
     const std::uint8_t* below[C];
@@ -90,7 +102,7 @@ inline void run_single_nodes(const Cluster<1>* clusters, std::uint32_t n, const 
   for (std::uint32_t c = 0; c < n; ++c) {
     const Cluster<1>& cluster = clusters[c];
     const std::int8_t* codes = block.codes + cluster.column[0] * bytes;
-    const Bytes cut = repeat(cluster.cut[0]);
+    const Bytes cut = repeat_four(cluster.cut[0].byte);
     const Bytes left = repeat(static_cast<std::int8_t>(cluster.index[0]));
     const Bytes right = repeat(static_cast<std::int8_t>(cluster.index[1]));
     std::uint8_t* out = block.slots + cluster.slot * bytes;
@@ -116,7 +128,7 @@ inline void run_joins(const Join* joins, std::uint32_t n, const BitsliceBlock& b
   for (std::uint32_t j = 0; j < n; ++j) {
     const Join join = joins[j];
     const std::int8_t* codes = block.codes + join.column * bytes;
-    const Bytes cut = repeat(join.cut);
+    const Bytes cut = repeat_four(join.cut.byte);
     const std::uint8_t *left = operand(join.left), *right = operand(join.right);
     const std::size_t left_step = step(join.left), right_step = step(join.right);
     std::uint8_t* out = block.slots + join.slot * bytes;

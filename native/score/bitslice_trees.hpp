@@ -53,11 +53,8 @@ struct BitsliceTrees {
 
 class BitsliceBuilder {
  public:
-  BitsliceBuilder(const EnsembleView& model, const Quantiser& quantiser, bool has_lookup)
-      : model_(model),
-        quantiser_(quantiser),
-        has_lookup_(has_lookup),
-        cluster_nodes_(has_lookup ? kMaxClusterNodes : 1) {
+  BitsliceBuilder(const EnsembleView& model, const NodeCodes& codes, bool has_lookup)
+      : model_(model), codes_(codes), has_lookup_(has_lookup), cluster_nodes_(has_lookup ? kMaxClusterNodes : 1) {
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
       check_interruption();
       if (tree % kSumGroup == 0) close_group();  // so that sums can stop and go on here
@@ -317,9 +314,12 @@ class BitsliceBuilder {
     return cluster;
   }
 
-  std::uint16_t column_of(std::size_t node) const { return static_cast<std::uint16_t>(quantiser_.column(node)); }
+  std::uint16_t column_of(std::size_t node) const { return static_cast<std::uint16_t>(codes_.column[node]); }
   // A document goes left when its code is below the cut; both are offset by -128.
-  std::int8_t cut_of(std::size_t node) const { return static_cast<std::int8_t>(quantiser_.code(node) + 1 - 128); }
+  Cut cut_of(std::size_t node) const {
+    const auto cut = static_cast<std::int8_t>(codes_.code[node] + 1 - 128);
+    return {{cut, cut, cut, cut}};
+  }
 
   void close_group() {
     if (n_units_ == 0) return;
@@ -339,7 +339,7 @@ class BitsliceBuilder {
   }
 
   const EnsembleView& model_;
-  const Quantiser& quantiser_;
+  const NodeCodes& codes_;
   bool has_lookup_;
   int cluster_nodes_;
   std::size_t n_slots_ = 0, n_units_ = 0;  // of the group

@@ -50,6 +50,43 @@ inline Bytes repeat(std::int8_t value) { return value; }
 inline Bytes greater(Bytes a, Bytes b) { return static_cast<Bytes>(a > b ? -1 : 0); }
 #endif
 
+// Whether each document of a vector goes one way: a register of masks where there are such, else -1 or 0 per document.
+#if defined(__AVX512BW__)
+typedef __mmask64 Choice;
+inline Choice chosen(Bytes a, Bytes b) {  // where a > b
+  return _mm512_cmpgt_epi8_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+}
+inline Bytes number_where(Choice choice, std::int8_t number) {  // else 0
+  return reinterpret_cast<Bytes>(_mm512_maskz_mov_epi8(choice, _mm512_set1_epi8(number)));
+}
+inline Bytes add_where(Choice choice, Bytes v, std::int8_t number) {  // a bit that v has not
+  const __m512i all = reinterpret_cast<__m512i>(v);
+  return reinterpret_cast<Bytes>(_mm512_mask_add_epi8(all, choice, all, _mm512_set1_epi8(number)));
+}
+#else
+typedef Bytes Choice;
+inline Choice chosen(Bytes a, Bytes b) { return greater(a, b); }
+inline Bytes number_where(Choice choice, std::int8_t number) { return static_cast<Bytes>(choice & repeat(number)); }
+inline Bytes add_where(Choice choice, Bytes v, std::int8_t number) {
+  return static_cast<Bytes>(v | (choice & repeat(number)));
+}
+#endif
+
+// A byte that stands four times in memory, in every place: an instruction of its own where bytes have none.
+inline Bytes repeat_four(const std::int8_t* four) {
+#if defined(__AVX512BW__)
+  std::int32_t all;
+  std::memcpy(&all, four, sizeof all);
+  return reinterpret_cast<Bytes>(_mm512_set1_epi32(all));
+#elif defined(__AVX2__)
+  std::int32_t all;
+  std::memcpy(&all, four, sizeof all);
+  return reinterpret_cast<Bytes>(_mm256_set1_epi32(all));
+#else
+  return repeat(*four);
+#endif
+}
+
 // Every byte moved up by one bit.
 inline Bytes twice(Bytes v) {
   const UnsignedBytes bits = (UnsignedBytes)v;  // where overflow is defined
@@ -72,6 +109,13 @@ inline Bytes select(Bytes mask, Bytes a, Bytes b) {
 #endif
 }
 
+#if defined(__AVX512BW__)
+inline Bytes select(Choice choice, Bytes a, Bytes b) {
+  return reinterpret_cast<Bytes>(
+      _mm512_mask_blend_epi8(choice, reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
+}
+#endif
+
 // The same, but the highest bit of a byte alone is the mask.
 inline Bytes select_by_sign(Bytes mask, Bytes a, Bytes b) {
 #if defined(__AVX2__)
@@ -90,6 +134,15 @@ inline Bytes table16(const std::uint8_t* table) {
 inline Bytes lookup16(Bytes table, Bytes index) {
   return reinterpret_cast<Bytes>(
       _mm512_shuffle_epi8(reinterpret_cast<__m512i>(table), reinterpret_cast<__m512i>(index)));
+}
+// And of 32 or 64 bytes.
+constexpr int kTableBits = 6;
+inline Bytes table32(const std::uint8_t* table) {
+  return reinterpret_cast<Bytes>(_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(table))));
+}
+inline Bytes lookup64(Bytes table, Bytes index) {
+  return reinterpret_cast<Bytes>(
+      _mm512_permutexvar_epi8(reinterpret_cast<__m512i>(index), reinterpret_cast<__m512i>(table)));
 }
 #elif defined(__AVX2__)
 constexpr bool kHasLookup = true;
@@ -110,6 +163,11 @@ inline Bytes lookup16(Bytes table, Bytes index) {
 constexpr bool kHasLookup = false;
 inline Bytes table16(const std::uint8_t*) { return Bytes{}; }
 inline Bytes lookup16(Bytes, Bytes index) { return index; }
+#endif
+#if !defined(__AVX512BW__)
+constexpr int kTableBits = 4;
+inline Bytes table32(const std::uint8_t*) { return Bytes{}; }
+inline Bytes lookup64(Bytes, Bytes index) { return index; }
 #endif
 
 // The bytes, words or double words of a and b in turn, within each 16 bytes: of their lower or higher halves.

@@ -26,6 +26,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include "ensemble.hpp"
@@ -33,6 +34,9 @@
 #include "parallel.hpp"
 #include "rows.hpp"
 #include "score/bitslice.hpp"
+#include "score/pause.hpp"
+#include "score/traverse.hpp"
+#include "sums.hpp"
 
 namespace rankwood {
 
@@ -41,6 +45,28 @@ struct ExitRule {
   std::vector<double> margins;           // one per checkpoint, finite and none negative
   std::size_t top;                       // at least 1
 };
+
+// The rule of some checkpoints, checked: throws std::invalid_argument unless a model of n_trees can have it.
+// Checkpoints at which nobody stops, with margin +infinity, are left out.
+inline ExitRule make_exit_rule(const std::int64_t* checkpoints, const double* margins, std::size_t n, std::int64_t top,
+                               std::size_t n_trees) {
+  const auto require = [](bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+  };
+  require(top >= 1, "top must be at least 1");
+  ExitRule rule{{}, {}, static_cast<std::size_t>(top)};
+  for (std::size_t c = 0; c < n; ++c) {
+    const std::int64_t at = checkpoints[c], before = c == 0 ? 0 : checkpoints[c - 1];
+    require(at > before && static_cast<std::size_t>(at) < n_trees,
+            "checkpoints must rise, and come before the last tree");
+    require(static_cast<std::size_t>(at) % kSumGroup == 0, "checkpoints must be multiples of 16");
+    require(margins[c] >= 0.0, "margins must not be negative");
+    if (std::isinf(margins[c])) continue;
+    rule.checkpoints.push_back(static_cast<std::size_t>(at));
+    rule.margins.push_back(margins[c]);
+  }
+  return rule;
+}
 
 // The rows of query q are order[offsets[q]:offsets[q + 1]], or offsets[q] to offsets[q + 1] when order is null.
 struct QueryRows {
@@ -56,6 +82,14 @@ struct QueryRows {
 inline double score_below(double p, double threshold, double lowest) {
   const double lowered = lowest < threshold ? p + (lowest - threshold) : p;
   return lowered < lowest ? lowered : std::nextafter(lowest, -std::numeric_limits<double>::infinity());
+}
+
+// Rows that lie one behind the other.
+template <class T>
+Rows<T> part_of(Rows<T> rows, std::size_t first, std::size_t n_rows) {
+  rows.data += static_cast<std::ptrdiff_t>(first) * rows.row_stride;
+  rows.n_rows = n_rows;
+  return rows;
 }
 
 // Some rows side by side in `gathered`: row i is row_of(i).
@@ -78,18 +112,36 @@ Rows<T> gather(const Rows<T>& rows, std::size_t n_rows, const RowOf& row_of, std
 // The rule for a batch of queries: which documents go on, and in the end the scores of all.
 class ExitBatch {
  public:
-  ExitBatch(const ExitRule& rule, const QueryRows& queries) : rule_(rule), queries_(queries) {}
+  static constexpr std::size_t kMaxQueries = 512;  // of a batch
 
-  // Begin with other queries, whose documents have the score `base`; memory is kept.
-  void start(std::size_t first_query, std::size_t end_query, double base) {
-    const std::size_t first = queries_.begin(first_query), n = queries_.begin(end_query) - first;
+  // For batches of up to max_rows documents: all memory is taken here.
+  ExitBatch(const ExitRule& rule, std::size_t max_rows) : rule_(rule), stopped_(max_rows + 1) {
+    live.reserve(max_rows);
+    sums.reserve(max_rows);
+    kept.reserve(max_rows);
+    live_end_.reserve(kMaxQueries);
+    stops_.reserve(rule.checkpoints.size() * kMaxQueries);
+    best_.reserve(max_rows + 1);
+  }
+
+  // The query after the last one of a batch that starts with query `first` and has at most `max_rows` documents, or
+  // one query.
+  static std::size_t end_of(const QueryRows& queries, std::size_t first, std::size_t max_rows) noexcept {
+    const std::size_t last = std::min(queries.n_queries, first + kMaxQueries);
+    std::size_t end = first + 1;
+    while (end < last && queries.begin(end + 1) - queries.begin(first) <= max_rows) ++end;
+    return end;
+  }
+
+  // Begin with other queries, whose documents have the score `base`.
+  void start(const QueryRows& queries, std::size_t first_query, std::size_t end_query, double base) noexcept {
+    const std::size_t first = queries.begin(first_query), n = queries.begin(end_query) - first;
     n_queries_ = end_query - first_query;
     live.resize(n);
     std::iota(live.begin(), live.end(), first);
     sums.assign(n, base);
     live_end_.clear();
-    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries_.begin(q + 1) - first);
-    if (stopped_.size() < n + 1) stopped_.resize(n + 1);
+    for (std::size_t q = first_query; q < end_query; ++q) live_end_.push_back(queries.begin(q + 1) - first);
     n_stopped_ = 0;
     stops_.clear();
   }
@@ -99,7 +151,7 @@ class ExitBatch {
   std::vector<std::uint32_t> kept;  // which of those before the last checkpoint they are
 
   // Take those out that stop at a checkpoint.
-  void stop(std::size_t checkpoint) {
+  void stop(std::size_t checkpoint) noexcept {
     std::size_t begin = 0, n_kept = 0;
     kept.resize(live.size());
     for (std::size_t q = 0; q < n_queries_; ++q) {
@@ -126,23 +178,24 @@ class ExitBatch {
     kept.resize(n_kept);
   }
 
-  // The scores of all documents once those that are left have gone through all trees, and the trees of each.
-  void finish(std::size_t n_trees, double* scores, std::int32_t* trees) const {
+  // The scores of all documents once those that are left have gone through all trees, and the trees of each, which may
+  // be null.
+  void finish(const QueryRows& queries, std::size_t n_trees, double* scores, std::int32_t* trees) const noexcept {
     for (std::size_t q = 0, begin = 0; q < n_queries_; begin = live_end_[q++]) {
       double lowest = std::numeric_limits<double>::infinity();
       for (std::size_t i = begin; i < live_end_[q]; ++i) {
-        const std::size_t row = queries_.row(live[i]);
+        const std::size_t row = queries.row(live[i]);
         scores[row] = sums[i];
-        trees[row] = static_cast<std::int32_t>(n_trees);
+        if (trees != nullptr) trees[row] = static_cast<std::int32_t>(n_trees);
         lowest = std::min(lowest, sums[i]);
       }
       for (std::size_t c = rule_.checkpoints.size(); c-- > 0;) {
         const std::size_t number = c * n_queries_ + q;
         const double lowest_above = lowest;
         for (std::size_t i = number == 0 ? 0 : stops_[number - 1].end; i < stops_[number].end; ++i) {
-          const std::size_t row = queries_.row(stopped_[i].at);
+          const std::size_t row = queries.row(stopped_[i].at);
           scores[row] = score_below(stopped_[i].sum, stops_[number].threshold, lowest_above);
-          trees[row] = static_cast<std::int32_t>(rule_.checkpoints[c]);
+          if (trees != nullptr) trees[row] = static_cast<std::int32_t>(rule_.checkpoints[c]);
           lowest = std::min(lowest, scores[row]);
         }
       }
@@ -151,7 +204,7 @@ class ExitBatch {
 
  private:
   // Below which documents of a query stop; -infinity when there are too few of them.
-  double threshold_of(const double* partial, std::size_t n, double margin) {
+  double threshold_of(const double* partial, std::size_t n, double margin) noexcept {
     const std::size_t top = rule_.top;
     if (n <= top) return -std::numeric_limits<double>::infinity();
     // The best of each of `top` parts are `top` documents: none below the worst of these is needed to find the top-th.
@@ -181,7 +234,6 @@ class ExitBatch {
   };
 
   const ExitRule& rule_;
-  const QueryRows& queries_;
   std::size_t n_queries_ = 0;
   std::vector<std::size_t> live_end_;  // of each query, in `live`
   std::vector<Stopped> stopped_;       // with room for one more
@@ -190,8 +242,23 @@ class ExitBatch {
   std::vector<double> best_;
 };
 
+// Take the documents of a batch, whose features are `rows`, through the trees; `left` is a batch of an engine.
+template <class Left, class T, class Pause>
+void take_through(const ExitRule& rule, std::size_t n_trees, const Rows<T>& rows, bool single, ExitBatch& batch,
+                  Left& left, Pause pause) noexcept(kNeverStops<Pause>) {
+  left.start(rows);
+  std::size_t first = 0;
+  for (std::size_t c = 0; c < rule.checkpoints.size(); ++c) {
+    left.add(first, rule.checkpoints[c], batch.sums.data(), single, pause);
+    batch.stop(c);
+    left.keep(batch.kept);
+    first = rule.checkpoints[c];
+  }
+  left.add(first, n_trees, batch.sums.data(), single, pause);
+}
+
 // An engine of the plain kind, as early exit wants it: the trees between two checkpoints are an engine of their own.
-// Bitslice::Batch, which needs none of that, shows what a batch does.
+// The batches of Bitslice and Traverse, which need none of that, show what a batch does.
 template <class Engine>
 class ExitSegments {
  public:
@@ -219,11 +286,12 @@ class ExitSegments {
   template <class T>
   class Batch {
    public:
-    explicit Batch(const ExitSegments& engine) : engine_(engine) {}
+    Batch(const ExitSegments& engine, std::size_t) : engine_(engine) {}
 
     void start(const Rows<T>& rows) { rows_ = rows; }
 
-    void add(std::size_t, std::size_t end_tree, double* scores, bool single) {
+    template <class Pause>
+    void add(std::size_t, std::size_t end_tree, double* scores, bool single, Pause) {
       const auto& ends = engine_.ends_;
       const auto segment = static_cast<std::size_t>(std::find(ends.begin(), ends.end(), end_tree) - ends.begin());
       engine_.segments_[segment]->add(rows_, scores, single, 1);
@@ -277,6 +345,10 @@ template <class T>
 struct BatchOf<Bitslice, T> {
   using type = Bitslice::Batch;
 };
+template <class T>
+struct BatchOf<Traverse, T> {
+  using type = Traverse::Batch;
+};
 
 // OUT scores, trees  one per row: its score, and the number of trees that it went through
 template <class Engine, class T>
@@ -290,14 +362,21 @@ class EarlyExit {
     // A few runs of batches per thread: each run has memory of its own, and no thread waits long for the last one.
     const std::size_t n_runs = n_threads > 1 ? std::min(ends.size(), static_cast<std::size_t>(n_threads) * 4) : 1;
     parallel_for(ends.empty() ? 0 : n_runs, n_threads, [&](std::size_t run) {
-      Left left(engine_);
-      ExitBatch batch(rule_, queries_);
-      for (std::size_t b = ends.size() * run / n_runs; b < ends.size() * (run + 1) / n_runs; ++b) {
+      const std::size_t begin = ends.size() * run / n_runs, end = ends.size() * (run + 1) / n_runs;
+      const auto first_query = [&](std::size_t b) { return b == 0 ? 0 : ends[b - 1]; };
+      std::size_t most = 0;
+      for (std::size_t b = begin; b < end; ++b) {
+        most = std::max(most, queries_.begin(ends[b]) - queries_.begin(first_query(b)));
+      }
+      Left left(engine_, most);
+      ExitBatch batch(rule_, most);
+      std::vector<T> gathered;
+      for (std::size_t b = begin; b < end; ++b) {
         check_interruption();
-        batch.start(b == 0 ? 0 : ends[b - 1], ends[b], engine_.base());
+        batch.start(queries_, first_query(b), ends[b], engine_.base());
         if (batch.live.empty()) continue;  // queries without documents
-        score_batch(batch, left);
-        batch.finish(engine_.n_trees(), scores, trees);
+        take_through(rule_, engine_.n_trees(), rows_of(batch, gathered), single_, batch, left, MayStop{});
+        batch.finish(queries_, engine_.n_trees(), scores, trees);
       }
     });
   }
@@ -311,35 +390,16 @@ class EarlyExit {
     const std::size_t share = rows_.n_rows / (n_threads > 1 ? static_cast<std::size_t>(n_threads) * 4 : 1) + 1;
     const std::size_t most = std::clamp(share, kMinBatchRows, kBatchRows);
     std::vector<std::size_t> ends;
-    for (std::size_t q = 0, first = 0; q < queries_.n_queries; ++q) {
-      if (q > first && queries_.begin(q + 1) - queries_.begin(first) > most) {
-        ends.push_back(q);
-        first = q;
-      }
-      if (q + 1 == queries_.n_queries) ends.push_back(q + 1);
+    for (std::size_t first = 0; first < queries_.n_queries; first = ends.back()) {
+      ends.push_back(ExitBatch::end_of(queries_, first, most));
     }
     return ends;
   }
 
-  void score_batch(ExitBatch& batch, Left& left) const {
+  Rows<T> rows_of(const ExitBatch& batch, std::vector<T>& gathered) const {
     const std::size_t first_place = batch.live.front();
-    std::vector<T> gathered;
-    Rows<T> rows = rows_;
-    if (queries_.order == nullptr) {
-      rows.data += static_cast<std::ptrdiff_t>(first_place) * rows.row_stride;
-      rows.n_rows = batch.live.size();
-    } else {
-      rows = gather(rows_, batch.live.size(), [&](std::size_t i) { return queries_.row(first_place + i); }, gathered);
-    }
-    left.start(rows);
-    std::size_t first = 0;
-    for (std::size_t c = 0; c < rule_.checkpoints.size(); ++c) {
-      left.add(first, rule_.checkpoints[c], batch.sums.data(), single_);
-      batch.stop(c);
-      left.keep(batch.kept);
-      first = rule_.checkpoints[c];
-    }
-    left.add(first, engine_.n_trees(), batch.sums.data(), single_);
+    if (queries_.order == nullptr) return part_of(rows_, first_place, batch.live.size());
+    return gather(rows_, batch.live.size(), [&](std::size_t i) { return queries_.row(first_place + i); }, gathered);
   }
 
   const Engine& engine_;

@@ -57,11 +57,16 @@ constexpr int kMaxClusterNodes = 6;
 constexpr std::size_t kMaxIndices = 256;
 constexpr std::uint16_t kConstant = 0x8000;
 
+// A code with which those of documents are compared, four times: so many bytes are quickly put in every place.
+struct Cut {
+  std::int8_t byte[4];
+};
+
 // A subtree of E nodes. Bit e of a number d says whether a document goes left at node e; index[d] is its leaf.
 template <int E>
 struct Cluster {
   std::uint16_t column[E];
-  std::int8_t cut[E];
+  Cut cut[E];
   std::uint16_t slot;  // where the result goes
   std::uint8_t index[E == 1 ? 2 : E <= 4 ? 16 : 1 << E];
 };
@@ -71,7 +76,7 @@ struct Cluster {
 struct UpperCluster {
   static constexpr int kNodes = 4, kBelow = 4;
   std::uint16_t column[kNodes];
-  std::int8_t cut[kNodes];
+  Cut cut[kNodes];
   std::uint16_t below[kBelow];
   std::uint16_t slot;
   std::uint8_t index[16], child[16];
@@ -80,7 +85,7 @@ struct UpperCluster {
 // One node above clusters, where there is no look-up. An operand is a slot, or with kConstant set an index itself.
 struct Join {
   std::uint16_t column;
-  std::int8_t cut;
+  Cut cut;
   std::uint16_t left, right, slot;
 };
 
@@ -102,6 +107,20 @@ struct BitsliceBlock {
   std::size_t n_vectors;          // of kernel.vector_bytes documents each
   std::uint8_t* slots;            // [slot][vector][lane]
   const std::uint8_t* constants;  // [index][lane]
+};
+
+// Nodes of one or several trees side by side: hop_trees.hpp says what they mean.
+constexpr std::uint8_t kHopLeaf = 0x80;
+struct HopPack {
+  static constexpr std::size_t kNodes = 64, kMaxTrees = 16, kMaxColumns = 256;
+  alignas(64) std::uint8_t column[kNodes];
+  std::uint8_t code[kNodes], left[kNodes], right[kNodes];  // right when the document's code is above
+};
+struct HopTask {
+  const HopPack* packs;
+  const std::uint8_t* n_trees;  // of each pack
+  std::size_t n_packs, n_columns;
+  int n_rounds;
 };
 
 // Codes of up to 64 documents side by side, some of which stay: to[i] = from[index[i]] for i < count, in every column.
@@ -126,6 +145,9 @@ struct ScoringKernels {
   void (*quantise_f64_u8)(const QuantiseTask<double>& task, std::uint8_t* codes);
   void (*quantise_f32_u16)(const QuantiseTask<float>& task, std::uint16_t* codes);
   void (*quantise_f64_u16)(const QuantiseTask<double>& task, std::uint16_t* codes);
+
+  // hops.inl; null where there is no such. OUT leaf: one per tree, and room for 15 more.
+  void (*hop)(const HopTask& task, const std::uint8_t* codes, std::uint32_t* leaf);
 
   // bitslice.inl
   void (*find_leaves)(const TreeGroup& group, const BitsliceBlock& block);

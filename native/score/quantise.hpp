@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
@@ -30,10 +31,18 @@ inline float round_down(double t) {
   return static_cast<double>(nearest) > t ? std::nextafter(nearest, -std::numeric_limits<float>::infinity()) : nearest;
 }
 
+// A document goes right at inner node `node` just when its code in column[node] is above code[node].
+struct NodeCodes {
+  std::vector<std::int32_t> column, code;
+};
+
 class Quantiser {
  public:
-  // Codes go up to `max_code`: 255 or 65,535.
-  Quantiser(const EnsembleView& model, std::size_t max_code) : node_column_(model.n_nodes), node_code_(model.n_nodes) {
+  // Codes go up to `max_code`: 255 or 65,535.   OUT nodes
+  Quantiser(const EnsembleView& model, std::size_t max_code, NodeCodes& nodes)
+      : kernel_(scoring_kernels()), nodes_(&nodes) {
+    nodes.column.resize(model.n_nodes);
+    nodes.code.resize(model.n_nodes);
     std::vector<std::uint32_t> order(model.n_nodes);
     std::iota(order.begin(), order.end(), 0u);
     std::size_t n_compared = 0;
@@ -46,15 +55,15 @@ class Quantiser {
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       const std::int32_t feature = model.feature[order[begin]];
       while (end < order.size() && model.feature[order[end]] == feature) ++end;
-      const std::vector<std::uint32_t> nodes(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                                             order.begin() + static_cast<std::ptrdiff_t>(end));
-      if (is_monotone(model, nodes)) {
-        add_columns(model, nodes, max_code);
+      const std::vector<std::uint32_t> of_feature(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                  order.begin() + static_cast<std::ptrdiff_t>(end));
+      if (is_monotone(model, of_feature)) {
+        add_columns(model, of_feature, max_code);
         continue;
       }
       for (const std::uint8_t missing_left : {std::uint8_t{0}, std::uint8_t{1}}) {
         part.clear();
-        for (const std::uint32_t node : nodes) {
+        for (const std::uint32_t node : of_feature) {
           if ((model.missing_left[node] != 0) == (missing_left != 0)) part.push_back(node);
         }
         add_columns(model, part, max_code);
@@ -63,32 +72,22 @@ class Quantiser {
     set_levels(singles_, single_tables_);
     set_levels(doubles_, double_tables_);
     set_steps();
+    nodes_ = nullptr;
   }
-  // Tables point into the numbers: moving keeps both, copying would not.
-  Quantiser(const Quantiser&) = delete;
+  Quantiser(const Quantiser&) = delete;  // tables point into the numbers
   Quantiser& operator=(const Quantiser&) = delete;
-  Quantiser(Quantiser&&) = default;
-  Quantiser& operator=(Quantiser&&) = default;
 
   std::size_t n_columns() const { return single_tables_.size(); }
   std::size_t n_bytes() const {
     return (singles_.size() + steps_.size()) * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
            n_columns() * (sizeof single_tables_[0] + sizeof double_tables_[0] + sizeof step_tables_[0]);
   }
-  // A document goes right at inner node `node` just when its code in column(node) is above code(node).
-  std::int32_t column(std::size_t node) const { return node_column_[node]; }
-  std::int32_t code(std::size_t node) const { return node_code_[node]; }
-  // What only the preparation of an engine needs.
-  void forget_nodes() {
-    node_column_ = {};
-    node_code_ = {};
-  }
 
   // Codes of the rows [first, first + n): codes[column * column_stride + row * row_stride]. Signed ones are offset by
   // -128.
   template <class T, class Code>
   void quantise(const Rows<T>& rows, std::size_t first, std::size_t n, Code* codes, std::size_t column_stride,
-                std::size_t row_stride) const {
+                std::size_t row_stride) const noexcept {
     QuantiseTask<T> task;
     task.columns = tables(T{}).data();
     task.steps = step_tables_.data();
@@ -99,14 +98,13 @@ class Quantiser {
     task.code_column_stride = column_stride;
     task.code_row_stride = row_stride;
     // Some rows at a time stay in the nearest caches while column after column is read; the next are on their way.
-    const ScoringKernels& kernel = scoring_kernels();
-    const std::size_t tile_rows = std::max(kMinTileRows, kernel.vector_bytes);
+    const std::size_t tile_rows = std::max(kMinTileRows, kernel_.vector_bytes);
     for (std::size_t row = 0; row < n; row += tile_rows) {
       task.rows = rows.data + static_cast<std::ptrdiff_t>(first + row) * rows.row_stride;
       task.n_rows = std::min(tile_rows, n - row);
       task.code_room = row_stride == 1 && column_stride > row ? column_stride - row : 0;
       look_ahead(rows, first + row + tile_rows, tile_rows, task);
-      run(kernel, task, codes + row * row_stride);
+      run(kernel_, task, codes + row * row_stride);
     }
   }
 
@@ -169,8 +167,8 @@ class Quantiser {
         thresholds.push_back(threshold);
       }
       if (model.missing_left[node] == 0) nan_code = static_cast<std::int32_t>(thresholds.size());
-      node_column_[node] = static_cast<std::int32_t>(n_columns());
-      node_code_[node] = static_cast<std::int32_t>(thresholds.size()) - 1;
+      nodes_->column[node] = static_cast<std::int32_t>(n_columns());
+      nodes_->code[node] = static_cast<std::int32_t>(thresholds.size()) - 1;
     }
     flush();
   }
@@ -249,13 +247,23 @@ class Quantiser {
     }
   }
 
-  std::vector<std::int32_t> node_column_, node_code_;
+  const ScoringKernels& kernel_;
+  NodeCodes* nodes_;  // while they are made
   std::vector<float> singles_, steps_;
   std::vector<double> doubles_;
   std::vector<std::size_t> level_sizes_;
   std::vector<SearchTable<float>> single_tables_;
   std::vector<SearchTable<double>> double_tables_;
   std::vector<StepTable> step_tables_;
+};
+
+// What engines are made from: they keep the quantiser, which they may share, and not the codes of nodes.
+struct Quantised {
+  NodeCodes nodes;
+  std::shared_ptr<const Quantiser> quantiser;
+
+  Quantised(const EnsembleView& model, std::size_t max_code)
+      : quantiser(std::make_shared<const Quantiser>(model, max_code, nodes)) {}
 };
 
 }  // namespace rankwood

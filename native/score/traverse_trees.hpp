@@ -34,15 +34,12 @@ template <class Field>
 struct TraverseTrees {
   using Node = TraverseNode<Field>;
 
-  std::size_t n_bytes() const {
-    return nodes.size() * sizeof nodes[0] + root.size() * sizeof root[0] + first_leaf.size() * sizeof first_leaf[0];
-  }
+  std::size_t n_bytes() const { return nodes.size() * sizeof nodes[0] + root.size() * sizeof root[0]; }
 
   AlignedVector<Node> nodes;
-  // By tree: the place of its root, and of its leaf 0 among the leaves of all trees. Behind the last tree there are
-  // 2 * kPaths more, of one leaf, for paths that have nothing else to do.
+  // By tree: the place of its root. Behind the last tree there are 2 * kPaths more, of one leaf, for paths that have
+  // nothing else to do.
   std::vector<std::uint32_t> root;
-  std::vector<std::size_t> first_leaf;
   double usual_depth = 0.0;  // a guess at the length of a path
 };
 
@@ -53,7 +50,7 @@ class TraverseBuilder {
   // A larger tree has steps that a Field cannot hold.
   static constexpr std::size_t kMaxNodes = std::numeric_limits<Field>::max() / 2;
 
-  TraverseBuilder(const EnsembleView& model, const Quantiser& quantiser) : model_(model), quantiser_(quantiser) {
+  TraverseBuilder(const EnsembleView& model, const NodeCodes& codes) : model_(model), codes_(codes) {
     reserve();
     double depths = 0.0;
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
@@ -64,7 +61,6 @@ class TraverseBuilder {
     const auto idle = static_cast<std::uint32_t>(new_lines(1));
     trees.nodes[idle] = leaf_node(0);
     trees.root.resize(model.n_trees + 2 * kPaths, idle);
-    trees.first_leaf.resize(model.n_trees + 2 * kPaths, model.n_leaves);
     if (model.n_trees > 0) trees.usual_depth = depths / static_cast<double>(model.n_trees);
   }
 
@@ -101,7 +97,6 @@ class TraverseBuilder {
     const std::size_t first = model_.first_node(tree), n_nodes = model_.nodes_of(tree);
     const std::size_t start = new_lines(n_nodes + 1);  // the root takes the place of a pair
     trees.root.push_back(static_cast<std::uint32_t>(start));
-    trees.first_leaf.push_back(model_.first_leaf(tree));
     find_places(tree);
     const auto put = [&](std::size_t at, std::int32_t child) {
       if (child < 0) {
@@ -109,7 +104,7 @@ class TraverseBuilder {
         return;
       }
       const std::size_t node = first + static_cast<std::size_t>(child);
-      trees.nodes[at] = {static_cast<Field>(quantiser_.column(node)), static_cast<Field>(quantiser_.code(node)),
+      trees.nodes[at] = {static_cast<Field>(codes_.column[node]), static_cast<Field>(codes_.code[node]),
                          static_cast<Field>(start + 2 * place_[static_cast<std::size_t>(child)] - at), 0};
     };
     put(start, n_nodes == 0 ? ~0 : 0);
@@ -158,7 +153,7 @@ class TraverseBuilder {
   }
 
   const EnsembleView& model_;
-  const Quantiser& quantiser_;
+  const NodeCodes& codes_;
   std::vector<std::size_t> place_;
   std::vector<Pending> starts_, line_;
   double leaf_depths_ = 0.0, turn_depths_ = 0.0;  // of the leaves of a tree, summed

@@ -32,9 +32,8 @@ struct Ahead {
   }
 };
 
-// Documents and trees that are walked together. `leaf` and `paths` have room for kMaxPaths + kPaths entries.
-template <class Field, class Code>
-struct TraverseTile {
+// What a tile is worked on in.
+struct TraversePaths {
   static constexpr std::size_t kMaxPaths = 1024;
   struct Path {
     std::uint32_t at;    // node
@@ -42,14 +41,20 @@ struct TraverseTile {
     std::uint16_t row;
   };
 
+  std::uint32_t leaf[kMaxPaths + kPaths];  // [tree][row]: number of the leaf in its tree
+  Path left[kMaxPaths + kPaths];           // those not yet at a leaf
+};
+
+// Documents and trees that are walked together.
+template <class Field, class Code>
+struct TraverseTile {
   const TraverseTrees<Field>* trees;
   std::size_t first_tree, n_trees;  // a multiple of kPaths, counting trees beyond the last
   const Code* codes;                // [row][column]
-  std::size_t stride, n_rows;       // n_trees * n_rows <= kMaxPaths
+  std::size_t stride, n_rows;       // n_trees * n_rows <= TraversePaths::kMaxPaths
   int first_steps, more_steps;
   Ahead nodes_ahead, values_ahead;
-  std::uint32_t leaf[kMaxPaths + kPaths];  // OUT [tree][row]: number of the leaf in its tree
-  Path paths[kMaxPaths + kPaths];          // scratch: paths not yet at a leaf
+  TraversePaths* paths;  // OUT leaf
 
   void walk() {
     constexpr auto lanes = std::make_index_sequence<kPaths>();
@@ -71,9 +76,9 @@ struct TraverseTile {
 
   // Note where a path is, and keep it if that is no leaf.
   void note(const Node* nodes, std::size_t at, std::size_t slot, std::size_t row, std::size_t& n_paths) {
-    leaf[slot] = nodes[at].leaf;
-    paths[n_paths] = {static_cast<std::uint32_t>(at), static_cast<std::uint16_t>(slot),
-                      static_cast<std::uint16_t>(row)};
+    paths->leaf[slot] = nodes[at].leaf;
+    paths->left[n_paths] = {static_cast<std::uint32_t>(at), static_cast<std::uint16_t>(slot),
+                            static_cast<std::uint16_t>(row)};
     n_paths += static_cast<std::size_t>(nodes[at].step != 0);
   }
 
@@ -105,10 +110,10 @@ struct TraverseTile {
   std::size_t go_on(std::size_t n_paths, std::index_sequence<I...>) {
     const Node* const nodes = trees->nodes.data();
     const std::uint32_t idle = trees->root.back();
-    for (std::size_t i = 0; i < kPaths; ++i) paths[n_paths + i] = {idle, kMaxPaths, 0};
+    for (std::size_t i = 0; i < kPaths; ++i) paths->left[n_paths + i] = {idle, TraversePaths::kMaxPaths, 0};
     std::size_t n_left = 0;
     for (std::size_t i = 0; i < n_paths; i += kPaths) {
-      const Path path[kPaths] = {paths[i + I]...};
+      const TraversePaths::Path path[kPaths] = {paths->left[i + I]...};
       const Code* const row_codes[kPaths] = {codes + path[I].row * stride...};
       std::size_t at[kPaths] = {path[I].at...};
       int n_steps = more_steps;

@@ -126,7 +126,10 @@ class BitsliceExit:
         n_threads: int,
     ) -> None: ...
 
-class TraverseExit:
+class TraverseExit(BitsliceExit):
+    def __init__(self, engine: Traverse, checkpoints: AnyArray, margins: AnyArray, top: int) -> None: ...
+
+class ReferenceExit:
     def __init__(
         self,
         feature: AnyArray,
@@ -156,7 +159,35 @@ class TraverseExit:
         n_threads: int,
     ) -> None: ...
 
-class ReferenceExit(TraverseExit): ...
+class Scorer:
+    def __init__(
+        self,
+        feature: AnyArray,
+        threshold: AnyArray,
+        left: AnyArray,
+        right: AnyArray,
+        missing_left: AnyArray,
+        leaf_value: AnyArray,
+        node_offsets: AnyArray,
+        n_features: int,
+        tree_weights: AnyArray,
+        base: float,
+        checkpoints: AnyArray,
+        margins: AnyArray,
+        top: int,
+        max_query_rows: int,
+    ) -> None: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def is_bitsliced(self, n_rows: int) -> bool: ...
+    def score(self, X: AnyArray, scores: AnyArray, single: bool) -> None: ...
+    def score_queries(
+        self, X: AnyArray, offsets: AnyArray, scores: AnyArray, trees: AnyArray | None, single: bool
+    ) -> None: ...
+
+def smallest_bitslice_batch(n_trees: int, n_leaves: int, most_leaves: int) -> int | None: ...
+
+MAX_BITSLICE_LEAVES: int
 
 # bind_compiled.cpp
 class CompiledTrees:

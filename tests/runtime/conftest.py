@@ -12,7 +12,12 @@ from calling import Library, build, library_folder
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory) -> Path:
-    """Where librankwood was installed; processes that share the tests share it, too."""
+    """Where librankwood was installed; processes that share the tests share it, too.
+
+    The environment variable LIBRANKWOOD names an installation to test instead.
+    """
+    if "LIBRANKWOOD" in os.environ:
+        return Path(os.environ["LIBRANKWOOD"])
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent

@@ -72,7 +72,7 @@ def test_changed_files(library, seed):
         ("feature", [0, 3, 0], "tree 0, node 1: there is no feature 3, the model has 3 features, counted from 0"),
         ("threshold", [0, np.nan, 0], "tree 0, node 1: the threshold is NaN"),
         ("leaf_value", [1, 2, 3, np.inf, 5], "tree 1, leaf 0: the value is not a finite number"),
-        ("leaf_value", [1e308, 2, 3, -1e308, 5], "leaf values and weights are so large that a score could overflow"),
+        ("leaf_value", [1.7e308, 2, 3, -1.7e308, 5], "leaf values and weights are so large that a score could overflow"),
         ("tree_weights", [1, np.nan], "the weight of tree 1 is not a finite number"),
         (
             "missing_left",

@@ -131,9 +131,9 @@ def test_the_example(installed, tmp_path):
 
 
 def test_what_the_command_writes_compiles_and_scores(tmp_path):
-    from rankwood.scoring.runtime import FOLDER, write_runtime
+    from rankwood.scoring.runtime import FOLDER, LIBRARIES, write_runtime
 
-    if not FOLDER.is_dir():
+    if not any((FOLDER / name).exists() for name in LIBRARIES):
         pytest.skip("NO LIBRANKWOOD IN THIS INSTALLATION: it was built without")
     if shutil.which("cc") is None:
         pytest.skip("NO C COMPILER: the example cannot be compiled")

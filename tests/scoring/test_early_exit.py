@@ -180,7 +180,7 @@ def test_the_kernel_checks_what_it_is_given():
     engine = _native.Bitslice(*arrays)
 
     def make(checkpoints, margins, top=1):
-        _native.TraverseExit(*arrays, np.array([16]), np.array([0.0]), 1)
+        _native.ReferenceExit(*arrays, np.array([16]), np.array([0.0]), 1)
         return _native.BitsliceExit(engine, np.array(checkpoints), np.array(margins), top)
 
     for checkpoints, margins, top, message in (

@@ -1,6 +1,7 @@
 // Included by baseline.cpp, avx2.cpp and their like beside it, each with its own RANKWOOD_ISA_NS.
 #include "isa/choice.hpp"
 #include "score/bitslice.inl"
+#include "score/hops.inl"
 #include "score/kernels.hpp"
 #include "score/leaf_values.inl"
 #include "score/move_codes.inl"
@@ -10,10 +11,22 @@ namespace rankwood::RANKWOOD_ISA_NS {
 
 extern const ScoringKernels scoring_table;
 const ScoringKernels scoring_table = {
-    scoring::kWidth,         scoring::kHasLookup,  scoring::quantise<-128>, scoring::quantise<-128>,
-    scoring::quantise<0>,    scoring::quantise<0>, scoring::quantise<0>,    scoring::quantise<0>,
-    scoring::find_leaves,    scoring::add_f32,     scoring::add_f64,        scoring::kOrder32.order,
-    scoring::kOrder64.order, scoring::kMoveWidth,  scoring::move_codes,
+    scoring::kWidth,
+    scoring::kHasLookup,
+    scoring::quantise<-128>,
+    scoring::quantise<-128>,
+    scoring::quantise<0>,
+    scoring::quantise<0>,
+    scoring::quantise<0>,
+    scoring::quantise<0>,
+    scoring::kHop,
+    scoring::find_leaves,
+    scoring::add_f32,
+    scoring::add_f64,
+    scoring::kOrder32.order,
+    scoring::kOrder64.order,
+    scoring::kMoveWidth,
+    scoring::move_codes,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

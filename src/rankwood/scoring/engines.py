@@ -19,7 +19,7 @@ from rankwood.data.queries import Queries, find_queries
 from rankwood.dtypes import NODE, OFFSET, SCORE, WEIGHT, AnyArray, FloatArray, NodeArray, OffsetArray
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.matrix import is_plain, one_block, row_blocks
-from rankwood.system import active_isa, resolve_threads
+from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
@@ -163,7 +163,7 @@ class Engine:
                 f"engines score an Ensemble, such as load_model or ensemble_ give; got {type(model).__name__}"
             )
         limits, n_nodes = self.limits, model.n_nodes
-        most_leaves, depth = int(np.diff(model.leaf_offsets).max(initial=0)), int(model.trees.depths.max(initial=0))
+        most_leaves, depth = _most_leaves(model), int(model.trees.depths.max(initial=0))
         if limits.max_leaves is not None and most_leaves > limits.max_leaves:
             return f"a tree has {most_leaves:,} leaves and engine {self.name!r} takes {limits.max_leaves:,}"
         if limits.max_depth is not None and depth > limits.max_depth:
@@ -459,7 +459,7 @@ TRAVERSE = Engine(
     "few documents at once, or large trees: paths are walked side by side, without branches",
     Limits(max_nodes=2_000_000_000),
     _traverse_kernel,
-    make_exit=lambda model, _: _native.TraverseExit(*_model_and_exit(model)),
+    make_exit=lambda model, kernel: _native.TraverseExit(kernel, *exit_rule(model)),
 )
 
 
@@ -474,7 +474,7 @@ def _bitslice_kernel(model: Ensemble) -> Kernel:
 BITSLICE = Engine(
     "bitslice",
     "many documents at once: every node is decided for a block of documents, without branches",
-    Limits(max_leaves=8192),
+    Limits(max_leaves=_native.MAX_BITSLICE_LEAVES),
     _bitslice_kernel,
     make_exit=lambda model, kernel: _native.BitsliceExit(kernel, *exit_rule(model)),
 )
@@ -595,17 +595,6 @@ def available_engines(model: Ensemble) -> list[str]:
     return [name for name, engine in ENGINES.items() if engine.obstacle(model) is None]
 
 
-# The smallest batch for which bitslice was faster than traverse, by leaves per tree (mean) up to the number given, on
-# each instruction set (AVX-512 and NEON: not measured, taken from AVX2). For larger trees traverse is faster whatever
-# the batch. Measured with `rankwood bench` on LightGBM models of 60 to 1,000 trees and 136 features.
-BITSLICE_FROM: dict[str, tuple[tuple[int, int], ...]] = {
-    "avx512": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
-    "avx2": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
-    "neon": ((16, 5), (32, 8), (64, 11), (128, 20), (256, 28), (512, 90)),
-    "baseline": ((8, 8), (16, 10), (32, 14), (64, 36)),
-}
-
-
 _SMALLEST: Kept[float] = Kept()  # of trees: the smallest batch for which bitslice is taken
 _PREPARED: Kept[PreparedModel] = Kept()  # of models, by name of the engine
 
@@ -630,8 +619,9 @@ def prepared(model: Ensemble, engine: str, n_rows: int) -> PreparedModel:
 
 
 def _smallest_bitslice_batch(model: Ensemble) -> float:
-    if BITSLICE.obstacle(model) is None:
-        for leaves, n_rows in BITSLICE_FROM[active_isa()]:
-            if model.n_leaves <= leaves * model.n_trees:
-                return n_rows
-    return math.inf
+    smallest = _native.smallest_bitslice_batch(model.n_trees, model.n_leaves, _most_leaves(model))
+    return math.inf if smallest is None else smallest
+
+
+def _most_leaves(model: Ensemble) -> int:
+    return int(np.diff(model.leaf_offsets).max(initial=0))
