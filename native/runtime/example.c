@@ -3,8 +3,8 @@
  *   cc -std=c99 -O2 example.c -I. -L. -lrankwood -Wl,-rpath,'$ORIGIN' -o example
  *   ./example model.rw < candidates.txt
  *
- * Standard input holds the features of one candidate after another, separated by blanks or new lines; a missing value is
- * nan. Candidates come out best first: their number, counted from 0, and their score.
+ * Standard input holds the features of one candidate after another, separated by blanks or new lines; a missing value
+ * is nan. Candidates come out best first: their number, counted from 0, and their score.
  */
 #include <stdio.h>
 #include <stdlib.h>

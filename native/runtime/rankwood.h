@@ -68,7 +68,8 @@ RW_API void rw_free(rw_model* model); /* null does nothing */
 RW_API size_t rw_n_features(const rw_model* model);
 RW_API size_t rw_n_trees(const rw_model* model);
 RW_API size_t rw_n_leaves(const rw_model* model);
-/* Name of a feature in UTF-8; null when features have no names or there is no such feature. */
+/* Name of a feature in UTF-8, with U+FFFD for what is no character; null when features have no names or there is no such
+ * feature. */
 RW_API const char* rw_feature_name(const rw_model* model, size_t feature);
 /* As Ensemble.fingerprint() in Python: 64 hexadecimal digits. */
 RW_API const char* rw_fingerprint(const rw_model* model);

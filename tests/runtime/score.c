@@ -3,7 +3,8 @@
  *   score MODEL f32|f64 double|single N_THREADS MAX_BATCH < rows, as they lie in memory > scores
  *
  * Thread t begins with batches of t + 1 rows, then one row more each time; past MAX_BATCH rows it begins again with 1.
- * So every thread scores every row, in other company. Scores must be the same bits in all of them: exit status 9 if not.
+ * So every thread scores every row, in other company. Scores must be the same bits in all of them: exit status 9 if
+ * not.
  */
 #include <pthread.h>
 #include <stdio.h>

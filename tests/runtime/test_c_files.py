@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from calling import MODEL, OK
+from calling import MODEL, OK, ROOT
 
 from rankwood import Ensemble, ModelError
 from rankwood.model.file import parse_model
@@ -72,7 +72,7 @@ def test_changed_files(library, seed):
         ("feature", [0, 3, 0], "tree 0, node 1: there is no feature 3, the model has 3 features, counted from 0"),
         ("threshold", [0, np.nan, 0], "tree 0, node 1: the threshold is NaN"),
         ("leaf_value", [1, 2, 3, np.inf, 5], "tree 1, leaf 0: the value is not a finite number"),
-        ("leaf_value", [1.7e308, 2, 3, -1.7e308, 5], "leaf values and weights are so large that a score could overflow"),
+        ("leaf_value", [1.7e308, 2, 3, 1e308, 5], "leaf values and weights are so large that a score could overflow"),
         ("tree_weights", [1, np.nan], "the weight of tree 1 is not a finite number"),
         (
             "missing_left",
@@ -93,3 +93,9 @@ def test_wrong_arrays(library, array, entries, message):
     changed = with_header(header, data[:begin] + np.array(entries, dtype).tobytes() + data[end:])
     assert not agree(library, changed)
     assert library.load(changed)[2] == message
+
+
+def test_the_seeds_of_the_fuzzer_are_models(library):
+    seeds = sorted((ROOT / "native" / "fuzz" / "corpus").iterdir())
+    assert len(seeds) >= 5
+    assert all(agree(library, seed.read_bytes()) for seed in seeds)
