@@ -19,8 +19,11 @@ constexpr std::size_t kMaxBitsliceLeaves = 8192;  // of a tree
 struct BatchChoice {
   std::size_t leaves, rows;
 };
-inline std::vector<BatchChoice> batch_choices() {
-  if (std::strcmp(active_isa(), "avx512") == 0) return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
+inline std::vector<BatchChoice> batch_choices(std::size_t most_leaves) {
+  if (std::strcmp(active_isa(), "avx512") == 0) {
+    if (most_leaves <= HopPack::kNodes + 1) return {{64, 18}};  // traverse has its packs of small trees
+    return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
+  }
   if (std::strcmp(active_isa(), "avx2") == 0) return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
   if (std::strcmp(active_isa(), "neon") == 0) {  // not measured: as AVX2
     return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
@@ -31,7 +34,7 @@ inline std::vector<BatchChoice> batch_choices() {
 // The smallest batch for which bitslice is taken; kNoBatch: none is large enough.
 inline std::size_t smallest_bitslice_batch(std::size_t n_trees, std::size_t n_leaves, std::size_t most_leaves) {
   if (most_leaves > kMaxBitsliceLeaves) return kNoBatch;
-  for (const BatchChoice& choice : batch_choices()) {
+  for (const BatchChoice& choice : batch_choices(most_leaves)) {
     if (n_leaves <= choice.leaves * n_trees) return choice.rows;
   }
   return kNoBatch;

@@ -1,7 +1,7 @@
 // Small trees side by side, 64 nodes at a time, for documents that come alone (hops.inl).
 //
 // A pack has the nodes of one or several trees, the roots first: bytes for column, code, left and right child of each.
-// A child is the place of a node in the pack, or with kHopLeaf set the number of a leaf in its tree. A tree of one leaf
+// A child is the number of a leaf in its tree, or with kHopNode set the place of a node in the pack. A tree of one leaf
 // takes the place of a node, both children of which are the leaf. No pack has trees of two groups of kSumGroup trees,
 // so that scoring can stop and go on between groups.
 #pragma once
@@ -46,7 +46,7 @@ class HopTrees {
       depth = std::max(depth, add_pack(first, end));
     }
     group_.push_back(packs_.size());
-    n_rounds_ = std::bit_width(depth - 1);
+    n_rounds_ = static_cast<int>(std::bit_width(depth - 1));
     model_ = nullptr;
     codes_ = nullptr;
   }
@@ -70,10 +70,7 @@ class HopTrees {
     std::size_t n_places = end - first, depth = 0;
     for (std::size_t tree = first; tree < end; ++tree) {
       const std::size_t first_node = model_->first_node(tree), n_nodes = model_->nodes_of(tree);
-      if (n_nodes == 0) {
-        pack.left[tree - first] = pack.right[tree - first] = kHopLeaf;
-        continue;
-      }
+      if (n_nodes == 0) continue;  // leaf 0, as the memory says
       place_.assign(n_nodes, 0);
       level_.assign(n_nodes, 1);
       place_[0] = static_cast<std::uint8_t>(tree - first);
@@ -81,11 +78,12 @@ class HopTrees {
       for (std::size_t i = 0; i < order_.size(); ++i) {
         const std::size_t node = order_[i], at = place_[node];
         const auto child = [&](std::int32_t number) {
-          if (number < 0) return static_cast<std::uint8_t>(kHopLeaf | ~number);
+          if (number < 0) return static_cast<std::uint8_t>(~number);
           const auto below = static_cast<std::size_t>(number);
           level_[below] = level_[node] + 1;
           order_.push_back(below);
-          return place_[below] = static_cast<std::uint8_t>(n_places++);
+          place_[below] = static_cast<std::uint8_t>(n_places++);
+          return static_cast<std::uint8_t>(kHopNode | place_[below]);
         };
         pack.column[at] = static_cast<std::uint8_t>(codes_->column[first_node + node]);
         pack.code[at] = static_cast<std::uint8_t>(codes_->code[first_node + node]);

@@ -11,6 +11,7 @@
 
 #include "score/bytes.inl"
 #include "score/kernels.hpp"
+#include "score/unroll.hpp"
 
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
@@ -43,25 +44,42 @@ struct CodeTable {
   }
 };
 
-template <int Tables>
-void find_by_hops(const HopTask& task, const std::uint8_t* codes, std::uint32_t* leaf) {
+template <int Tables, int Rounds>
+void find_by_hops(const HopTask& task, const std::uint8_t* codes, std::uint8_t* leaf) {
   const CodeTable<Tables> table(codes, task.n_columns);
-  for (std::size_t p = 0; p < task.n_packs; ++p) {
-    const HopPack& pack = task.packs[p];
-    const __m512i code = table(_mm512_load_si512(pack.column));
-    const __mmask64 right = _mm512_cmpgt_epu8_mask(code, _mm512_load_si512(pack.code));
-    __m512i next = _mm512_mask_blend_epi8(right, _mm512_load_si512(pack.left), _mm512_load_si512(pack.right));
-    for (int round = 0; round < task.n_rounds; ++round) {
-      const __mmask64 is_leaf = _mm512_movepi8_mask(next);
-      next = _mm512_mask_permutexvar_epi8(next, ~is_leaf, next, next);
+  const HopPack* const end = task.packs + task.n_packs;
+  const std::uint8_t* n_trees = task.n_trees;
+  for (const HopPack* pack = task.packs; pack != end; ++pack) {
+    const __m512i code = table(_mm512_load_si512(pack->column));
+    const __mmask64 right = _mm512_cmpgt_epu8_mask(code, _mm512_load_si512(pack->code));
+    __m512i next = _mm512_mask_blend_epi8(right, _mm512_load_si512(pack->left), _mm512_load_si512(pack->right));
+    RANKWOOD_UNROLL for (int round = 0; round < Rounds; ++round) {  // a look-up takes the lowest six bits
+      next = _mm512_mask_permutexvar_epi8(next, _mm512_movepi8_mask(next), next, next);
     }
-    const __m128i roots = _mm_and_si128(_mm512_castsi512_si128(next), _mm_set1_epi8(0x7f));
-    _mm512_storeu_si512(leaf, _mm512_cvtepu8_epi32(roots));
-    leaf += task.n_trees[p];
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(leaf), _mm512_castsi512_si128(next));
+    leaf += *n_trees++;
   }
 }
 
-void hop(const HopTask& task, const std::uint8_t* codes, std::uint32_t* leaf) {
+template <int Tables>
+void find_by_hops(const HopTask& task, const std::uint8_t* codes, std::uint8_t* leaf) {
+  switch (task.n_rounds) {
+    case 0:
+    case 1:
+    case 2:
+      return find_by_hops<Tables, 2>(task, codes, leaf);
+    case 3:
+      return find_by_hops<Tables, 3>(task, codes, leaf);
+    case 4:
+      return find_by_hops<Tables, 4>(task, codes, leaf);
+    case 5:
+      return find_by_hops<Tables, 5>(task, codes, leaf);
+    default:
+      return find_by_hops<Tables, 6>(task, codes, leaf);
+  }
+}
+
+void hop(const HopTask& task, const std::uint8_t* codes, std::uint8_t* leaf) {
   switch ((task.n_columns + 63) / 64) {
     case 0:
     case 1:
@@ -76,7 +94,7 @@ void hop(const HopTask& task, const std::uint8_t* codes, std::uint32_t* leaf) {
 }
 constexpr auto kHop = &hop;
 #else
-constexpr void (*kHop)(const HopTask&, const std::uint8_t*, std::uint32_t*) = nullptr;
+constexpr void (*kHop)(const HopTask&, const std::uint8_t*, std::uint8_t*) = nullptr;
 #endif
 
 }  // namespace

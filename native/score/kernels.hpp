@@ -110,7 +110,7 @@ struct BitsliceBlock {
 };
 
 // Nodes of one or several trees side by side: hop_trees.hpp says what they mean.
-constexpr std::uint8_t kHopLeaf = 0x80;
+constexpr std::uint8_t kHopNode = 0x80;
 struct HopPack {
   static constexpr std::size_t kNodes = 64, kMaxTrees = 16, kMaxColumns = 256;
   alignas(64) std::uint8_t column[kNodes];
@@ -147,7 +147,7 @@ struct ScoringKernels {
   void (*quantise_f64_u16)(const QuantiseTask<double>& task, std::uint16_t* codes);
 
   // hops.inl; null where there is no such. OUT leaf: one per tree, and room for 15 more.
-  void (*hop)(const HopTask& task, const std::uint8_t* codes, std::uint32_t* leaf);
+  void (*hop)(const HopTask& task, const std::uint8_t* codes, std::uint8_t* leaf);
 
   // bitslice.inl
   void (*find_leaves)(const TreeGroup& group, const BitsliceBlock& block);

@@ -104,18 +104,18 @@ class TraverseWith {
            TraverseScratch& scratch, Pause pause) const noexcept(kNeverStops<Pause>) {
     if (!single) {
       for_each_tile(n_rows, first_tree, end_tree, values64_.data(), scratch, pause,
-                    [&](const Tile& tile, std::size_t row) { sum_doubles(tile, end_tree, scores + row); });
+                    [&](const auto& tile, std::size_t row) { sum_doubles(tile, end_tree, scores + row); });
       return;
     }
     float* const sums = scratch.sums();
     std::fill_n(sums, n_rows, 0.0f);
     for_each_tile(n_rows, first_tree, end_tree, values32_.data(), scratch, pause,
-                  [&](const Tile& tile, std::size_t row) { sum_singles(tile, end_tree, sums + row, scores + row); });
+                  [&](const auto& tile, std::size_t row) { sum_singles(tile, end_tree, sums + row, scores + row); });
   }
 
   template <class Leaf>
   void leaves(std::size_t n_rows, Leaf* leaves, TraverseScratch& scratch) const {
-    for_each_tile(n_rows, 0, n_trees_, values32_.data(), scratch, MayStop{}, [&](const Tile& tile, std::size_t row) {
+    for_each_tile(n_rows, 0, n_trees_, values32_.data(), scratch, MayStop{}, [&](const auto& tile, std::size_t row) {
       for (std::size_t tree = tile.first_tree; tree < end_of(tile, n_trees_); ++tree) {
         Leaf* out = leaves + row * n_trees_ + tree;
         for (std::size_t i = 0; i < tile.n_rows; ++i) out[i * n_trees_] = static_cast<Leaf>(leaf_of(tile, tree, i));
@@ -125,6 +125,12 @@ class TraverseWith {
 
  private:
   using Tile = TraverseTile<Field, Code>;
+  struct HopTile {  // of one document
+    std::size_t first_tree, n_trees;
+    static constexpr std::size_t n_rows = 1;
+    std::uint8_t* leaf;
+  };
+  static constexpr std::size_t kMaxTileTrees = 128;
   static constexpr std::size_t kHopTrees = 64;         // at a time: their packs stay in the first-level cache
   static constexpr std::size_t kEnoughToFetch = 64;    // rows that reach most of a tree: the whole of it is fetched
   static constexpr std::size_t kMaxFetchedLines = 16;  // at a time
@@ -135,7 +141,8 @@ class TraverseWith {
                      TraverseScratch& scratch, Pause pause, const Task& task) const noexcept(kNeverStops<Pause>) {
     if (hops_) return for_each_hop(n_rows, first_tree, end_tree, scratch, pause, task);
     const std::size_t tile_rows = std::min(n_rows, TraversePaths::kMaxPaths / kPaths);
-    const std::size_t tile_trees = TraversePaths::kMaxPaths / tile_rows / kPaths * kPaths;
+    // Not all trees at once: while the values of some are added, one after the other, others are walked down already.
+    const std::size_t tile_trees = std::min(kMaxTileTrees, TraversePaths::kMaxPaths / tile_rows / kPaths * kPaths);
     Tile tile;
     tile.trees = &trees_;
     tile.stride = quantiser_->n_columns();
@@ -166,17 +173,15 @@ class TraverseWith {
   template <class Pause, class Task>
   void for_each_hop(std::size_t n_rows, std::size_t first_tree, std::size_t end_tree, TraverseScratch& scratch,
                     Pause pause, const Task& task) const noexcept(kNeverStops<Pause>) {
-    Tile tile = {};
-    tile.n_rows = 1;
-    tile.paths = scratch.paths();
+    HopTile tile = {};
+    tile.leaf = scratch.paths()->small_leaf;
     for (std::size_t tree = first_tree; tree < end_tree; tree += kHopTrees) {
       if (tree != first_tree) pause();
       tile.first_tree = tree;
       tile.n_trees = std::min(kHopTrees, end_tree - tree);
       const HopTask hops = hops_->task(tree, tree + tile.n_trees);
       for (std::size_t row = 0; row < n_rows; ++row) {
-        kernel_.hop(hops, reinterpret_cast<const std::uint8_t*>(scratch.codes<Code>() + row * hops.n_columns),
-                    tile.paths->leaf);
+        kernel_.hop(hops, scratch.codes<std::uint8_t>() + row * hops.n_columns, tile.leaf);
         task(tile, row);
       }
     }
@@ -190,14 +195,19 @@ class TraverseWith {
             std::min(kMaxFetchedLines, n_lines / n_fetches + 1)};
   }
 
-  static std::size_t end_of(const Tile& tile, std::size_t end_tree) {
+  template <class AnyTile>
+  static std::size_t end_of(const AnyTile& tile, std::size_t end_tree) {
     return std::min(tile.first_tree + tile.n_trees, end_tree);
   }
   static std::size_t leaf_of(const Tile& tile, std::size_t tree, std::size_t row) {
     return tile.paths->leaf[(tree - tile.first_tree) * tile.n_rows + row];
   }
+  static std::size_t leaf_of(const HopTile& tile, std::size_t tree, std::size_t) {
+    return tile.leaf[tree - tile.first_tree];
+  }
 
-  void sum_doubles(const Tile& tile, std::size_t end_tree, double* scores) const {
+  template <class AnyTile>
+  void sum_doubles(const AnyTile& tile, std::size_t end_tree, double* scores) const {
     for (std::size_t row = 0; row < tile.n_rows; ++row) {
       double sum = scores[row];
       for (std::size_t tree = tile.first_tree; tree < end_of(tile, end_tree); ++tree) {
@@ -208,7 +218,8 @@ class TraverseWith {
   }
 
   // `sums` keeps what a group of trees has so far.
-  void sum_singles(const Tile& tile, std::size_t end_tree, float* sums, double* scores) const {
+  template <class AnyTile>
+  void sum_singles(const AnyTile& tile, std::size_t end_tree, float* sums, double* scores) const {
     for (std::size_t tree = tile.first_tree, end; tree < end_of(tile, end_tree); tree = end) {
       end = std::min(end_of(tile, end_tree), (tree / kSumGroup + 1) * kSumGroup);
       const bool is_whole = end % kSumGroup == 0 || end == n_trees_;

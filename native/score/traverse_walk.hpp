@@ -41,8 +41,9 @@ struct TraversePaths {
     std::uint16_t row;
   };
 
-  std::uint32_t leaf[kMaxPaths + kPaths];  // [tree][row]: number of the leaf in its tree
-  Path left[kMaxPaths + kPaths];           // those not yet at a leaf
+  std::uint32_t leaf[kMaxPaths + kPaths];       // [tree][row]: number of the leaf in its tree
+  std::uint8_t small_leaf[kMaxPaths + kPaths];  // the same, where no walk is needed
+  Path left[kMaxPaths + kPaths];                // those not yet at a leaf
 };
 
 // Documents and trees that are walked together.
