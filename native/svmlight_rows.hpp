@@ -19,6 +19,8 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(RANKWOOD_NEON)
+#include <arm_neon.h>
 #endif
 
 #if defined(_MSC_VER)
@@ -47,6 +49,15 @@ inline std::uint64_t blanks_of_64(const char* text) {
     mask |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(blanks)) << (16 * part);
   }
   return mask;
+#elif defined(RANKWOOD_NEON)
+  // A bit of each character, then neighbours added three times: bytes of eight bits.
+  const uint8x16_t space = vdupq_n_u8(' '), bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
+  const auto blanks = [&](int part) {
+    const uint8x16_t chars = vld1q_u8(reinterpret_cast<const std::uint8_t*>(text) + 16 * part);
+    return vandq_u8(vcleq_u8(chars, space), bits);
+  };
+  const uint8x16_t fours = vpaddq_u8(vpaddq_u8(blanks(0), blanks(1)), vpaddq_u8(blanks(2), blanks(3)));
+  return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(fours, fours)), 0);
 #else
   std::uint64_t mask = 0;
   for (int i = 0; i < 64; ++i) mask |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i]) <= ' ') << i;

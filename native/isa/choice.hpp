@@ -6,6 +6,8 @@
 // Instruction sets that are built, best first: CALL(name of the namespace of their kernels).
 #if defined(RANKWOOD_X86)
 #define RANKWOOD_ISAS(CALL) CALL(avx512) CALL(avx2) CALL(baseline)
+#elif defined(RANKWOOD_AARCH64)
+#define RANKWOOD_ISAS(CALL) CALL(neon) CALL(baseline)
 #else
 #define RANKWOOD_ISAS(CALL) CALL(baseline)
 #endif

@@ -86,6 +86,8 @@ bool runs_here(const Candidate&) { return true; }
 #if defined(RANKWOOD_X86)
 const Candidate avx512 = {"avx512", avx512_features, kAvx512Registers};
 const Candidate avx2 = {"avx2", avx2_features, kAvxRegisters};
+#elif defined(RANKWOOD_AARCH64)
+const Candidate neon = {"neon", {}, 0};  // part of the architecture
 #endif
 const Candidate baseline = {"baseline", {}, 0};
 

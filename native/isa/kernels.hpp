@@ -1,6 +1,6 @@
 // The kernels that exist once per instruction set, as a table of function pointers.
 //
-// Each kernel is written once, in a header that isa/baseline.cpp, isa/avx2.cpp and isa/avx512.cpp include inside
+// Each kernel is written once, in a header that isa/baseline.cpp, isa/avx2.cpp and their like include inside
 // their own namespace (RANKWOOD_ISA_NS). A kernel never names its target. Such headers use no standard templates
 // with linkage (std::sort, std::vector): the linker would keep one copy for all instruction sets, possibly one that
 // the CPU at hand cannot run. tools/check_isa_symbols.py looks for such copies. Kernels of scoring have tables of their

@@ -1,4 +1,4 @@
-// Included by baseline.cpp, avx2.cpp and avx512.cpp, each with its own RANKWOOD_ISA_NS.
+// Included by baseline.cpp, avx2.cpp, avx512.cpp and neon.cpp, each with its own RANKWOOD_ISA_NS.
 #include "grades.inl"
 #include "isa/kernels.hpp"
 #include "line_dcg.inl"

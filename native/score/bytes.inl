@@ -4,8 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#if defined(__SSE2__)
+#if defined(RANKWOOD_NEON)  // isa/neon.cpp
+#include <arm_neon.h>
+#elif defined(__SSE2__)
 #include <immintrin.h>
+#endif
+
+// Vectors of feature values (values.inl), and look-ups by the bytes of a vector.
+#if defined(__SSE2__) || defined(RANKWOOD_NEON)
+#define RANKWOOD_HAS_VALUES 1
+#endif
+#if defined(__AVX2__) || defined(RANKWOOD_NEON)
+#define RANKWOOD_HAS_LOOKUP 1
 #endif
 
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
@@ -91,6 +101,9 @@ inline Bytes select(Bytes mask, Bytes a, Bytes b) {
 #elif defined(__AVX2__)
   return reinterpret_cast<Bytes>(
       _mm256_blendv_epi8(reinterpret_cast<__m256i>(b), reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(mask)));
+#elif defined(RANKWOOD_NEON)
+  return reinterpret_cast<Bytes>(
+      vbslq_u8(reinterpret_cast<uint8x16_t>(mask), reinterpret_cast<uint8x16_t>(a), reinterpret_cast<uint8x16_t>(b)));
 #else
   return static_cast<Bytes>(b ^ ((a ^ b) & mask));
 #endif
@@ -140,6 +153,12 @@ inline Bytes lookup16(Bytes table, Bytes index) {
   return reinterpret_cast<Bytes>(
       _mm256_shuffle_epi8(reinterpret_cast<__m256i>(table), reinterpret_cast<__m256i>(index)));
 }
+#elif defined(RANKWOOD_NEON)
+constexpr bool kHasLookup = true;
+inline Bytes table16(const std::uint8_t* table) { return load(table); }
+inline Bytes lookup16(Bytes table, Bytes index) {
+  return reinterpret_cast<Bytes>(vqtbl1q_u8(reinterpret_cast<uint8x16_t>(table), reinterpret_cast<uint8x16_t>(index)));
+}
 #else
 constexpr bool kHasLookup = false;
 inline Bytes table16(const std::uint8_t*) { return Bytes{}; }
@@ -168,6 +187,16 @@ inline Word low16(Word a, Word b) { return _mm256_unpacklo_epi16(a, b); }
 inline Word high16(Word a, Word b) { return _mm256_unpackhi_epi16(a, b); }
 inline Word low32(Word a, Word b) { return _mm256_unpacklo_epi32(a, b); }
 inline Word high32(Word a, Word b) { return _mm256_unpackhi_epi32(a, b); }
+#elif defined(RANKWOOD_NEON)
+typedef uint8x16_t Word;
+inline uint16x8_t words16(Word v) { return vreinterpretq_u16_u8(v); }
+inline uint32x4_t words32(Word v) { return vreinterpretq_u32_u8(v); }
+inline Word low8(Word a, Word b) { return vzip1q_u8(a, b); }
+inline Word high8(Word a, Word b) { return vzip2q_u8(a, b); }
+inline Word low16(Word a, Word b) { return vreinterpretq_u8_u16(vzip1q_u16(words16(a), words16(b))); }
+inline Word high16(Word a, Word b) { return vreinterpretq_u8_u16(vzip2q_u16(words16(a), words16(b))); }
+inline Word low32(Word a, Word b) { return vreinterpretq_u8_u32(vzip1q_u32(words32(a), words32(b))); }
+inline Word high32(Word a, Word b) { return vreinterpretq_u8_u32(vzip2q_u32(words32(a), words32(b))); }
 #endif
 
 }  // namespace

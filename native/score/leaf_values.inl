@@ -10,7 +10,7 @@
 namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
 
-#if defined(__AVX512BW__) || defined(__AVX2__)
+#if defined(RANKWOOD_HAS_LOOKUP)
 #if defined(__AVX512BW__)
 inline void add(float* sums, Word values) {
   _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), _mm512_castsi512_ps(values)));
@@ -37,6 +37,29 @@ struct Lookup {
   }
 };
 constexpr int kMaxLookup32 = 256, kMaxLookup64 = 256;
+#elif defined(RANKWOOD_NEON)
+inline void add(float* sums, Word values) { vst1q_f32(sums, vaddq_f32(vld1q_f32(sums), vreinterpretq_f32_u8(values))); }
+inline void add(double* sums, Word values) {
+  vst1q_f64(sums, vaddq_f64(vld1q_f64(sums), vreinterpretq_f64_u8(values)));
+}
+
+// Planes of Padded bytes, looked up 64 at a time: an index that belongs to other 64 leaves what was found.
+template <int Padded>
+struct Lookup {
+  Word index;
+  explicit Lookup(const std::uint8_t* indices) : index(vld1q_u8(indices)) {}
+  Word operator()(const std::uint8_t* plane) const {
+    if constexpr (Padded == 16) return vqtbl1q_u8(vld1q_u8(plane), index);
+    if constexpr (Padded == 32) return vqtbl2q_u8(vld1q_u8_x2(plane), index);
+    Word found = vqtbl4q_u8(vld1q_u8_x4(plane), index);
+    for (int from = 64; from < Padded; from += 64) {
+      const Word own = vsubq_u8(index, vdupq_n_u8(static_cast<std::uint8_t>(from)));
+      found = vqtbx4q_u8(found, vld1q_u8_x4(plane + from), own);
+    }
+    return found;
+  }
+};
+constexpr int kMaxLookup32 = 128, kMaxLookup64 = 64;  // not measured: as AVX2
 #else
 inline void add(float* sums, Word values) {
   _mm256_storeu_ps(sums, _mm256_add_ps(_mm256_loadu_ps(sums), _mm256_castsi256_ps(values)));

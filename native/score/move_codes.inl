@@ -21,6 +21,11 @@ inline void move_column(const CodeMove& move, const std::int8_t* from, std::int8
   const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(codes, index));
 }
+#elif defined(RANKWOOD_NEON)
+constexpr std::size_t kMoveWidth = 16;
+inline void move_column(const CodeMove& move, const std::int8_t* from, std::int8_t* to) {
+  vst1q_s8(to, vqtbl1q_s8(vld1q_s8(from), vld1q_u8(move.index)));
+}
 #else
 constexpr std::size_t kMoveWidth = kWidth;  // that divides every block, however narrow vectors are
 inline void move_column(const CodeMove& move, const std::int8_t* from, std::int8_t* to) {

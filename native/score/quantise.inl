@@ -7,9 +7,6 @@
 // threshold.
 #include <cstddef>
 #include <cstdint>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 #include "score/kernels.hpp"
 #include "score/search.inl"
@@ -63,6 +60,21 @@ inline std::int32_t count_below(const double* t, double x) {
   };
   const __m128i a = _mm_packs_epi32(below(0), below(4)), b = _mm_packs_epi32(below(8), below(12));
   return __builtin_ctz(~static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(a, b))));
+}
+#elif defined(RANKWOOD_NEON)
+inline std::int32_t count_below(const float* t, float x) {
+  const float32x4_t value = vdupq_n_f32(x);
+  const auto below = [&](int i) { return vreinterpretq_s32_u32(vcltq_f32(vld1q_f32(t + i), value)); };  // -1 or 0
+  return -vaddvq_s32(vaddq_s32(vaddq_s32(below(0), below(4)), vaddq_s32(below(8), below(12))));
+}
+inline std::int32_t count_below(const double* t, double x) {
+  const float64x2_t value = vdupq_n_f64(x);
+  const auto below = [&](int i) {  // four numbers
+    const auto two = [&](int j) { return vreinterpretq_s64_u64(vcltq_f64(vld1q_f64(t + j), value)); };
+    return vaddq_s64(two(i), two(i + 2));
+  };
+  return -static_cast<std::int32_t>(
+      vaddvq_s64(vaddq_s64(vaddq_s64(below(0), below(4)), vaddq_s64(below(8), below(12)))));
 }
 #else
 template <class T>
@@ -134,7 +146,7 @@ struct Ahead {
   }
 };
 
-#if defined(__SSE2__)
+#if defined(RANKWOOD_HAS_VALUES)
 constexpr std::size_t kFeatures = 4;  // that are brought together at a time
 
 // Values of up to kWidth rows, feature by feature, as float32 numbers. Places behind the last row hold any values.
@@ -283,7 +295,7 @@ void quantise(const QuantiseTask<T>& task, Code* codes) {
     return;
   }
   Ahead<T> ahead(task);
-#if defined(__SSE2__)
+#if defined(RANKWOOD_HAS_VALUES)
   // Codes that lie apart are put side by side where they are bytes and there are look-ups; else it does not pay.
   const bool writes_well = task.code_row_stride == 1 || (kHasLookup && sizeof(Code) == 1);
   const bool at_once = task.n_rows >= kFewestRows[0] && writes_well;

@@ -26,9 +26,12 @@ constexpr std::size_t kFewestRows[] = {5, 5, 5, 5, 5, 5, 8, 12, 28};
 #elif defined(__SSE2__)
 constexpr int kMaxEach = 7;
 constexpr std::size_t kFewestRows[] = {4, 4, 4, 4};
+#elif defined(RANKWOOD_NEON)  // not measured: as AVX2; steps beyond would take look-ups of more than 32 numbers
+constexpr int kMaxEach = 8;
+constexpr std::size_t kFewestRows[] = {5, 5, 5, 5, 5, 5, 8};
 #endif
 
-#if defined(__SSE2__)
+#if defined(RANKWOOD_HAS_VALUES)
 constexpr std::size_t kManySteps = sizeof kFewestRows / sizeof kFewestRows[0];
 static_assert(kManySteps <= StepTable::kMaxSteps + 1);
 
@@ -74,7 +77,7 @@ struct Search {
 };
 #endif
 
-#if defined(__AVX2__)
+#if defined(RANKWOOD_HAS_LOOKUP)
 // Number of a table that a path of Bits bits points to.
 template <int Bits>
 inline Values lookup(const float* table, Paths paths) {
@@ -133,7 +136,7 @@ inline Bytes search_by_steps(const float* steps, std::int32_t nan_code, Search<V
 }
 #endif
 
-#if defined(__SSE2__)
+#if defined(RANKWOOD_HAS_VALUES)
 // The codes of V vectors of values; bit i of `doubtful`: code i may be wrong. Not inlined: amid the caller's variables
 // the tables of the last steps would not stay in registers.
 template <int V, bool Nearest>
@@ -144,7 +147,7 @@ __attribute__((noinline)) Bytes codes_at_once(const StepTable& column, std::int3
     if (Nearest) doubtful = search.doubtful();
     return codes;
   };
-#if defined(__AVX2__)
+#if defined(RANKWOOD_HAS_LOOKUP)
   if (column.n_thresholds > kMaxEach) {
     const float* steps = column.steps;
     switch (column.n_steps) {

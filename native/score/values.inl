@@ -1,5 +1,5 @@
 // Vectors of feature values, one float32 per document, as wide as the registers of the instruction set that is being
-// compiled. x86 alone has them.
+// compiled. x86 and NEON have them.
 #pragma once
 
 #include <cstddef>
@@ -130,14 +130,72 @@ inline Values one_step_down(Values x) {
 inline Bytes narrow(const Paths* p) {
   return reinterpret_cast<Bytes>(_mm_packus_epi16(_mm_packs_epi32(p[0], p[1]), _mm_packs_epi32(p[2], p[3])));
 }
+#elif defined(RANKWOOD_NEON)
+typedef float32x4_t Values;
+typedef uint32x4_t Paths;
+typedef uint32x4_t Mask;
+inline Values load_values(const float* from) { return vld1q_f32(from); }
+inline void store_values(float* to, Values v) { vst1q_f32(to, v); }
+inline Values repeat_value(float value) { return vdupq_n_f32(value); }
+inline Paths no_paths() { return vdupq_n_u32(0); }
+inline Paths repeat_path(std::int32_t path) { return vdupq_n_u32(static_cast<std::uint32_t>(path)); }
+inline Mask below(Values a, Values b) { return vcltq_f32(a, b); }
+inline Mask equal(Values a, Values b) { return vceqq_f32(a, b); }
+inline Mask missing(Values x) { return vmvnq_u32(vceqq_f32(x, x)); }
+inline std::uint64_t bits_of(Mask mask) {
+  const Mask bits = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(mask, bits));
+}
+inline Values choose(Mask mask, Values a, Values b) { return vbslq_f32(mask, a, b); }
+inline Paths choose(Mask mask, Paths a, Paths b) { return vbslq_u32(mask, a, b); }
+inline Paths add_where(Mask mask, Paths paths, std::int32_t number) {
+  return number == 1 ? vsubq_u32(paths, mask) : vorrq_u32(paths, vandq_u32(mask, repeat_path(number)));
+}
+inline Mask has_bit(Paths paths, int bit) { return vtstq_u32(paths, repeat_path(1 << bit)); }
+inline int32x4_t step_up(int32x4_t bits) { return vorrq_s32(vshrq_n_s32(bits, 31), vdupq_n_s32(1)); }  // 1 or -1
+inline Values one_step_down(Values x) {
+  const int32x4_t bits = vreinterpretq_s32_f32(x);
+  return vreinterpretq_f32_s32(vsubq_s32(bits, step_up(bits)));
+}
+
+// Bytes are looked up: a path becomes the places of its number's four bytes.
+constexpr int kLookupBits = 4;
+template <int Bits>
+inline Values lookup_few(const float* table, Paths paths) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(table);
+  const Paths low = vandq_u32(paths, vdupq_n_u32((1 << Bits) - 1));
+  const uint8x16_t at = vreinterpretq_u8_u32(vmlaq_n_u32(vdupq_n_u32(0x03020100), low, 0x04040404));
+  if constexpr (Bits <= 2) return vreinterpretq_f32_u8(vqtbl1q_u8(vld1q_u8(bytes), at));
+  if constexpr (Bits == 3) return vreinterpretq_f32_u8(vqtbl2q_u8(vld1q_u8_x2(bytes), at));
+  return vreinterpretq_f32_u8(vqtbl4q_u8(vld1q_u8_x4(bytes), at));
+}
+
+inline Bytes narrow(const Paths* p) {
+  const auto halves = [&](int i) {
+    return vreinterpretq_u8_u16(vuzp1q_u16(vreinterpretq_u16_u32(p[i]), vreinterpretq_u16_u32(p[i + 1])));
+  };
+  return reinterpret_cast<Bytes>(vuzp1q_u8(halves(0), halves(2)));
+}
 #endif
 
-#if defined(__SSE2__)
+#if defined(RANKWOOD_HAS_VALUES)
 constexpr std::size_t kValues = sizeof(Values) / sizeof(float);
 static_assert(4 * kValues == kWidth);
 
 // Four values of a row, rounded up.
+#if defined(RANKWOOD_NEON)
+inline Values load_four(const float* from) { return vld1q_f32(from); }
+inline Values load_four(const double* from) {
+  const float64x2_t x = vld1q_f64(from), y = vld1q_f64(from + 2);
+  const float32x2_t a = vcvt_f32_f64(x), b = vcvt_f32_f64(y);
+  const uint64x2_t low = vcltq_f64(vcvt_f64_f32(a), x), high = vcltq_f64(vcvt_f64_f32(b), y);
+  const Mask is_below = vuzp1q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high));
+  const int32x4_t bits = vreinterpretq_s32_f32(vcombine_f32(a, b));
+  return vreinterpretq_f32_s32(vaddq_s32(bits, vandq_s32(step_up(bits), vreinterpretq_s32_u32(is_below))));
+}
+#else
 inline __m128 load_four(const float* from) { return _mm_loadu_ps(from); }
+#endif
 #if defined(__AVX2__)
 inline __m128 load_four(const double* from) {
   const __m256d x = _mm256_loadu_pd(from);
@@ -149,7 +207,7 @@ inline __m128 load_four(const double* from) {
   const __m128i step = _mm_and_si128(all, _mm_or_si128(sign, _mm_set1_epi32(1)));
   return _mm_castsi128_ps(_mm_add_epi32(bits, step));
 }
-#else
+#elif defined(__SSE2__)
 inline __m128 load_four(const double* from) {
   const __m128d x = _mm_loadu_pd(from), y = _mm_loadu_pd(from + 2);
   const __m128 a = _mm_cvtpd_ps(x), b = _mm_cvtpd_ps(y);
@@ -222,10 +280,18 @@ inline Values load_fours(const T* const* row, std::ptrdiff_t at) {
   return load_four(row[0] + at);
 }
 inline Values load_values(const double* from) { return load_four(from); }
+#if defined(RANKWOOD_NEON)
+inline float64x2_t pairs(Values v) { return vreinterpretq_f64_f32(v); }
+inline Values low32(Values a, Values b) { return vzip1q_f32(a, b); }
+inline Values high32(Values a, Values b) { return vzip2q_f32(a, b); }
+inline Values low64(Values a, Values b) { return vreinterpretq_f32_f64(vzip1q_f64(pairs(a), pairs(b))); }
+inline Values high64(Values a, Values b) { return vreinterpretq_f32_f64(vzip2q_f64(pairs(a), pairs(b))); }
+#else
 inline Values low32(Values a, Values b) { return _mm_unpacklo_ps(a, b); }
 inline Values high32(Values a, Values b) { return _mm_unpackhi_ps(a, b); }
 inline Values low64(Values a, Values b) { return _mm_movelh_ps(a, b); }
 inline Values high64(Values a, Values b) { return _mm_movehl_ps(b, a); }
+#endif
 #endif
 
 // Four features of kValues rows, feature by feature: out[feature * kWidth + row]. Rows are taken so that only places
@@ -243,7 +309,7 @@ inline void transpose_four(const T* const* row, std::ptrdiff_t feature, float* o
 
 // The bytes of four vectors, four by four. Row r is at (r / 4 mod 4) * kWidth / 4 + r / 16 * 4 + r mod 4.
 inline void interleave(const Bytes* from, std::uint32_t* out) {
-#if defined(__AVX2__)
+#if defined(RANKWOOD_HAS_LOOKUP)
   const auto word = [&](int i) { return reinterpret_cast<Word>(from[i]); };
   const Word low = low8(word(0), word(1)), high = high8(word(0), word(1));
   const Word low2 = low8(word(2), word(3)), high2 = high8(word(2), word(3));

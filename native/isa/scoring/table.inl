@@ -1,4 +1,4 @@
-// Included by baseline.cpp, avx2.cpp and avx512.cpp beside it, each with its own RANKWOOD_ISA_NS.
+// Included by baseline.cpp, avx2.cpp and their like beside it, each with its own RANKWOOD_ISA_NS.
 #include "isa/choice.hpp"
 #include "score/bitslice.inl"
 #include "score/hops.inl"
