@@ -232,6 +232,13 @@ def test_model_of_the_go_example():
     assert rw.load_model(BINDINGS / "go" / "testdata" / "two_trees.rw") == model
 
 
+def test_versions_are_those_of_the_package():
+    crate = (BINDINGS / "rust" / "Cargo.toml").read_text()
+    project = (BINDINGS / "java" / "pom.xml").read_text()
+    assert re.findall(r'^version = "(.*)"$', crate, re.M) == [rw.__version__]
+    assert re.findall(r"^  <version>(.*)</version>$", project, re.M) == [rw.__version__]
+
+
 def jdks() -> dict[int, Path]:
     """Folders of the JDKs from 17 on, by version: JAVA_HOME, that of javac, and those that lie beside them."""
     compilers = [shutil.which("javac"), shutil.which("bin/javac", path=os.environ.get("JAVA_HOME", ""))]
