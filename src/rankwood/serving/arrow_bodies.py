@@ -29,24 +29,11 @@ def read_arrow(body: bytes, served: Served, limits: Limits) -> Batch:
     except MissingPackageError as error:
         raise Refused(415, f"this server takes JSON only: {error}") from None
     try:
-        schema, batches = _read(pa, body, limits)
+        return _batch(pa, body, served, limits)
     except Refused:
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error, OverflowError, IndexError) as error:
         raise Refused(400, f"the body is no Arrow stream or file: {one_line(error)}") from None
-    n_rows = sum(batch.num_rows for batch in batches)
-    features = [number for number, name in enumerate(schema.names) if not _is_query(name, served)]
-    queries = [number for number in range(len(schema.names)) if number not in set(features)]
-    if len(queries) > 1:
-        raise Refused(422, f"two columns are called {QUERY}")
-    for number in queries:
-        if not _is_id(pa, schema.types[number]):
-            raise Refused(422, f"{QUERY} holds {one_line(str(schema.types[number]))}: ids are texts or whole numbers")
-    qid = [one for batch in batches for number in queries for one in batch.column(number).to_pylist()]
-    if None in qid:
-        raise Refused(422, f"{QUERY} of row {qid.index(None)} is null: every row needs a query id")
-    X = _features(pa, schema, batches, features, served, n_rows)
-    return Batch(X, {"qid": number_queries(qid)} if queries else {})
 
 
 def write_arrow(served: Served, scores: FloatArray, *, as_file: bool) -> bytes:
@@ -60,6 +47,23 @@ def write_arrow(served: Served, scores: FloatArray, *, as_file: bool) -> bytes:
         writer.write_batch(pa.record_batch([pa.array(scores)], schema=schema))
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def _batch(pa: Any, body: bytes, served: Served, limits: Limits) -> Batch:
+    schema, batches = _read(pa, body, limits)
+    n_rows = sum(batch.num_rows for batch in batches)
+    queries = [number for number, name in enumerate(schema.names) if _is_query(name, served)]
+    if len(queries) > 1:
+        raise Refused(422, f"two columns are called {QUERY}")
+    for number in queries:
+        if not _is_id(pa, schema.types[number]):
+            raise Refused(422, f"{QUERY} holds {one_line(str(schema.types[number]))}: ids are texts or whole numbers")
+    qid = [one for batch in batches for number in queries for one in batch.column(number).to_pylist()]
+    if None in qid:
+        raise Refused(422, f"{QUERY} of row {qid.index(None)} is null: every row needs a query id")
+    features = [number for number in range(len(schema)) if number not in queries]
+    X = _features(pa, schema, batches, features, served, n_rows)
+    return Batch(X, {"qid": number_queries(qid)} if queries else {})
 
 
 def _read(pa: Any, body: bytes, limits: Limits) -> tuple[Any, list[Any]]:
