@@ -332,6 +332,25 @@ def test_arrow_that_the_model_cannot_score(desk, table, said):
     assert (reply.status, said in reply.error) == (422, True), reply.body
 
 
+def test_names_of_columns_that_are_no_text(desk):
+    body = arrow_bytes(pa.table({"bm25": [1.0], "clicks": [1.0], "agé": [1.0]})).replace("agé".encode(), b"ag\xff\xff")
+    reply = desk.ask("POST", "/score", body, STREAM)
+    assert (reply.status, "no Arrow stream" in reply.error) == (400, True)
+
+
+def test_more_columns_or_batches_than_anybody_has(desk):
+    """They are refused at once: the number of columns squared would take minutes."""
+    one = pa.array([1.0])
+    for names in ([str(number) for number in range(20_000)], ["qid"] * 20_000):
+        assert desk.ask("POST", "/score", arrow_bytes(pa.table([one] * 20_000, names=names)), STREAM).status == 422
+    table = pa.table({name: np.zeros(1001) for name in NAMES})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    reply = desk.ask("POST", "/score", sink.getvalue(), STREAM)
+    assert (reply.status, "more than 1,000 batches" in reply.error) == (413, True)
+
+
 def test_arrow_that_is_none(desk):
     good = arrow_bytes(pa.table({name: [1.0, 2.0] for name in NAMES}))
     for body in (b"", b"x" * 100, b"\xff" * 64, b"ARROW1\0\0", good[: len(good) // 2], good[:50], good[8:]):
@@ -340,7 +359,7 @@ def test_arrow_that_is_none(desk):
         assert reply.error
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.data())
 def test_damaged_arrow_gets_scores_or_one_sentence(data):
     """Bytes are changed anywhere in a good stream."""

@@ -83,6 +83,7 @@ def test_facts(desk):
         ("DELETE", "/models/one", 405),
         ("GET", "/models/one/score", 405),
         ("TRACE", "/models", 405),
+        ("TRACE", "/models/a\nb\x1b[2J", 405),
     ],
 )
 def test_paths_and_methods(desk, method, path, status):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from rankwood.errors import RankwoodError, one_line
+from rankwood.printable import printable
 from rankwood.serving.arrow_bodies import read_arrow, write_arrow
 from rankwood.serving.batch import Limits, Refused
 from rankwood.serving.json_bodies import read_json, write_json
@@ -136,7 +137,7 @@ class App:
         self.metrics.answered(answer.model, answer.status, seconds, answer.n_documents)
         if self.access:
             client = (scope.get("client") or ("-",))[0]
-            self.tell(f"{client} {request.method} {one_line(request.path)} {answer.status} {1000 * seconds:.1f} ms")
+            self.tell(f"{client} {request.method} {_shown(request.path)} {answer.status} {1000 * seconds:.1f} ms")
         if answer.status >= 400:
             await self._drop_rest(request)
         headers = {"content-type": answer.kind, "content-length": str(len(answer.body))} | answer.headers
@@ -153,15 +154,15 @@ class App:
                     method = "GET" if request.method == "HEAD" else request.method
                     if method not in methods:
                         allowed = ", ".join([*methods, *(["HEAD"] if "GET" in methods else [])])
-                        raise Refused(405, f"{request.path} takes {allowed}", {"Allow": allowed})
+                        raise Refused(405, f"{_shown(request.path)} takes {allowed}", {"Allow": allowed})
                     return await methods[method](request, *found.groups())
-            raise Refused(404, f"there is nothing at {one_line(request.path)}: {OTHER_PATHS}")
+            raise Refused(404, f"there is nothing at {_shown(request.path)}: {OTHER_PATHS}")
         except Refused as error:
             return _refusal(error)
         except MemoryError:
             return _refusal(Refused(503, "the server has too little memory for this request", RETRY))
         except Exception as error:
-            self.tell(f"defect: {request.method} {one_line(request.path)}: {type(error).__name__}: {one_line(error)}")
+            self.tell(f"defect: {request.method} {_shown(request.path)}: {type(error).__name__}: {one_line(error)}")
             return _refusal(Refused(500, "the server has a defect: its log says more"))
 
     # What is told of the server.
@@ -365,6 +366,10 @@ def _content_type(request: Request, taken: tuple[str, ...]) -> str:
         shown = f"{one_line(given)!r}" if given else "nothing"
         raise Refused(415, f"Content-Type says {shown}: it must be {' or '.join(taken)}", {"Accept": ", ".join(taken)})
     return kind
+
+
+def _shown(path: str) -> str:
+    return printable(one_line(path))
 
 
 def _json(value: Any) -> Answer:

@@ -20,6 +20,7 @@ from rankwood.serving.served import Served
 
 MAGIC = b"ARROW1\0\0"  # of the file format, in which a stream follows
 QUERY = "qid"
+MAX_BATCHES = 1000  # of a stream; empty ones would take time beyond all limits
 
 
 def read_arrow(body: bytes, served: Served, limits: Limits) -> Batch:
@@ -29,24 +30,11 @@ def read_arrow(body: bytes, served: Served, limits: Limits) -> Batch:
     except MissingPackageError as error:
         raise Refused(415, f"this server takes JSON only: {error}") from None
     try:
-        schema, batches = _read(pa, body, limits)
+        return _batch(pa, body, served, limits)
     except Refused:
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error, OverflowError, IndexError) as error:
         raise Refused(400, f"the body is no Arrow stream or file: {one_line(error)}") from None
-    n_rows = sum(batch.num_rows for batch in batches)
-    features = [number for number, name in enumerate(schema.names) if not _is_query(name, served)]
-    queries = [number for number in range(len(schema.names)) if number not in set(features)]
-    if len(queries) > 1:
-        raise Refused(422, f"two columns are called {QUERY}")
-    for number in queries:
-        if not _is_id(pa, schema.types[number]):
-            raise Refused(422, f"{QUERY} holds {one_line(str(schema.types[number]))}: ids are texts or whole numbers")
-    qid = [one for batch in batches for number in queries for one in batch.column(number).to_pylist()]
-    if None in qid:
-        raise Refused(422, f"{QUERY} of row {qid.index(None)} is null: every row needs a query id")
-    X = _features(pa, schema, batches, features, served, n_rows)
-    return Batch(X, {"qid": number_queries(qid)} if queries else {})
 
 
 def write_arrow(served: Served, scores: FloatArray, *, as_file: bool) -> bytes:
@@ -60,6 +48,23 @@ def write_arrow(served: Served, scores: FloatArray, *, as_file: bool) -> bytes:
         writer.write_batch(pa.record_batch([pa.array(scores)], schema=schema))
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def _batch(pa: Any, body: bytes, served: Served, limits: Limits) -> Batch:
+    schema, batches = _read(pa, body, limits)
+    names, kinds = schema.names, schema.types  # lists that are made at every access
+    queries = [number for number, name in enumerate(names) if _is_query(name, served)]
+    if len(queries) > 1:
+        raise Refused(422, f"two columns are called {QUERY}")
+    for number in queries:
+        if not _is_id(pa, kinds[number]):
+            raise Refused(422, f"{QUERY} holds {one_line(str(kinds[number]))}: ids are texts or whole numbers")
+    qid = [one for batch in batches for number in queries for one in batch.column(number).to_pylist()]
+    if None in qid:
+        raise Refused(422, f"{QUERY} of row {qid.index(None)} is null: every row needs a query id")
+    features = [number for number in range(len(names)) if number not in queries]
+    X = _features(pa, names, kinds, batches, features, served)
+    return Batch(X, {"qid": number_queries(qid)} if queries else {})
 
 
 def _read(pa: Any, body: bytes, limits: Limits) -> tuple[Any, list[Any]]:
@@ -83,6 +88,8 @@ def _read(pa: Any, body: bytes, limits: Limits) -> tuple[Any, list[Any]]:
     for message in messages:
         if message.type != "record batch":
             raise Refused(422, f"a {one_line(message.type)} is not taken: send columns of plain numbers")
+        if len(batches) == MAX_BATCHES:
+            raise Refused(413, f"the stream has more than {MAX_BATCHES:,} batches: join them")
         if _is_compressed(memoryview(message.metadata)):
             raise Refused(415, "compressed Arrow buffers are not taken: write the stream without compression")
         batch = pa.ipc.read_record_batch(message, schema)
@@ -139,23 +146,25 @@ def _is_query(name: str, served: Served) -> bool:
     return name == QUERY and QUERY not in (served.model.feature_names or ())
 
 
-def _features(pa: Any, schema: Any, batches: list[Any], columns: list[int], served: Served, n_rows: int) -> AnyArray:
+def _features(
+    pa: Any, names: list[str], kinds: list[Any], batches: list[Any], columns: list[int], served: Served
+) -> AnyArray:
     """The matrix of all batches, in float32 if all columns are, else in float64."""
-    model, kinds = served.model, [schema.types[number] for number in columns]
-    if len(kinds) == 1 and _is_vector(pa, kinds[0]):
-        return _vectors(pa, batches, columns[0], kinds[0], served)
-    for number, kind in zip(columns, kinds, strict=True):
-        if not _is_number(pa, kind):
-            raise Refused(422, f"column {one_line(schema.names[number])!r} holds {one_line(str(kind))}, not numbers")
+    model = served.model
+    if len(columns) == 1 and _is_vector(pa, kinds[columns[0]]):
+        return _vectors(pa, batches, columns[0], kinds[columns[0]], served)
+    for number in columns:
+        if not _is_number(pa, kinds[number]):
+            raise Refused(422, f"column {one_line(names[number])!r} holds {one_line(str(kinds[number]))}, not numbers")
     try:
-        order = column_order([schema.names[number] for number in columns], model.feature_names)
+        order = column_order([names[number] for number in columns], model.feature_names)
     except DataError as error:
         raise Refused(422, str(error)) from None
     if len(columns) < model.n_features or (len(columns) > model.n_features and not served.is_open):
         raise Refused(422, f"there are {len(columns)} columns, but the model has {model.n_features} features")
     taken = (columns if order is None else [columns[number] for number in order])[: model.n_features]
-    dtype = np.float32 if all(schema.types[number] == pa.float32() for number in taken) else np.float64
-    X = np.empty((n_rows, model.n_features), dtype)
+    dtype = np.float32 if all(kinds[number] == pa.float32() for number in taken) else np.float64
+    X = np.empty((sum(batch.num_rows for batch in batches), model.n_features), dtype)
     first = 0
     for batch in batches:
         for feature, number in enumerate(taken):
