@@ -216,7 +216,7 @@ uint32_t rw_abi_version(void) { return RW_ABI_VERSION; }
 const char* rw_instruction_set(void) {
   try {
     return active_isa();
-  } catch (const std::exception&) {
+  } catch (...) {
     return "";
   }
 }
@@ -229,7 +229,7 @@ int rw_load(const char* path, rw_model** model, char* message, size_t message_si
   }
   try {
     return guarded(model, message, message_size, std::string(path) + ": ", [&] { return load_file(path); });
-  } catch (const std::exception&) {  // not even a sentence could be made
+  } catch (...) {  // not even a sentence could be made
     return RW_ERROR_MEMORY;
   }
 }
@@ -242,7 +242,7 @@ int rw_load_memory(const void* bytes, size_t n_bytes, rw_model** model, char* me
   }
   try {
     return guarded(model, message, message_size, "", [&] { return load_bytes(bytes, n_bytes); });
-  } catch (const std::exception&) {
+  } catch (...) {
     return RW_ERROR_MEMORY;
   }
 }
@@ -272,7 +272,7 @@ int rw_workspace_new(const rw_model* model, size_t max_query_rows, rw_workspace*
   try {
     *workspace = new rw_workspace(*model, n_rows);
     return RW_OK;
-  } catch (const std::exception&) {
+  } catch (...) {
     return RW_ERROR_MEMORY;
   }
 }

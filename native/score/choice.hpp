@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "isa/choice.hpp"
+#include "score/kernels.hpp"
 
 namespace rankwood {
 

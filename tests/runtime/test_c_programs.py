@@ -77,10 +77,12 @@ def test_sixteen_threads_under_the_thread_sanitizer(tmp_path_factory):
     fixed = "setarch -R " if shutil.which("setarch") else ""  # its shadow memory does not suit every random layout
     wrapped.write_text(f'#!/bin/sh\nexec {fixed}{program} "$@"\n')
     wrapped.chmod(0o755)
-    for name, model in MODELS.items():
-        X = adversarial_rows(model, 400, dtype=np.float32)
-        found = scored(wrapped, model, folder / "model.rw", X, "double", 16, 60, TSAN_OPTIONS="halt_on_error=1")
-        assert found.tobytes() == model.score(X).tobytes(), name
+    for isa in available_isas():
+        environment = {"RANKWOOD_ISA": isa, "TSAN_OPTIONS": "halt_on_error=1"}
+        for name, model in MODELS.items():
+            X = adversarial_rows(model, 300, dtype=np.float32)
+            found = scored(wrapped, model, folder / "model.rw", X, "double", 16, 60, **environment)
+            assert found.tobytes() == model.score(X).tobytes(), (isa, name)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="NO GLIBC: its own malloc is asked for by name")

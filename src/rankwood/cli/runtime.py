@@ -15,8 +15,10 @@ def runtime(
 ) -> None:
     """Write librankwood, which scores models from C and any language that can call it: header, shared library and an
     example program."""
+    import shlex
+
     from rankwood.scoring.runtime import write_runtime
 
     written = write_runtime(to)
     tell(f"wrote {', '.join(map(str, written.files))}")
-    tell(f"to compile the example: cd {to} && {written.command}")
+    tell(f"to compile the example: cd {shlex.quote(str(to))} && {written.command}")
