@@ -17,16 +17,13 @@ namespace rankwood::RANKWOOD_ISA_NS::scoring {
 namespace {
 
 #if defined(__AVX512BW__)
-// Codes of a document, up to 64 in each of Tables registers, looked up by column.
+// Codes of a document, up to 64 in each of Tables registers, looked up by column. What is read behind the last of them
+// is never looked up.
 template <int Tables>
 struct CodeTable {
   __m512i part[Tables];
-  CodeTable(const std::uint8_t* codes, std::size_t n) {
-    for (std::size_t i = 0; i < Tables; ++i) {
-      const std::size_t left = n - 64 * i;
-      part[i] = left >= 64 ? _mm512_loadu_si512(codes + 64 * i)
-                           : _mm512_maskz_loadu_epi8((__mmask64{1} << left) - 1, codes + 64 * i);
-    }
+  explicit CodeTable(const std::uint8_t* codes) {
+    for (int i = 0; i < Tables; ++i) part[i] = _mm512_loadu_si512(codes + 64 * i);
   }
   __m512i operator()(__m512i columns) const {
     if constexpr (Tables == 1) return _mm512_permutexvar_epi8(columns, part[0]);
@@ -46,7 +43,7 @@ struct CodeTable {
 
 template <int Tables, int Rounds>
 void find_by_hops(const HopTask& task, const std::uint8_t* codes, std::uint8_t* leaf) {
-  const CodeTable<Tables> table(codes, task.n_columns);
+  const CodeTable<Tables> table(codes);
   const HopPack* const end = task.packs + task.n_packs;
   const std::uint8_t* n_trees = task.n_trees;
   for (const HopPack* pack = task.packs; pack != end; ++pack) {

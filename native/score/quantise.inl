@@ -290,7 +290,9 @@ template <int Offset, class T, class Code>
 void quantise(const QuantiseTask<T>& task, Code* codes) {
   if (task.n_rows == 1) {  // where every step counts
     for (std::size_t c = 0; c < task.n_columns; ++c) {
-      quantise_by_value<Offset>(task, task.columns[c], codes + c * task.code_column_stride);
+      const SearchTable<T>& column = task.columns[c];
+      const T x = task.rows[static_cast<std::ptrdiff_t>(column.feature) * task.feature_stride];
+      codes[c * task.code_column_stride] = static_cast<Code>(code_of<0, true>(column, x) + Offset);
     }
     return;
   }

@@ -27,11 +27,12 @@
 
 namespace rankwood {
 
-// Memory that one thread works in: codes of up to n_rows documents, of a byte or two each.
+// Memory that one thread works in: codes of up to n_rows documents, of a byte or two each, and room behind them, as
+// vectors are read whole.
 class TraverseScratch {
  public:
   TraverseScratch(std::size_t n_rows, std::size_t n_columns)
-      : codes_(new std::uint16_t[n_rows * n_columns + 1]), sums_(new float[n_rows]), paths_(new TraversePaths) {}
+      : codes_(new std::uint16_t[n_rows * n_columns + kRoom]), sums_(new float[n_rows]), paths_(new TraversePaths) {}
 
   template <class Code>
   Code* codes() {
@@ -41,6 +42,8 @@ class TraverseScratch {
   TraversePaths* paths() { return paths_.get(); }
 
  private:
+  static constexpr std::size_t kRoom = 64;
+
   std::unique_ptr<std::uint16_t[]> codes_;
   std::unique_ptr<float[]> sums_;
   std::unique_ptr<TraversePaths> paths_;
