@@ -155,7 +155,7 @@ def test_the_leaves_of_asadi_and_lin():
 
 def test_a_share_means_the_same_for_every_kind_of_tree():
     told_in = (GrowthRules, rw.LambdaMART, rw.RandomForest)
-    said = [re.search(r"\n    min_docs_per_leaf : .*\n(.*)\n", kind.__doc__)[1].strip() for kind in told_in]
+    said = [re.search(r"\n *min_docs_per_leaf : .*\n(.*)\n", kind.__doc__)[1].strip() for kind in told_in]
     assert said == ["Fewest documents of a leaf; below 1, a fraction of those that the tree sees."] * 3
 
 
