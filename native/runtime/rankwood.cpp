@@ -50,7 +50,11 @@ struct rw_model {
     for (std::string& name : *feature_names) name = as_utf8(name);
   }
 
+  static constexpr std::size_t kMaxNodes = 2'000'000'000;  // those of engine traverse
+
   static ExitRule rule_of(const ModelFile& file) {
+    if (file.view().n_nodes > kMaxNodes)
+      refuse("the model has more than 2,000,000,000 inner nodes: no engine takes it");
     const std::optional<ExitNumbers>& exit = file.header().exit;
     if (!exit) return {{}, {}, 1};
     return make_exit_rule(exit->checkpoints.data(), exit->margins.data(), exit->margins.size(), exit->top,

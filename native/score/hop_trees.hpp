@@ -34,19 +34,18 @@ class HopTrees {
 
   HopTrees(const EnsembleView& model, const Quantised& quantised)
       : model_(&model), codes_(&quantised.nodes), n_columns_(quantised.quantiser->n_columns()) {
-    std::size_t depth = 1;
     for (std::size_t first = 0, end; first < model.n_trees; first = end) {
-      if (first % kSumGroup == 0) group_.push_back(packs_.size());
+      if (first % kSumGroup == 0) group_.push_back({packs_.size(), 0});
       end = first;
       std::size_t n_places = 0;
       const std::size_t most = first / kSumGroup * kSumGroup + kSumGroup;
       while (end < std::min(most, model.n_trees) && n_places + places_of(end) <= HopPack::kNodes) {
         n_places += places_of(end++);
       }
-      depth = std::max(depth, add_pack(first, end));
+      const std::size_t depth = std::max<std::size_t>(1, add_pack(first, end));
+      group_.back().n_rounds = std::max(group_.back().n_rounds, static_cast<int>(std::bit_width(depth - 1)));
     }
-    group_.push_back(packs_.size());
-    n_rounds_ = static_cast<int>(std::bit_width(depth - 1));
+    group_.push_back({packs_.size(), 0});
     model_ = nullptr;
     codes_ = nullptr;
   }
@@ -57,8 +56,11 @@ class HopTrees {
 
   // The trees from first to end, both multiples of kSumGroup or the end.
   HopTask task(std::size_t first, std::size_t end) const {
-    const std::size_t pack = group_[first / kSumGroup], last = group_[(end + kSumGroup - 1) / kSumGroup];
-    return {packs_.data() + pack, n_trees_.data() + pack, last - pack, n_columns_, n_rounds_};
+    const std::size_t first_group = first / kSumGroup, end_group = (end + kSumGroup - 1) / kSumGroup;
+    const std::size_t pack = group_[first_group].first_pack, n_packs = group_[end_group].first_pack - pack;
+    int n_rounds = 0;
+    for (std::size_t g = first_group; g < end_group; ++g) n_rounds = std::max(n_rounds, group_[g].n_rounds);
+    return {packs_.data() + pack, n_trees_.data() + pack, n_packs, n_columns_, n_rounds};
   }
 
  private:
@@ -100,11 +102,14 @@ class HopTrees {
   const EnsembleView* model_;  // while packs are made
   const NodeCodes* codes_;
   std::size_t n_columns_;
-  int n_rounds_ = 0;
   AlignedVector<HopPack> packs_;
   std::vector<std::uint8_t> n_trees_;  // of each pack
-  std::vector<std::size_t> group_;     // where the packs of each kSumGroup trees start
-  std::vector<std::uint8_t> place_;    // of the tree at hand, by node
+  struct Group {                       // of kSumGroup trees
+    std::size_t first_pack;
+    int n_rounds;  // that the longest path takes
+  };
+  std::vector<Group> group_;         // and the end
+  std::vector<std::uint8_t> place_;  // of the tree at hand, by node
   std::vector<std::size_t> level_, order_;
 };
 

@@ -88,6 +88,7 @@ class Quantiser {
   template <class T, class Code>
   void quantise(const Rows<T>& rows, std::size_t first, std::size_t n, Code* codes, std::size_t column_stride,
                 std::size_t row_stride) const noexcept {
+    if (n_columns() == 0) return;  // trees without splits: there may be no memory for codes, either
     QuantiseTask<T> task;
     task.columns = tables(T{}).data();
     task.steps = step_tables_.data();

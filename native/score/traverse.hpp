@@ -130,8 +130,7 @@ class TraverseWith {
     static constexpr std::size_t n_rows = 1;
     std::uint8_t* leaf;
   };
-  static constexpr std::size_t kMaxTileTrees = 128;
-  static constexpr std::size_t kHopTrees = 64;         // at a time: their packs stay in the first-level cache
+  static constexpr std::size_t kHopTrees = 32;         // at a time: their packs stay in the first-level cache
   static constexpr std::size_t kEnoughToFetch = 64;    // rows that reach most of a tree: the whole of it is fetched
   static constexpr std::size_t kMaxFetchedLines = 16;  // at a time
 
@@ -141,8 +140,7 @@ class TraverseWith {
                      TraverseScratch& scratch, Pause pause, const Task& task) const noexcept(kNeverStops<Pause>) {
     if (hops_) return for_each_hop(n_rows, first_tree, end_tree, scratch, pause, task);
     const std::size_t tile_rows = std::min(n_rows, TraversePaths::kMaxPaths / kPaths);
-    // Not all trees at once: while the values of some are added, one after the other, others are walked down already.
-    const std::size_t tile_trees = std::min(kMaxTileTrees, TraversePaths::kMaxPaths / tile_rows / kPaths * kPaths);
+    const std::size_t tile_trees = TraversePaths::kMaxPaths / tile_rows / kPaths * kPaths;
     Tile tile;
     tile.trees = &trees_;
     tile.stride = quantiser_->n_columns();
@@ -208,9 +206,10 @@ class TraverseWith {
 
   template <class AnyTile>
   void sum_doubles(const AnyTile& tile, std::size_t end_tree, double* scores) const {
+    const std::size_t end = end_of(tile, end_tree);
     for (std::size_t row = 0; row < tile.n_rows; ++row) {
       double sum = scores[row];
-      for (std::size_t tree = tile.first_tree; tree < end_of(tile, end_tree); ++tree) {
+      for (std::size_t tree = tile.first_tree; tree < end; ++tree) {
         sum += values64_[first_leaf_[tree] + leaf_of(tile, tree, row)];
       }
       scores[row] = sum;

@@ -35,10 +35,13 @@ struct Ahead {
 // What a tile is worked on in.
 struct TraversePaths {
   static constexpr std::size_t kMaxPaths = 1024;
-  struct Path {
-    std::uint32_t at;    // node
-    std::uint16_t slot;  // where its leaf is noted
-    std::uint16_t row;
+  struct Path {  // one number, so that it is written at once
+    std::uint64_t bits;
+    Path() = default;
+    Path(std::size_t at, std::size_t slot, std::size_t row) : bits(at | slot << 32 | row << 48) {}
+    std::size_t at() const { return static_cast<std::uint32_t>(bits); }          // node
+    std::size_t slot() const { return static_cast<std::uint16_t>(bits >> 32); }  // where its leaf is noted
+    std::size_t row() const { return bits >> 48; }
   };
 
   std::uint32_t leaf[kMaxPaths + kPaths];       // [tree][row]: number of the leaf in its tree
@@ -78,8 +81,7 @@ struct TraverseTile {
   // Note where a path is, and keep it if that is no leaf.
   void note(const Node* nodes, std::size_t at, std::size_t slot, std::size_t row, std::size_t& n_paths) {
     paths->leaf[slot] = nodes[at].leaf;
-    paths->left[n_paths] = {static_cast<std::uint32_t>(at), static_cast<std::uint16_t>(slot),
-                            static_cast<std::uint16_t>(row)};
+    paths->left[n_paths] = {at, slot, row};
     n_paths += static_cast<std::size_t>(nodes[at].step != 0);
   }
 
@@ -115,13 +117,13 @@ struct TraverseTile {
     std::size_t n_left = 0;
     for (std::size_t i = 0; i < n_paths; i += kPaths) {
       const TraversePaths::Path path[kPaths] = {paths->left[i + I]...};
-      const Code* const row_codes[kPaths] = {codes + path[I].row * stride...};
-      std::size_t at[kPaths] = {path[I].at...};
+      const Code* const row_codes[kPaths] = {codes + path[I].row() * stride...};
+      std::size_t at[kPaths] = {path[I].at()...};
       int n_steps = more_steps;
       do {
         ((at[I] = next(nodes, row_codes[I], at[I])), ...);
       } while (--n_steps > 0);
-      (note(nodes, at[I], path[I].slot, path[I].row, n_left), ...);
+      (note(nodes, at[I], path[I].slot(), path[I].row(), n_left), ...);
     }
     return n_left;
   }

@@ -4,6 +4,8 @@ The header's metadata has one entry, `rankwood`: JSON with the format version, w
 metadata. A file has exactly the arrays below; one with others, or with a higher version, is refused. Models with early
 exit have version 2 and an entry `exit`, because versions of rankwood without it would rank otherwise; all others have
 version 1. The checksum tells a file whose numbers were damaged; files without one are read, too.
+
+Headers are read, and everything is checked, in C++ (native/model), which librankwood shares.
 """
 
 from __future__ import annotations

@@ -333,7 +333,8 @@ class PreparedModel:
             At least 1.
         """
         scores = np.empty(len(X), SCORE)
-        self._kernel.score(X, scores, self._sums_in_single(precision), threads)
+        single = precision != "double" and self._sums_in_single(precision)  # mostly without a call
+        self._kernel.score(X, scores, single, threads)
         return scores
 
     def score_blocks(self, n_rows: int, blocks: Blocks, precision: Precision, threads: int) -> FloatArray:
@@ -596,11 +597,12 @@ def available_engines(model: Ensemble) -> list[str]:
 
 
 _SMALLEST: Kept[float] = Kept()  # of trees: the smallest batch for which bitslice is taken
-_PREPARED: Kept[PreparedModel] = Kept()  # of models, by name of the engine
+SMALL_BATCH = 100  # rows; for so few a call takes microseconds, and the choice of an engine is remembered
+_PREPARED: Kept[PreparedModel] = Kept()  # of models, by name of the engine, or by the size of a batch that it is for
 
 
 def choose_engine(model: Ensemble, n_rows: int) -> str:
-    """Name of the engine that `engine="auto"` takes for a batch of `n_rows` documents."""
+    """Name of the engine that `engine="auto"` takes for a batch of `n_rows` documents: the choice of librankwood."""
     kept = _SMALLEST.of(model.trees)
     smallest = kept.get("batch")
     if smallest is None:
@@ -610,11 +612,15 @@ def choose_engine(model: Ensemble, n_rows: int) -> str:
 
 def prepared(model: Ensemble, engine: str, n_rows: int) -> PreparedModel:
     """The model, ready to score `n_rows` rows with an engine or with "auto"; prepared once for as long as it lives."""
-    name = choose_engine(model, n_rows) if engine == "auto" else engine
     kept = _PREPARED.of(model)
-    found = kept.get(name)
+    found = kept.get(n_rows if engine == "auto" else engine)
     if found is None:
-        found = kept[name] = get_engine(name).prepare(model)
+        name = choose_engine(model, n_rows) if engine == "auto" else engine
+        found = kept.get(name)
+        if found is None:
+            found = kept[name] = get_engine(name).prepare(model)
+        if engine == "auto" and n_rows <= SMALL_BATCH:
+            kept[n_rows] = found
     return found
 
 
