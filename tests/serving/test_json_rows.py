@@ -119,7 +119,7 @@ def test_no_more_rows_than_may_be():
         '{"rows": [[1, 2]]',
         "[[1, 2]]",
         '"[[1, 2]]',
-        f'{{"rows": "{STAND_IN[::-1]}", "qid": [[1, 2]]}}',
+        pytest.param(f'{{"rows": "{STAND_IN[::-1]}", "qid": [[1, 2]]}}', id="the stand-in, backwards"),
     ],
 )
 def test_lists_elsewhere_are_not_taken_for_rows(body):
