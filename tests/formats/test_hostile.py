@@ -373,7 +373,7 @@ def test_whatever_an_importer_raises(tmp_path, monkeypatch, name, error):
         monkeypatch.setattr("rankwood.formats.xgboost.number", fail)
     else:
         rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).save(path)
-        monkeypatch.setattr("rankwood.model.file._parse_array", fail)
+        monkeypatch.setattr("rankwood.model.file._read_array", fail)
     with pytest.raises(ModelError, match=f"model: .*{name}") as caught:
         rw.load_model(path)
     assert caught.value.__cause__ is error

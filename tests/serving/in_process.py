@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rankwood as rw
 from rankwood.serving.app import App
 from rankwood.serving.batch import Limits
 from rankwood.serving.shelf import Shelf
 
+T = TypeVar("T")
 JSON = "application/json"
 STREAM = "application/vnd.apache.arrow.stream"
 FILE = "application/vnd.apache.arrow.file"
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, in a thread of its own: playwright keeps a loop in that of the tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 @dataclass
@@ -51,7 +58,7 @@ class Desk:
     def ask(
         self, method: str, path: str, body: bytes | Iterable[bytes] = b"", kind: str | None = None, **headers: str
     ) -> Reply:
-        return asyncio.run(self.asking(method, path, body, kind, **headers))
+        return run(self.asking(method, path, body, kind, **headers))
 
     async def asking(
         self, method: str, path: str, body: bytes | Iterable[bytes] = b"", kind: str | None = None, **headers: str

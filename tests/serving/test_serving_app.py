@@ -11,7 +11,7 @@ import weakref
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from in_process import JSON, open_desk
+from in_process import JSON, open_desk, run
 
 import rankwood as rw
 from rankwood.errors import ModelError, RankwoodError
@@ -164,7 +164,7 @@ def test_a_slow_body(tmp_path):
         await desk.app({"method": "POST", "path": "/score", "headers": headers}, never, send)
         return sent
 
-    start, end = asyncio.run(ask())
+    start, end = run(ask())
     assert start["status"] == 408
     assert json.loads(end["body"]) == {"error": "the body took too long to arrive"}
 
@@ -186,7 +186,7 @@ def test_slow_scoring_and_a_full_house(tmp_path, monkeypatch):
         return await first, second, healthy
 
     try:
-        first, second, healthy = asyncio.run(ask())
+        first, second, healthy = run(ask())
     finally:
         go_on.set()
     assert (first.status, second.status, healthy.status) == (503, 503, 200)
@@ -259,15 +259,15 @@ def test_a_large_model_is_refused(tmp_path):
 
 def test_reload_takes_the_file_of_now(desk):
     stump(7.0).save(desk.app.shelf.files["one"])
-    asyncio.run(desk.app.reload(["one", "two"]))
+    run(desk.app.reload(["one", "two"]))
     assert desk.score(ROWS, "/models/one/score").json["scores"] == [7.0, 14.0]
     assert desk.log[1].startswith("swapped two: the same trees")
     desk.app.shelf.files["one"].write_bytes(b"damaged")
-    asyncio.run(desk.app.reload(["one"]))
+    run(desk.app.reload(["one"]))
     assert desk.score(ROWS, "/models/one/score").json["scores"] == [7.0, 14.0]
     assert desk.log[-1].startswith("one is served as before: ")
     desk.app.shelf.files["one"].unlink()
-    asyncio.run(desk.app.reload(["one"]))
+    run(desk.app.reload(["one"]))
     assert desk.log[-1].startswith("one is served as before: ")
 
 
@@ -314,7 +314,7 @@ def test_the_old_model_is_freed_when_its_last_request_ends(desk, monkeypatch):
         go_on.set()
         return await first, second
 
-    first, second = asyncio.run(swap_meanwhile())
+    first, second = run(swap_meanwhile())
     assert (first.json["scores"], second.json["scores"]) == ([1.0, 2.0], [5.0, 10.0])
     assert first.json["fingerprint"] == stump(1.0).fingerprint()
     desk.score(ROWS, "/models/one/score")  # threads hold their last task until the next

@@ -142,19 +142,17 @@ def parse_model(file: BinaryIO, build: Callable[..., T]) -> T:
     try:
         end = _native.header_end(start, size)
         header = _native.ModelHeader(start[8:] + file.read(end - len(start)), size - end)
-        arrays = {name: _read_array(file, name, length) for name, length in header.arrays}
-        model = build(
-            **arrays,
-            n_features=header.n_features,
-            base=header.base,
-            feature_names=header.feature_names,
-            metadata=json.loads(header.metadata),
-            exit=None if header.exit is None else EarlyExit(*header.exit),
-        )
-    except RankwoodError:
-        raise
     except ValueError as error:
         raise ModelError(str(error)) from None
+    arrays = {name: _read_array(file, name, length) for name, length in header.arrays}
+    model = build(
+        **arrays,
+        n_features=header.n_features,
+        base=header.base,
+        feature_names=header.feature_names,
+        metadata=json.loads(header.metadata),
+        exit=None if header.exit is None else EarlyExit(*header.exit),
+    )
     if header.checksum not in (None, _checksum(arrays)):
         raise ModelError("the file is damaged: its numbers are not those that were written")
     return model
@@ -165,7 +163,10 @@ def _read_array(file: BinaryIO, name: str, length: int) -> AnyArray:
     if length and file.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
         raise ModelError("the file was cut off while it was read")
     if name == "missing_left":
-        _native.check_booleans(name, array)
+        try:
+            _native.check_booleans(name, array)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
         array = array.view(np.bool_)
     array.flags.writeable = False
     return array
