@@ -130,6 +130,7 @@ class Bitslice {
 
  private:
   static constexpr std::size_t kBlockVectors = 8;  // the codes of a block stay in the nearest caches
+  static constexpr std::size_t kSlotVectors = 256;  // and what groups that are taken as one find out
 
   template <class Vector>
   static std::size_t bytes(const Vector& vector) {
@@ -247,19 +248,30 @@ class Bitslice {
   template <class Task>
   void for_each_unit(const Block& block, std::size_t first_group, std::size_t end_group, const Task& task) const {
     const std::size_t padded = block.n_vectors * kernel_.vector_bytes;
-    std::uint8_t* const slots = block.scratch.slots_.data();
-    const BitsliceBlock vectors{block.codes, block.n_vectors, slots, constants_.data()};
     BitsliceGroup start = first_group == 0 ? BitsliceGroup{} : trees_.groups[first_group - 1];
-    for (std::size_t g = first_group; g < end_group; ++g) {
-      const BitsliceGroup& group = trees_.groups[g];
-      kernel_.find_leaves(between(start, group), vectors);
-      for (std::size_t u = start.unit_end; u < group.unit_end; ++u) {
+    for (std::size_t g = first_group; g < end_group;) {
+      const std::uint32_t first_slot = trees_.groups[g].first_slot;
+      g = end_of_run(g, end_group, block.n_vectors);
+      const BitsliceGroup& end = trees_.groups[g - 1];
+      std::uint8_t* const slots = block.scratch.slots_.data() - first_slot * padded;
+      kernel_.find_leaves(between(start, end), {block.codes, block.n_vectors, slots, constants_.data()});
+      for (std::size_t u = start.unit_end; u < end.unit_end; ++u) {
         const BitsliceUnit& unit = trees_.units[u];
         const bool is_leaf = (unit.result & kConstant) != 0;  // of index 0, as the memory of `constant_` is
         task(unit, u, is_leaf ? block.scratch.constant_.data() : slots + unit.result * padded);
       }
-      start = group;
+      start = end;
     }
+  }
+
+  // The group behind those that are taken as one from `first` on: the fewer vectors, the more groups.
+  std::size_t end_of_run(std::size_t first, std::size_t end_group, std::size_t n_vectors) const {
+    const auto fits = [&](const BitsliceGroup& group) {
+      return group.first_slot != 0 && (group.end_slot - trees_.groups[first].first_slot) * n_vectors <= kSlotVectors;
+    };
+    std::size_t end = first + 1;
+    while (end < end_group && fits(trees_.groups[end])) ++end;
+    return end;
   }
 
   TreeGroup between(const BitsliceGroup& start, const BitsliceGroup& end) const {
@@ -329,7 +341,7 @@ class Bitslice {
 inline Bitslice::Scratch::Scratch(const Bitslice& engine, std::size_t n_rows) {
   const std::size_t padded = engine.vectors(std::min(n_rows, engine.block_rows())) * engine.kernel_.vector_bytes;
   codes_.resize(engine.quantiser_->n_columns() * padded);
-  slots_.resize(engine.trees_.max_slots * padded);
+  slots_.resize(std::max(kSlotVectors * engine.kernel_.vector_bytes, engine.trees_.max_slots * padded));
   constant_.resize(padded);
   sums_.resize(padded);
   totals_.resize(padded);
