@@ -177,7 +177,7 @@ class BitsliceBuilder {
     }
     for (std::size_t i = order_.size(); i-- > 0;) {
       const std::size_t at = static_cast<std::size_t>(order_[i]);
-      if (is_root[at]) operands_[at] = add_upper(order_[i]);
+      if (is_root[at]) operands_[at] = at == 0 ? add_top() : add_upper(order_[i]);
     }
   }
 
@@ -248,6 +248,14 @@ class BitsliceBuilder {
   }
   void leave(Upper& upper, std::int32_t at) const {
     if (is_inner(at)) upper.below.push_back(at);
+  }
+
+  // The cluster of the tree's root: with one or two nodes, joins are less work.
+  std::uint16_t add_top() {
+    const std::vector<std::int32_t>& nodes = upper_[0].nodes;
+    if (nodes.size() > 2) return add_upper(0);
+    for (std::size_t i = nodes.size(); i-- > 0;) operands_[static_cast<std::size_t>(nodes[i])] = add_join(nodes[i]);
+    return operands_[0];
   }
 
   std::uint16_t add_upper(std::int32_t root) {
