@@ -73,6 +73,7 @@ class Bitslice {
   std::size_t n_features() const { return n_features_; }
   std::size_t n_trees() const { return n_trees_; }
   double base() const { return base_; }
+  std::size_t vector_rows() const { return kernel_.vector_bytes; }  // documents that are worked on at once
   const Quantiser& quantiser() const { return *quantiser_; }
   std::size_t n_bytes() const {  // that of the quantiser, which may be shared, included
     return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +

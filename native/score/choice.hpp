@@ -25,7 +25,7 @@ inline std::vector<BatchChoice> batch_choices(std::size_t most_leaves) {
     if (most_leaves <= HopPack::kNodes + 1) return {{most_leaves, 18}};  // traverse has its packs of small trees
     return {{16, 5}, {32, 8}, {64, 12}, {128, 18}, {256, 28}, {512, 40}};
   }
-  if (std::strcmp(active_isa(), "avx2") == 0) return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
+  if (std::strcmp(active_isa(), "avx2") == 0) return {{16, 4}, {32, 6}, {64, 10}, {128, 20}, {256, 28}, {512, 90}};
   if (std::strcmp(active_isa(), "neon") == 0) {  // not measured: as AVX2
     return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
   }
