@@ -3,10 +3,10 @@
 // A subtree of at most six inner nodes, as large as possible, is a cluster: its decisions make a number, which a table
 // turns into the index of the leaf. The nodes above are gathered into upper clusters of at most four nodes, with at
 // most four results of clusters below: a table says which of them, or which leaf. Where an instruction set has no such
-// look-up, a cluster is one node, and each node above joins the results of its two sides. Either way the result of
-// a tree is one byte per document: the index of its leaf, counted from left to right. A tree with more leaves than a
-// byte can count becomes several units: each knows the leaves of a range, and leads everywhere else to one more
-// index, whose value is zero.
+// look-up, a cluster is one node, and each node above joins the results of its two sides, as one or two at the top of a
+// tree do anyway. Either way the result of a tree is one byte per document: the index of its leaf, counted from left to
+// right. A tree with more leaves than a byte can count becomes several units: each knows the leaves of a range, and
+// leads everywhere else to one more index, whose value is zero.
 #pragma once
 
 #include <algorithm>
