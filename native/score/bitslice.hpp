@@ -2,7 +2,8 @@
 //
 // Values become codes of a byte (quantise.hpp), so one instruction compares 16, 32 or 64 documents with a threshold.
 // All nodes of a tree are decided, whether a document meets them or not: no branch, no gather, nothing to mispredict.
-// bitslice_trees.hpp says how the decisions become the index of a leaf, leaf_values.inl how the values are added.
+// bitslice_trees.hpp says how the decisions become the index of a leaf, leaf_values.inl how the values are added. Up to
+// 16 documents take half the width where that helps (bitslice_pairs.hpp).
 // The work goes tree by tree; nothing is kept from one tree to the next but the sums.
 //
 // One tree of seven nodes and eight leaves for four documents of a block, where there are look-ups (AVX2, AVX-512):
@@ -30,12 +31,14 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "aligned.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
+#include "score/bitslice_pairs.hpp"
 #include "score/bitslice_trees.hpp"
 #include "score/kernels.hpp"
 #include "score/pause.hpp"
@@ -61,6 +64,7 @@ class Bitslice {
     if (quantiser_->n_columns() > kMaxColumns) {
       throw std::invalid_argument("the model has too many distinct thresholds for engine 'bitslice'");
     }
+    if (kernel_.find_few != nullptr && quantiser_->n_columns() <= BitslicePairs::kMaxColumns) pairs_.emplace(trees_);
     for (const BitsliceUnit& unit : trees_.units) add_values(model, unit, tree_weights[unit.tree]);
     planes32_.resize(planes32_.size() + 64);  // a look-up may read that far
     planes64_.resize(planes64_.size() + 64);
@@ -73,12 +77,14 @@ class Bitslice {
   std::size_t n_features() const { return n_features_; }
   std::size_t n_trees() const { return n_trees_; }
   double base() const { return base_; }
+  std::size_t vector_rows() const { return kernel_.vector_bytes; }  // documents that are worked on at once
   const Quantiser& quantiser() const { return *quantiser_; }
   std::size_t n_bytes() const {  // that of the quantiser, which may be shared, included
     return bytes(trees_.cluster1) + bytes(trees_.cluster2) + bytes(trees_.cluster3) + bytes(trees_.cluster4) +
            bytes(trees_.cluster5) + bytes(trees_.cluster6) + bytes(trees_.upper) + bytes(trees_.joins) +
            bytes(trees_.units) + bytes(trees_.groups) + bytes(trees_.leaf_of) + bytes(values_) + bytes(values32_) +
-           bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) + quantiser_->n_bytes();
+           bytes(values64_) + bytes(planes32_) + bytes(planes64_) + bytes(constants_) +
+           (pairs_ ? pairs_->n_bytes() : 0) + quantiser_->n_bytes();
   }
 
   // Memory that one thread works in, for batches of up to n_rows documents; of a larger batch, a block at a time.
@@ -129,7 +135,8 @@ class Bitslice {
   }
 
  private:
-  static constexpr std::size_t kBlockVectors = 8;  // the codes of a block stay in the nearest caches
+  static constexpr std::size_t kBlockVectors = 8;   // the codes of a block stay in the nearest caches
+  static constexpr std::size_t kSlotVectors = 256;  // and what groups that are taken as one find out
 
   template <class Vector>
   static std::size_t bytes(const Vector& vector) {
@@ -141,8 +148,8 @@ class Bitslice {
     std::size_t values, planes32, planes64;  // where they start
   };
 
-  struct Block {  // of documents that go through the trees together
-    std::size_t n_rows, n_vectors;
+  struct Block {                 // of documents that go through the trees together
+    std::size_t n_rows, padded;  // places for documents: whole vectors, or kFewRows
     const std::int8_t* codes;
     Scratch& scratch;
   };
@@ -198,9 +205,10 @@ class Bitslice {
                       const Task& task) const noexcept(kNeverStops<Pause>) {
     for (std::size_t first = begin; first < end; first += block_rows()) {
       if (first != begin) pause();
-      const std::size_t n = std::min(block_rows(), end - first), n_vectors = vectors(n);
-      quantiser_->quantise(rows, first, n, scratch.codes_.data(), n_vectors * kernel_.vector_bytes, 1);
-      task(first, Block{n, n_vectors, scratch.codes_.data(), scratch});
+      const std::size_t n = std::min(block_rows(), end - first);
+      const std::size_t padded = pairs_ && n <= kFewRows ? kFewRows : vectors(n) * kernel_.vector_bytes;
+      quantiser_->quantise(rows, first, n, scratch.codes_.data(), padded, 1);
+      task(first, Block{n, padded, scratch.codes_.data(), scratch});
     }
   }
 
@@ -225,6 +233,7 @@ class Bitslice {
   void add_groups(const Block& block, std::size_t first_group, std::size_t end_group, double* scores,
                   bool single) const noexcept {
     const std::size_t width = kernel_.vector_bytes, n = block.n_rows;
+    if (n <= kFewRows && block.padded >= kFewRows) return add_few(block, first_group, end_group, scores, single);
     const std::uint8_t* order = single ? kernel_.order_f32 : kernel_.order_f64;
     const auto for_each_total = [&](const auto& task) {  // and the score that it belongs to
       for (std::size_t first = 0; first < n; first += width) {
@@ -243,23 +252,76 @@ class Bitslice {
     for_each_total([](double& total, double& score) { score = total; });
   }
 
+  // The same for a few documents, one by one: planes are for whole vectors. Four at a time, whoever the last ones are.
+  void add_few(const Block& block, std::size_t first_group, std::size_t end_group, double* scores, bool single) const {
+    const std::size_t n = block.n_rows;
+    double totals[kFewRows] = {};
+    std::copy_n(scores, n, totals);
+    const auto add_all = [&](const auto* values, const std::uint8_t* indices, auto* sums) {
+      for (std::size_t i = 0; i < n; i += 4) {
+        for (std::size_t j = i; j < i + 4; ++j) sums[j] += values[indices[j]];
+      }
+    };
+    float sums[kFewRows] = {};
+    std::uint32_t sum_group = 0;
+    const auto flush = [&] {
+      for (std::size_t i = 0; i < n; ++i) totals[i] += static_cast<double>(sums[i]);
+      std::fill_n(sums, kFewRows, 0.0f);
+    };
+    for_each_unit(block, first_group, end_group,
+                  [&](const BitsliceUnit& unit, std::size_t u, const std::uint8_t* indices) {
+                    const std::size_t at = values_[u].values;
+                    if (!single) return add_all(values64_.data() + at, indices, totals);
+                    if (unit.tree / kSumGroup != sum_group) flush();
+                    sum_group = unit.tree / kSumGroup;
+                    add_all(values32_.data() + at, indices, sums);
+                  });
+    if (single) flush();
+    std::copy_n(totals, n, scores);
+  }
+
   // Call task(unit, its number, the indices of the block's documents) for every unit of some groups, in order.
   template <class Task>
   void for_each_unit(const Block& block, std::size_t first_group, std::size_t end_group, const Task& task) const {
-    const std::size_t padded = block.n_vectors * kernel_.vector_bytes;
-    std::uint8_t* const slots = block.scratch.slots_.data();
-    const BitsliceBlock vectors{block.codes, block.n_vectors, slots, constants_.data()};
     BitsliceGroup start = first_group == 0 ? BitsliceGroup{} : trees_.groups[first_group - 1];
-    for (std::size_t g = first_group; g < end_group; ++g) {
-      const BitsliceGroup& group = trees_.groups[g];
-      kernel_.find_leaves(between(start, group), vectors);
-      for (std::size_t u = start.unit_end; u < group.unit_end; ++u) {
+    for (std::size_t g = first_group; g < end_group;) {
+      std::uint8_t* slots = block.scratch.slots_.data();
+      const std::size_t n_vectors = block.padded / kernel_.vector_bytes;  // 0: half of one
+      if (n_vectors == 0) {
+        g = find_few(g, start, block);
+      } else {
+        slots -= trees_.groups[g].first_slot * block.padded;
+        g = end_of_run(g, end_group, n_vectors);
+        kernel_.find_leaves(between(start, trees_.groups[g - 1]), {block.codes, n_vectors, slots, constants_.data()});
+      }
+      const BitsliceGroup& end = trees_.groups[g - 1];
+      for (std::size_t u = start.unit_end; u < end.unit_end; ++u) {
         const BitsliceUnit& unit = trees_.units[u];
         const bool is_leaf = (unit.result & kConstant) != 0;  // of index 0, as the memory of `constant_` is
-        task(unit, u, is_leaf ? block.scratch.constant_.data() : slots + unit.result * padded);
+        task(unit, u, is_leaf ? block.scratch.constant_.data() : slots + unit.result * block.padded);
       }
-      start = group;
+      start = end;
     }
+  }
+
+  // The leaves of a few documents in the groups from `first` on that are taken together. Returns the group behind them.
+  std::size_t find_few(std::size_t first, const BitsliceGroup& start, const Block& block) const {
+    const std::size_t run = pairs_->run_of(first), end = pairs_->group_end(run);
+    PairGroup group = (*pairs_)[run];
+    group.join = trees_.joins.data() + start.end[7];
+    group.n_join = trees_.groups[end - 1].end[7] - start.end[7];
+    kernel_.find_few(group, block.codes, block.scratch.slots_.data());
+    return end;
+  }
+
+  // The group behind those that are taken as one from `first` on: the fewer vectors, the more groups.
+  std::size_t end_of_run(std::size_t first, std::size_t end_group, std::size_t n_vectors) const {
+    const auto fits = [&](const BitsliceGroup& group) {
+      return group.first_slot != 0 && (group.end_slot - trees_.groups[first].first_slot) * n_vectors <= kSlotVectors;
+    };
+    std::size_t end = first + 1;
+    while (end < end_group && fits(trees_.groups[end])) ++end;
+    return end;
   }
 
   TreeGroup between(const BitsliceGroup& start, const BitsliceGroup& end) const {
@@ -285,13 +347,13 @@ class Bitslice {
   void sum_doubles(const Block& block, std::size_t first_group, std::size_t end_group) const {
     for_each_unit(block, first_group, end_group, [&](const BitsliceUnit&, std::size_t u, const std::uint8_t* indices) {
       const UnitValues& at = values_[u];
-      kernel_.add_f64(indices, block.n_vectors, values64_.data() + at.values, planes64_.data() + at.planes64, at.padded,
-                      block.scratch.totals_.data());
+      kernel_.add_f64(indices, block.padded / kernel_.vector_bytes, values64_.data() + at.values,
+                      planes64_.data() + at.planes64, at.padded, block.scratch.totals_.data());
     });
   }
 
   void sum_singles(const Block& block, std::size_t first_group, std::size_t end_group) const {
-    const std::size_t padded = block.n_vectors * kernel_.vector_bytes;
+    const std::size_t padded = block.padded;
     float* const sums = block.scratch.sums_.data();
     double* const totals = block.scratch.totals_.data();
     std::fill_n(sums, padded, 0.0f);
@@ -308,7 +370,7 @@ class Bitslice {
                       sum_group = unit.tree / kSumGroup;
                     }
                     const UnitValues& at = values_[u];
-                    kernel_.add_f32(indices, block.n_vectors, values32_.data() + at.values,
+                    kernel_.add_f32(indices, padded / kernel_.vector_bytes, values32_.data() + at.values,
                                     planes32_.data() + at.planes32, at.padded, sums);
                   });
     flush();
@@ -317,6 +379,7 @@ class Bitslice {
   const ScoringKernels& kernel_;
   std::shared_ptr<const Quantiser> quantiser_;
   BitsliceTrees trees_;
+  std::optional<BitslicePairs> pairs_;  // for few documents, where the instruction set has what it takes
   std::vector<UnitValues> values_;
   std::vector<float> values32_;
   std::vector<double> values64_;
@@ -329,7 +392,8 @@ class Bitslice {
 inline Bitslice::Scratch::Scratch(const Bitslice& engine, std::size_t n_rows) {
   const std::size_t padded = engine.vectors(std::min(n_rows, engine.block_rows())) * engine.kernel_.vector_bytes;
   codes_.resize(engine.quantiser_->n_columns() * padded);
-  slots_.resize(engine.trees_.max_slots * padded);
+  slots_.resize(std::max(kSlotVectors * engine.kernel_.vector_bytes, engine.trees_.max_slots * padded));
+  if (engine.pairs_) slots_.resize(std::max(slots_.size(), engine.pairs_->max_slots() * kFewRows));
   constant_.resize(padded);
   sums_.resize(padded);
   totals_.resize(padded);
@@ -361,7 +425,7 @@ class Bitslice::Batch {
     for (std::size_t first = 0; first < n_rows_; first += block_rows()) {
       pause();
       const std::size_t n = rows_of_block(first, n_rows_);
-      const Block block{n, engine_.vectors(n), codes_.data() + place(first), scratch_};
+      const Block block{n, stride(first, n_rows_), codes_.data() + place(first), scratch_};
       engine_.add_groups(block, first_group, end_group, scores + first, single);
     }
   }

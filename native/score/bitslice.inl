@@ -13,56 +13,59 @@ inline Choice goes_left(Bytes cut, const std::int8_t* codes) { return chosen(cut
 
 // Everything below is for blocks of V vectors, known to the compiler: the loops over them have no branch left.
 
-// The decisions of some nodes, a bit each, as a number.
+// The decisions of some nodes, a bit each, as a number: bit e for node e.
 template <int E>
 inline Bytes decide(const Bytes* cut, const std::int8_t* const* codes, std::size_t at) {
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+  // The mean of a number and a mask of all or no bits is the number one bit lower, with the mask as its highest bit.
+  const auto goes = [&](int e) { return reinterpret_cast<__m256i>(goes_left(cut[e], codes[e] + at)); };
+  __m256i decisions = _mm256_and_si256(goes(0), _mm256_set1_epi8(-128));
+  for (int e = 1; e < E; ++e) decisions = _mm256_avg_epu8(decisions, goes(e));
+  return reinterpret_cast<Bytes>(_mm256_srli_epi16(decisions, 8 - E));  // the lower bits are 0, those of neighbours too
+#else
   Bytes decisions = number_where(goes_left(cut[0], codes[0] + at), 1);
   for (int e = 1; e < E; ++e) {
     decisions = add_where(goes_left(cut[e], codes[e] + at), decisions, static_cast<std::int8_t>(1 << e));
   }
   return decisions;
+#endif
 }
 
-// Clusters of E nodes. Where a table has only 16 places four decisions are looked up, a fifth and a sixth choose the
-// table.
+// Clusters of E nodes. Where a table has only 16 places four decisions are looked up, in a table for documents that go
+// right at the fifth and the sixth node, and in one for each of the two with what changes where a document goes left.
+// (No document meets both.)
 template <std::size_t V, int E>
 inline void run_clusters(const Cluster<E>* clusters, std::uint32_t n, const BitsliceBlock& block) {
   constexpr std::size_t bytes = V * kWidth;
-  constexpr int looked_up = E < kTableBits ? E : kTableBits, n_tables = 1 << (E - looked_up);
+  constexpr int looked_up = E < kTableBits ? E : kTableBits, more = E - looked_up;
   for (std::uint32_t c = 0; c < n; ++c) {
     const Cluster<E>& cluster = clusters[c];
     const std::int8_t* codes[E];
-    Bytes cut[E], table[n_tables];
+    Bytes cut[E], table, change[more + 1];
     for (int e = 0; e < E; ++e) {
       codes[e] = block.codes + cluster.column[e] * bytes;
       cut[e] = repeat_four(cluster.cut[e].byte);
     }
     if constexpr (looked_up == 6) {
-      table[0] = load(cluster.index);
+      table = load(cluster.index);
     } else if constexpr (looked_up == 5) {
-      table[0] = table32(cluster.index);
+      table = table32(cluster.index);
     } else {
-      for (int t = 0; t < n_tables; ++t) table[t] = table16(cluster.index + 16 * t);
+      table = table16(cluster.index);
+      for (int i = 0; i < more; ++i) change[i] = table ^ table16(cluster.index + (16 << i));
     }
     std::uint8_t* out = block.slots + cluster.slot * bytes;
     RANKWOOD_UNROLL for (std::size_t at = 0; at < bytes; at += kWidth) {
       const Bytes decisions = decide<looked_up>(cut, codes, at);
-      Bytes found;
       if constexpr (looked_up > 4) {
-        found = lookup64(table[0], decisions);
+        store(out + at, lookup64(table, decisions));
       } else {
-        found = lookup16(table[0], decisions);
-      }
-      if constexpr (E - looked_up >= 1) {
-        const Choice fifth = goes_left(cut[4], codes[4] + at);
-        found = select(fifth, lookup16(table[1], decisions), found);
-        if constexpr (E - looked_up == 2) {
-          const Choice sixth = goes_left(cut[5], codes[5] + at);
-          const Bytes other = select(fifth, lookup16(table[3], decisions), lookup16(table[2], decisions));
-          found = select(sixth, other, found);
+        Bytes found = lookup16(table, decisions);
+        for (int i = 0; i < more; ++i) {
+          found ^= lookup16(change[i], decisions) & number_where(goes_left(cut[4 + i], codes[4 + i] + at), -1);
         }
+        store(out + at, found);
       }
-      store(out + at, found);
     }
   }
 }
@@ -79,18 +82,16 @@ inline void run_upper(const UpperCluster* clusters, std::uint32_t n, const Bitsl
       codes[e] = block.codes + cluster.column[e] * bytes;
       cut[e] = repeat_four(cluster.cut[e].byte);
     }
-    const Bytes index = table16(cluster.index), child = table16(cluster.child);
+    const Bytes index = table16(cluster.index);
+    Bytes mask[C], which = table16(cluster.child);
+    for (int i = 0; i < C; ++i, which = twice(which)) mask[i] = greater(Bytes{}, which);  // the next bit is the sign
     const std::uint8_t* below[C];
     for (int i = 0; i < C; ++i) below[i] = block.slots + cluster.below[i] * bytes;
     std::uint8_t* out = block.slots + cluster.slot * bytes;
     RANKWOOD_UNROLL for (std::size_t at = 0; at < bytes; at += kWidth) {
       const Bytes decisions = decide<E>(cut, codes, at);
-      Bytes which = lookup16(child, decisions);
       Bytes found = lookup16(index, decisions);
-      for (int i = 0; i < C; ++i) {
-        if (i > 0) which = twice(which);  // the next bit becomes the sign
-        found = select_by_sign(which, load(below[i] + at), found);
-      }
+      for (int i = 0; i < C; ++i) found |= lookup16(mask[i], decisions) & load(below[i] + at);
       store(out + at, found);
     }
   }

@@ -3,10 +3,10 @@
 // A subtree of at most six inner nodes, as large as possible, is a cluster: its decisions make a number, which a table
 // turns into the index of the leaf. The nodes above are gathered into upper clusters of at most four nodes, with at
 // most four results of clusters below: a table says which of them, or which leaf. Where an instruction set has no such
-// look-up, a cluster is one node, and each node above joins the results of its two sides. Either way the result of
-// a tree is one byte per document: the index of its leaf, counted from left to right. A tree with more leaves than a
-// byte can count becomes several units: each knows the leaves of a range, and leads everywhere else to one more
-// index, whose value is zero.
+// look-up, a cluster is one node, and each node above joins the results of its two sides, as one or two at the top of a
+// tree do anyway. Either way the result of a tree is one byte per document: the index of its leaf, counted from left to
+// right. A tree with more leaves than a byte can count becomes several units: each knows the leaves of a range, and
+// leads everywhere else to one more index, whose value is zero.
 #pragma once
 
 #include <algorithm>
@@ -31,9 +31,12 @@ struct BitsliceUnit {
   std::size_t first_index;  // into leaf_of
 };
 
+// Trees that are worked on together. Slots are counted on from group to group, so that several groups may be taken as
+// one, up to a group that starts with slot 0 again.
 struct BitsliceGroup {
   std::uint32_t end[8];  // where clusters of 1 to 6 nodes, upper clusters and joins of this group end
   std::uint32_t unit_end;
+  std::uint32_t first_slot, end_slot;
 };
 
 struct BitsliceTrees {
@@ -57,7 +60,10 @@ class BitsliceBuilder {
       : model_(model), codes_(codes), has_lookup_(has_lookup), cluster_nodes_(has_lookup ? kMaxClusterNodes : 1) {
     for (std::size_t tree = 0; tree < model.n_trees; ++tree) {
       check_interruption();
-      if (tree % kSumGroup == 0) close_group();  // so that sums can stop and go on here
+      if (tree % kSumGroup == 0) {  // so that sums can stop and go on here
+        close_group();
+        first_slot_ = end_slot_ = 0;
+      }
       walk(tree);
       const std::size_t n_leaves = leaves_.size();
       const std::size_t range = n_leaves <= kMaxIndices ? kMaxIndices : kMaxIndices - 1;
@@ -72,7 +78,7 @@ class BitsliceBuilder {
 
  private:
   // What results of a group may take together: while they are worked on they stay in the first-level cache.
-  static constexpr std::size_t kGroupSlots = 32;
+  static constexpr std::uint32_t kGroupSlots = 32, kMaxSlots = 1024;
   static constexpr std::size_t kGroupUnits = 16;
 
   static constexpr std::int32_t kOutside = -1;
@@ -121,7 +127,7 @@ class BitsliceBuilder {
       span.size =
           is_live(span) ? 1 + size_of(model_.left[child(order_[i])]) + size_of(model_.right[child(order_[i])]) : 0;
     }
-    if (!trees.units.empty() && (n_slots_ >= kGroupSlots || n_units_ >= kGroupUnits)) close_group();
+    if (!trees.units.empty() && (end_slot_ - first_slot_ >= kGroupSlots || n_units_ >= kGroupUnits)) close_group();
     BitsliceUnit unit = {};
     unit.tree = static_cast<std::uint32_t>(tree);
     unit.n_indices = static_cast<std::uint16_t>(end - first + (end - first < leaves_.size() ? 1 : 0));
@@ -171,7 +177,7 @@ class BitsliceBuilder {
     }
     for (std::size_t i = order_.size(); i-- > 0;) {
       const std::size_t at = static_cast<std::size_t>(order_[i]);
-      if (is_root[at]) operands_[at] = add_upper(order_[i]);
+      if (is_root[at]) operands_[at] = at == 0 ? add_top() : add_upper(order_[i]);
     }
   }
 
@@ -213,7 +219,21 @@ class BitsliceBuilder {
     std::vector<std::int32_t> nodes;  // parents first
     std::vector<std::int32_t> below;  // roots of clusters
   };
-  bool is_upper(std::int32_t at) const { return is_inner(at) && size_of(at) > cluster_nodes_; }
+  // Whether a node and all below it are too much for a cluster. One of six nodes has two that no document meets both.
+  bool is_upper(std::int32_t at) const {
+    return is_inner(at) && (size_of(at) > cluster_nodes_ || (size_of(at) == kMaxClusterNodes && is_chain(at)));
+  }
+  bool has_inner_child(std::int32_t at) const {
+    return is_inner(model_.left[child(at)]) || is_inner(model_.right[child(at)]);
+  }
+  bool is_chain(std::int32_t at) const {
+    while (is_inner(at)) {
+      const std::int32_t left = model_.left[child(at)], right = model_.right[child(at)];
+      if (is_inner(left) && is_inner(right)) return false;
+      at = is_inner(left) ? left : right;
+    }
+    return true;
+  }
   std::size_t nodes_of(std::int32_t at) const {
     return is_upper(at) ? upper_[static_cast<std::size_t>(at)].nodes.size() : 0;
   }
@@ -228,6 +248,14 @@ class BitsliceBuilder {
   }
   void leave(Upper& upper, std::int32_t at) const {
     if (is_inner(at)) upper.below.push_back(at);
+  }
+
+  // The cluster of the tree's root: with one or two nodes, joins are less work.
+  std::uint16_t add_top() {
+    const std::vector<std::int32_t>& nodes = upper_[0].nodes;
+    if (nodes.size() > 2) return add_upper(0);
+    for (std::size_t i = nodes.size(); i-- > 0;) operands_[static_cast<std::size_t>(nodes[i])] = add_join(nodes[i]);
+    return operands_[0];
   }
 
   std::uint16_t add_upper(std::int32_t root) {
@@ -270,7 +298,8 @@ class BitsliceBuilder {
         if (is_inner(next)) nodes.push_back(next);
       }
     }
-    const std::uint16_t slot = static_cast<std::uint16_t>(n_slots_++);
+    std::stable_partition(nodes.begin(), nodes.end(), [&](std::int32_t at) { return has_inner_child(at); });
+    const std::uint16_t slot = static_cast<std::uint16_t>(end_slot_++);
     switch (nodes.size()) {
       case 1: {
         Cluster<1> cluster = {};
@@ -333,16 +362,21 @@ class BitsliceBuilder {
     group.end[6] = static_cast<std::uint32_t>(trees.upper.size());
     group.end[7] = static_cast<std::uint32_t>(trees.joins.size());
     group.unit_end = static_cast<std::uint32_t>(trees.units.size());
+    group.first_slot = first_slot_;
+    group.end_slot = end_slot_;
     trees.groups.push_back(group);
-    trees.max_slots = std::max(trees.max_slots, n_slots_);
-    n_slots_ = n_units_ = 0;
+    trees.max_slots = std::max<std::size_t>(trees.max_slots, end_slot_ - first_slot_);
+    if (end_slot_ >= kMaxSlots) end_slot_ = 0;
+    first_slot_ = end_slot_;
+    n_units_ = 0;
   }
 
   const EnsembleView& model_;
   const NodeCodes& codes_;
   bool has_lookup_;
   int cluster_nodes_;
-  std::size_t n_slots_ = 0, n_units_ = 0;  // of the group
+  std::uint32_t first_slot_ = 0, end_slot_ = 0;  // of the group
+  std::size_t n_units_ = 0;
 
   // Of the tree at hand.
   std::size_t first_node_ = 0;

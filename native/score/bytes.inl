@@ -98,14 +98,11 @@ inline Bytes select(Bytes mask, Bytes a, Bytes b) {
 #if defined(__AVX512BW__)
   return reinterpret_cast<Bytes>(_mm512_mask_blend_epi8(_mm512_movepi8_mask(reinterpret_cast<__m512i>(mask)),
                                                         reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
-#elif defined(__AVX2__)
-  return reinterpret_cast<Bytes>(
-      _mm256_blendv_epi8(reinterpret_cast<__m256i>(b), reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(mask)));
 #elif defined(RANKWOOD_NEON)
   return reinterpret_cast<Bytes>(
       vbslq_u8(reinterpret_cast<uint8x16_t>(mask), reinterpret_cast<uint8x16_t>(a), reinterpret_cast<uint8x16_t>(b)));
 #else
-  return static_cast<Bytes>(b ^ ((a ^ b) & mask));
+  return static_cast<Bytes>(b ^ ((a ^ b) & mask));  // where both are constant faster than AVX2's own instruction
 #endif
 }
 
@@ -115,15 +112,6 @@ inline Bytes select(Choice choice, Bytes a, Bytes b) {
       _mm512_mask_blend_epi8(choice, reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
 }
 #endif
-
-// The same, but the highest bit of a byte alone is the mask.
-inline Bytes select_by_sign(Bytes mask, Bytes a, Bytes b) {
-#if defined(__AVX2__)
-  return select(mask, a, b);  // looks at that bit only
-#else
-  return select(greater(Bytes{}, mask), a, b);
-#endif
-}
 
 // Whether there is a look-up of 16 bytes by index, for all documents of a vector at once.
 #if defined(__AVX512BW__)

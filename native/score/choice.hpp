@@ -22,11 +22,15 @@ struct BatchChoice {
 };
 inline std::vector<BatchChoice> batch_choices(std::size_t most_leaves) {
   if (std::strcmp(active_isa(), "avx512") == 0) {
-    if (most_leaves <= HopPack::kNodes + 1) return {{most_leaves, 18}};  // traverse has its packs of small trees
-    return {{16, 5}, {32, 8}, {64, 12}, {128, 18}, {256, 28}, {512, 40}};
+    if (most_leaves <= HopPack::kNodes + 1) {  // traverse has its packs of small trees
+      return {{8, 9}, {16, 14}, {most_leaves, 18}};
+    }
+    return {{16, 3}, {32, 4}, {64, 6}, {128, 10}, {256, 24}, {512, 40}};
   }
-  if (std::strcmp(active_isa(), "avx2") == 0) return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
-  if (std::strcmp(active_isa(), "neon") == 0) {  // not measured: as AVX2
+  if (std::strcmp(active_isa(), "avx2") == 0) {
+    return {{8, 2}, {16, 3}, {32, 4}, {64, 6}, {128, 9}, {256, 24}, {512, 90}};
+  }
+  if (std::strcmp(active_isa(), "neon") == 0) {  // not measured
     return {{16, 5}, {32, 8}, {64, 11}, {128, 20}, {256, 28}, {512, 90}};
   }
   return {{8, 8}, {16, 10}, {32, 14}, {64, 36}};

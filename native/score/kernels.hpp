@@ -82,7 +82,8 @@ struct UpperCluster {
   std::uint8_t index[16], child[16];
 };
 
-// One node above clusters, where there is no look-up. An operand is a slot, or with kConstant set an index itself.
+// One node above clusters, where there is no look-up or little to look up. An operand is a slot, or with kConstant set
+// an index itself.
 struct Join {
   std::uint16_t column;
   Cut cut;
@@ -100,6 +101,37 @@ struct TreeGroup {
   const UpperCluster* upper;
   const Join* join;
   std::uint32_t n_cluster1, n_cluster2, n_cluster3, n_cluster4, n_cluster5, n_cluster6, n_upper, n_join;
+};
+
+// Two clusters side by side, for a few documents: bitslice_pairs.hpp. What has two places in front is [cluster][...].
+constexpr std::size_t kFewRows = 16;
+template <int E>
+struct NodePairs {
+  std::uint16_t codes[E][2];  // where those of a node's column start
+  std::int8_t cut[E <= 4 ? 4 : 8][2];
+};
+template <int E>
+struct ClusterPair {
+  static constexpr int kTables = E <= 4 ? 1 : E - 3;
+  NodePairs<E> nodes;
+  std::uint16_t slot[2];               // where results start
+  std::uint8_t index[kTables][2][16];  // by the first four decisions; what the fifth and the sixth change, if left
+};
+struct UpperPair {
+  NodePairs<UpperCluster::kNodes> nodes;
+  std::uint16_t below[UpperCluster::kBelow][2], slot[2];
+  std::uint8_t index[2][16], child[2][16];
+};
+struct PairGroup {
+  const ClusterPair<1>* pair1;
+  const ClusterPair<2>* pair2;
+  const ClusterPair<3>* pair3;
+  const ClusterPair<4>* pair4;
+  const ClusterPair<5>* pair5;
+  const ClusterPair<6>* pair6;
+  const UpperPair* upper;
+  const Join* join;
+  std::uint32_t n_pair1, n_pair2, n_pair3, n_pair4, n_pair5, n_pair6, n_upper, n_join;
 };
 
 struct BitsliceBlock {
@@ -136,7 +168,7 @@ struct CodeMove {
 
 struct ScoringKernels {
   std::size_t vector_bytes;  // documents side by side
-  bool has_lookup;  // whether clusters may have more than one node; if not there are joins, else upper clusters
+  bool has_lookup;           // whether clusters may have more than one node, and there are upper clusters
 
   // quantise.inl; signed codes are offset by -128
   void (*quantise_f32_i8)(const QuantiseTask<float>& task, std::int8_t* codes);
@@ -151,6 +183,8 @@ struct ScoringKernels {
 
   // bitslice.inl
   void (*find_leaves)(const TreeGroup& group, const BitsliceBlock& block);
+  // pairs.inl; null where there is no such. Codes [column][16 documents], slots [slot][16].
+  void (*find_few)(const PairGroup& group, const std::int8_t* codes, std::uint8_t* slots);
   // leaf_values.inl: sums += value of each document's index. Planes are padded to 16, 32, 64, 128 or 256 indices.
   void (*add_f32)(const std::uint8_t* indices, std::size_t n_vectors, const float* values, const std::uint8_t* planes,
                   std::size_t padded, float* sums);

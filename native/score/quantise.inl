@@ -220,6 +220,10 @@ struct Writer {
   void write(Bytes codes, Code* out) {
     const Bytes shifted = codes ^ repeat(static_cast<std::int8_t>(Offset));  // 0 or -128
     if (sizeof(Code) == 1 && task.code_room >= kWidth) return store(out, shifted);
+    if (sizeof(Code) == 1 && task.code_room == kFewRows) {
+      std::memcpy(out, &shifted, kWidth < kFewRows ? kWidth : kFewRows);
+      return;
+    }
     if (!by_four) return write_one(codes, out);
     if (n_waiting == 0) first = out;
     waiting[n_waiting++] = shifted;

@@ -95,10 +95,10 @@ class Scorer {
   // Scores of rows that go through all trees. `single`: sums in float (sums.hpp).
   template <class T>
   void score(const Rows<T>& rows, double* scores, bool single, Workspace& workspace) const noexcept {
-    if (is_bitsliced(rows.n_rows)) {
-      bitslice_->score(rows, scores, single, *workspace.bitslice_);
-    } else {
-      traverse_->score(rows, scores, single, workspace.traverse_);
+    const std::size_t n = is_bitsliced(rows.n_rows) ? rows.n_rows - rows_left(rows.n_rows) : 0;
+    if (n > 0) bitslice_->score(part_of(rows, 0, n), scores, single, *workspace.bitslice_);
+    if (n < rows.n_rows) {
+      traverse_->score(part_of(rows, n, rows.n_rows - n), scores + n, single, workspace.traverse_);
     }
   }
 
@@ -129,6 +129,12 @@ class Scorer {
   }
 
  private:
+  // Rows behind the last whole vector that are too few to be worth another one.
+  std::size_t rows_left(std::size_t n_rows) const {
+    const std::size_t n = n_rows % bitslice_->vector_rows();
+    return n <= bitslice_from_ / 3 ? n : 0;
+  }
+
   std::size_t bitslice_from_;  // rows
   std::unique_ptr<const Traverse> traverse_;
   std::unique_ptr<const Bitslice> bitslice_;  // null where no batch is large enough

@@ -72,7 +72,7 @@ def test_trees_of_every_size(name, n_leaves, shape):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, model.n_features)).round(2)
     X[rng.random(X.shape) < 0.1] = np.nan
-    for rows in (X, X.astype(np.float32)):
+    for rows in (X, X.astype(np.float32), X[:16], X[:5].astype(np.float32)):  # some engines treat a few otherwise
         assert_like_reference(name, model, rows, n_threads=2)
 
 
