@@ -136,7 +136,17 @@ def installed_library(given: Path | None) -> Path:
         return given
     build, prefix = cache_directory() / "librankwood-build", cache_directory() / "librankwood"
     for command in (
-        ["cmake", "-S", NATIVE, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={prefix}"],
+        # fresh: another checkout may have been here before
+        [
+            "cmake",
+            "--fresh",
+            "-S",
+            NATIVE,
+            "-B",
+            build,
+            "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_INSTALL_PREFIX={prefix}",
+        ],
         ["cmake", "--build", build, "--parallel"],
         ["cmake", "--install", build],
     ):

@@ -25,7 +25,7 @@ def build(folder: Path, *options: str) -> Path:
         pytest.skip("NO CMAKE, OR NO C++ COMPILER: install both to test librankwood")
     if "RANKWOOD_SANITIZED" in os.environ:
         pytest.skip("THE SANITIZERS ARE PRELOADED: compilers do not run under them")
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    generator = [] if shutil.which("make") else ["-G", "Ninja"]  # CMake's own choice, where it can be made
     configure = [cmake, "-S", str(ROOT / "native"), "-B", str(folder / "build"), *generator, *options]
     for command in (
         configure,
