@@ -116,11 +116,33 @@ def test_the_number_needed_is_about_enough(difference):
     assert np.mean(succeeded) == pytest.approx(0.8, abs=0.03)
 
 
-@given(st.lists(st.floats(0, 1), max_size=8), levels)
-def test_in_sequence_ends_at_the_first_failure(p_values, alpha):
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8), levels)
+def test_in_sequence(p_values, alpha):
+    """By the sums of what each was given, from the last that failed on."""
+    own = [alpha / 2] + [alpha / 2 / (len(p_values) - 1)] * (len(p_values) - 1)
     found = rw.in_sequence(p_values, alpha)
-    n_held = next((i for i, p in enumerate(p_values) if p > alpha), len(p_values))
-    assert found == [i < n_held for i in range(len(p_values))]
+    for i, p in enumerate(p_values):
+        since = max((j + 1 for j in range(i) if not found[j]), default=0)
+        level = sum(own[since : i + 1])
+        assume(abs(p - level) > 1e-12)
+        assert found[i] == (p <= level)
+
+
+def test_one_comparison_is_tested_at_the_level():
+    assert rw.in_sequence([]) == []
+    assert rw.in_sequence([0.05]) == [True]
+    assert rw.in_sequence([0.051]) == [False]
+
+
+@pytest.mark.parametrize("n_false", [1, 3, 7])
+def test_in_sequence_is_wrong_no_more_often_than_it_says(n_false):
+    """With true comparisons in between, which always hold and pass their level on."""
+    rng = np.random.default_rng(n_false)
+    wrong = 0
+    for values in rng.random((20_000, n_false)):
+        held = rw.in_sequence(np.column_stack([np.zeros(n_false), values]).ravel(), 0.05)
+        wrong += any(held[1::2])
+    assert wrong / 20_000 <= 0.05 + 3 * (0.05 * 0.95 / 20_000) ** 0.5
 
 
 def test_mistakes_of_the_tests():

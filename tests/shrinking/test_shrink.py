@@ -543,7 +543,7 @@ def test_a_hopeless_size_is_not_accepted(problem):
     assert found.summary().startswith("no smaller model was accepted: the model keeps its 192 leaves; of 2, that it ")
 
 
-def test_a_size_after_one_that_fails_is_not_accepted(problem, monkeypatch):
+def test_a_size_after_one_that_fails_may_be_accepted(problem, monkeypatch):
     from rankwood.pruning.accept import Proof
 
     model, train, valid, _ = problem
@@ -557,8 +557,8 @@ def test_a_size_after_one_that_fails_is_not_accepted(problem, monkeypatch):
 
     monkeypatch.setattr(Proof, "of", classmethod(failing))
     found = rw.shrink(model, train, valid, **LOOSE)
-    assert [row.accepted for row in found.rows] == [False, False, True, False, False]
-    assert found.chosen is found.rows[2]
+    assert [row.accepted for row in found.rows] == [False, False, True, False, True]
+    assert found.chosen is found.rows[4]
 
 
 def test_too_few_queries_says_how_many_would_do(problem):

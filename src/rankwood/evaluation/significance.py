@@ -534,22 +534,23 @@ def holm(p_values: Any) -> FloatArray:
 
 
 def in_sequence(p_values: Any, alpha: float = 0.05) -> list[bool]:
-    """Which comparisons hold when they are made in an order fixed beforehand, until the first that fails.
+    """Which comparisons hold when they are made in an order fixed beforehand.
 
-    Each is tested at the level alpha, without correction: the chance of one false answer or more stays below alpha,
-    because nothing counts after the first failure (fixed-sequence procedure). The order must not depend on the values.
+    Half of alpha is for the first, and the others share the rest. One that holds leaves all it had to the next, one that
+    fails leaves nothing (fallback procedure). The chance of one false answer or more stays below alpha, and a comparison
+    that fails by bad luck does not end the matter. The order must not depend on the values.
 
     Parameters
     ----------
     p_values : array-like of float
         In the order of the comparisons, between 0 and 1.
     alpha : float, default 0.05
-        Level of every test.
+        Level of all tests together.
 
     Returns
     -------
     list of bool
-        True up to the first p-value above alpha, False from there on.
+        Whether each holds.
 
     See Also
     --------
@@ -557,11 +558,18 @@ def in_sequence(p_values: Any, alpha: float = 0.05) -> list[bool]:
 
     Examples
     --------
-    >>> in_sequence([0.01, 0.04, 0.2, 0.001])
-    [True, True, False, False]
+    >>> in_sequence([0.01, 0.03, 0.2, 0.001])
+    [True, True, False, True]
     """
-    held = np.logical_and.accumulate(_p_values(p_values) <= _check_share(alpha, "alpha"))
-    return [bool(holds) for holds in held]
+    values, alpha = _p_values(p_values), _check_share(alpha, "alpha")
+    first = alpha / 2 if len(values) > 1 else alpha
+    held: list[bool] = []
+    left = 0.0  # by the one before
+    for number, p in enumerate(values):
+        level = left + ((alpha - first) / (len(values) - 1) if number else first)
+        held.append(bool(p <= level))
+        left = level if held[-1] else 0.0
+    return held
 
 
 def _p_values(p_values: Any) -> FloatArray:

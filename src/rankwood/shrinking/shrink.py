@@ -18,7 +18,7 @@
           validation queries, none of which judges what it chose
             │
             ▼
-          proof, size by size, until one fails                          pruning.accept, result
+          proof, size by size                                           pruning.accept, result
             │
             ▼  on demand
           early exit of the chosen model, and its proof                 early_exit
@@ -115,8 +115,8 @@ def shrink(
     margin : float, default 0.005
         Loss of the measure that must be ruled out.
     alpha : float, default 0.05
-        Level of the one-sided test. Sizes are tested from the largest to the smallest until one fails, which needs no
-        correction for their number.
+        Level of the one-sided tests together. Sizes are tested from the largest to the smallest: half of it is for the
+        first, the others share the rest, and one that passes leaves what it had to the next (`in_sequence`).
     leaves : int or None, default None
         Leaves that the model should have at most.
     budget_us : float or None, default None
@@ -402,7 +402,7 @@ class _Jury:
 
 
 def _judged(rows: list[ShrinkRow], found: Sequence[Size], jury: _Jury) -> list[ShrinkRow]:
-    """The rows with a proof for every size, and whether it and all before it hold."""
+    """The rows with a proof for every size, and whether it holds among all of them."""
     proofs = [jury.proof(size.candidate.ensemble, size.unseen) for size in found]
     passed = in_sequence([proof.p_value if proof.holds else 1.0 for proof in proofs], jury.rule.alpha)
     judged = [
