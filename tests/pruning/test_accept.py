@@ -128,6 +128,13 @@ def test_in_sequence(p_values, alpha):
         assert found[i] == (p <= level)
 
 
+def test_a_loss_next_to_the_margin_is_told_instead_of_millions_of_queries():
+    full = np.full(200, 0.5)
+    proof = rw.Proof.of(full, full - 0.004999 + np.tile([0.1, -0.1], 100), rw.Acceptance(margin=0.005))
+    assert proof.needed > 1_000_000
+    assert proof.words().endswith("cannot be shown with 200 queries that chose nothing: it loses 0.0050 there")
+
+
 def test_one_comparison_is_tested_at_the_level():
     assert rw.in_sequence([]) == []
     assert rw.in_sequence([0.05]) == [True]

@@ -536,9 +536,9 @@ def holm(p_values: Any) -> FloatArray:
 def in_sequence(p_values: Any, alpha: float = 0.05) -> list[bool]:
     """Which comparisons hold when they are made in an order fixed beforehand.
 
-    Half of alpha is for the first, and the others share the rest. One that holds leaves all it had to the next, one that
-    fails leaves nothing (fallback procedure). The chance of one false answer or more stays below alpha, and a comparison
-    that fails by bad luck does not end the matter. The order must not depend on the values.
+    Half of alpha is for the first, and the others share the rest. One that holds leaves all it had to the next, one
+    that fails leaves nothing (fallback procedure). The chance of one false answer or more stays below alpha, and a
+    comparison that fails by bad luck does not end the matter. The order must not depend on the values.
 
     Parameters
     ----------

@@ -22,6 +22,7 @@ from rankwood.evaluation.significance import (
 Rule = Literal["quality", "not-significant", "non-inferior"]
 RULES: tuple[str, ...] = get_args(Rule)
 MARGIN = 0.005
+MANY = 1_000_000  # queries; when more were needed, the loss that was seen says more
 
 # What the queries that judge a model had to do with it, and how that is said.
 Judging = Literal["unseen", "folds", "choosing"]
@@ -170,10 +171,10 @@ class Proof:
         tried = f", corrected for {self.n_models:,} models tried" if self.n_models > 1 else ""
         if self.holds:
             return f"{claim}, {100 * (1 - self.alpha):g} % sure, on {on}{tried}"
-        if self.needed is not None:
+        if self.needed is not None and self.needed <= MANY:
             others = " others" if self.queries == "choosing" else ""
             return f"that {claim} cannot be shown with {on}{tried}; about {_rounded(self.needed)}{others} would do"
-        loses = self.difference is not None and self.difference <= -self.margin
+        loses = self.difference is not None and (self.needed is not None or self.difference <= -self.margin)
         lost = f": it loses {-(self.difference or 0.0):.4f} there" if loses else ""
         return f"that {claim} cannot be shown with {on}{lost}"
 
