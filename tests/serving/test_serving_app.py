@@ -148,7 +148,7 @@ def test_a_length_that_is_no_number_is_not_believed(desk):
     assert desk.ask("POST", "/models/one/score", [body], JSON, content_length="-1").status == 200
 
 
-def test_a_slow_body(tmp_path):
+def test_a_slow_body(tmp_path, monkeypatch):
     desk = open_desk(tmp_path, Limits(seconds=0.05), one=stump(1.0))
 
     async def never():
@@ -164,9 +164,11 @@ def test_a_slow_body(tmp_path):
         await desk.app({"method": "POST", "path": "/score", "headers": headers}, never, send)
         return sent
 
-    start, end = run(ask())
-    assert start["status"] == 408
-    assert json.loads(end["body"]) == {"error": "the body took too long to arrive"}
+    monkeypatch.setattr("rankwood.serving.app.DROP_SECONDS", 0.05)
+    start, body, end = run(ask())
+    assert (start["status"], end) == (408, {"type": "http.response.body"})
+    assert (b"connection", b"close") in start["headers"]
+    assert json.loads(body["body"]) == {"error": "the body took too long to arrive"}
 
 
 def test_slow_scoring_and_a_full_house(tmp_path, monkeypatch):
