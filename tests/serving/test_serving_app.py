@@ -146,6 +146,13 @@ def test_large_bodies(tmp_path, declared):
     assert len(read) == (0 if declared else 11) + 40
 
 
+def test_garbage_in_arrow_is_told_plainly(desk):
+    pytest.importorskip("pyarrow", reason="ARROW ABSENT: pip install 'rankwood[arrow]'")
+    reply = desk.ask("POST", "/models/one/score", b"hello, this is no table", "application/vnd.apache.arrow.stream")
+    said = "the body is no Arrow stream or file: it does not begin with a schema"
+    assert (reply.status, reply.error) == (400, said)
+
+
 def test_a_length_that_is_no_number_is_not_believed(desk):
     body = json.dumps(ROWS).encode()
     assert desk.ask("POST", "/models/one/score", [body], JSON, content_length="9" * 5000).status == 413
