@@ -20,6 +20,25 @@
 
 namespace rankwood {
 
+#if defined(RANKWOOD_STRTOD)
+// The number at the beginning of a text, with a point whatever the program's locale.
+#if defined(_WIN32)
+inline _locale_t c_locale() {
+  static const _locale_t made = _create_locale(LC_ALL, "C");
+  return made;
+}
+inline void strto(const char* text, char** stop, float& value) { value = _strtof_l(text, stop, c_locale()); }
+inline void strto(const char* text, char** stop, double& value) { value = _strtod_l(text, stop, c_locale()); }
+#else
+inline locale_t c_locale() {
+  static const locale_t made = newlocale(LC_ALL_MASK, "C", nullptr);
+  return made;
+}
+inline void strto(const char* text, char** stop, float& value) { value = strtof_l(text, stop, c_locale()); }
+inline void strto(const char* text, char** stop, double& value) { value = strtod_l(text, stop, c_locale()); }
+#endif
+#endif
+
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Does [first, last) spell `word` (given in lower case), whatever its case?
@@ -66,14 +85,9 @@ bool parse_unsigned(const char* first, const char* last, T& value) {
   for (const char* c = first; c != last; ++c) {
     if (!is_digit(*c) && *c != '.' && *c != 'e' && *c != 'E' && *c != '+' && *c != '-') return false;
   }
-  static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::string text(first, last);
   char* stop = nullptr;
-  if constexpr (sizeof(T) == sizeof(float)) {
-    value = strtof_l(text.c_str(), &stop, c_locale);
-  } else {
-    value = strtod_l(text.c_str(), &stop, c_locale);
-  }
+  strto(text.c_str(), &stop, value);
   return stop == text.c_str() + text.size();
 #else
   const auto [stop, error] = std::from_chars(first, last, value);

@@ -15,6 +15,14 @@ import (
 	"time"
 )
 
+// go test hides what is skipped unless told -v.
+func TestMain(m *testing.M) {
+	if os.Getenv("RANKWOOD_CASES") == "" {
+		fmt.Fprintln(os.Stderr, "NOTHING COMPARED: RANKWOOD_CASES is not set")
+	}
+	os.Exit(m.Run())
+}
+
 // folders are the cases that tests/runtime/test_bindings.py makes and describes; RANKWOOD_CASES names where.
 func folders(t *testing.T) []string {
 	t.Helper()

@@ -1,6 +1,6 @@
 //! Finds librankwood: in the folder that `RANKWOOD_LIB_DIR` names, or where `pkg-config` says.
 
-use std::{env, process::Command};
+use std::{env, process::exit, process::Command};
 
 fn main() {
     println!("cargo:rerun-if-env-changed=RANKWOOD_LIB_DIR");
@@ -15,9 +15,10 @@ fn main() {
     }
     let found = Command::new("pkg-config").args(["--libs", "rankwood"]).output();
     let Some(found) = found.ok().filter(|found| found.status.success()) else {
-        panic!(
+        eprintln!(
             "librankwood was not found: set RANKWOOD_LIB_DIR to its folder, or PKG_CONFIG_PATH to that of rankwood.pc"
         );
+        exit(1);
     };
     for word in String::from_utf8_lossy(&found.stdout).split_whitespace() {
         if let Some(folder) = word.strip_prefix("-L") {

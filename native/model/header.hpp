@@ -55,6 +55,9 @@ inline constexpr std::int64_t kMaxFeatures = std::int64_t{1} << 24;
 inline constexpr std::uint64_t kMaxHeader = 100'000'000;  // safetensors' own limit
 inline constexpr std::size_t kHeaderStart = 9;            // bytes that tell whether it can be such a file
 
+inline constexpr const char* kNoModelFile =
+    "this is not a rankwood model file: rankwood convert makes one of a model of another library";
+
 [[noreturn]] inline void refuse(const std::string& sentence) { throw std::invalid_argument(sentence); }
 
 // Early exit as the file has it; a margin of infinity means that nobody stops there.
@@ -70,8 +73,8 @@ inline std::uint64_t header_end(std::string_view start, std::uint64_t n_file) {
   for (std::size_t i = std::min<std::size_t>(start.size(), 8); i-- > 0;) {
     length = length << 8 | static_cast<std::uint8_t>(start[i]);
   }
-  if (start.size() < kHeaderStart || length > kMaxHeader || start[8] != '{')
-    refuse("this is not a rankwood model file");
+  if (n_file == 0) refuse("the file is empty");
+  if (start.size() < kHeaderStart || length > kMaxHeader || start[8] != '{') refuse(kNoModelFile);
   if (length > n_file - 8) refuse("the file is cut off in its header");
   return 8 + length;
 }

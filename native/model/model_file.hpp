@@ -85,7 +85,7 @@ class ModelFile {
     if (n_start > 0) read(start, n_start);
     const std::uint64_t end = header_end({start, n_start}, n_file);
     std::string text(static_cast<std::size_t>(end - 8), '\0');
-    if (text.empty()) refuse("this is not a rankwood model file");
+    if (text.empty()) refuse(kNoModelFile);
     text[0] = start[8];
     if (text.size() > 1) read(text.data() + 1, text.size() - 1);
     return ModelHeader(text, n_file - end);

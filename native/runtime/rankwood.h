@@ -53,8 +53,7 @@ typedef enum rw_status {
 /* What a status means, in English. */
 RW_API const char* rw_status_text(int status);
 
-/* Version of the library ("0.5.0"), its ABI, and the instruction set that scoring uses here ("avx2"; "" on
- * RW_ERROR_CPU). */
+/* Version of the library, its ABI, and the instruction set that scoring uses here ("avx2"; "" on RW_ERROR_CPU). */
 RW_API const char* rw_version(void);
 RW_API uint32_t rw_abi_version(void);
 RW_API const char* rw_instruction_set(void);

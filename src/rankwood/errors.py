@@ -59,7 +59,8 @@ class MissingPackageError(RankwoodError, ImportError):
     """
 
     def __init__(self, package: str, needed_for: str, extra: str) -> None:
-        super().__init__(f"{needed_for} needs the package {package}: pip install 'rankwood[{extra}]'")
+        install = f"pip install 'rankwood[{extra}]' ('.[{extra}]' in a checkout)"
+        super().__init__(f"{needed_for} needs the package {package}: {install}")
         self._parts = package, needed_for, extra
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -223,10 +223,11 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
     return *array.shape, lambda rows: array[rows]
 
 
-def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None) -> list[int] | None:
+def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None, of: str = "X") -> list[int] | None:
     """Position in `names` of each of the model's `feature_names`; None when columns count by position.
 
     Columns count by position when either side has no names, or both have the same names in the same order.
+    Errors are of what `of` calls the table.
 
     Examples
     --------
@@ -243,9 +244,9 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
             if odd
         ]
         raise DataError(
-            f"X has {len(names)} features but the model was built on {len(feature_names)}: {' and '.join(differ)}"
+            f"{of} has {len(names)} features but the model was built on {len(feature_names)}: {' and '.join(differ)}"
             if len(names) != len(feature_names)
-            else f"X names its features differently than the model: {' and '.join(differ)}"
+            else f"{of} names its features differently than the model: {' and '.join(differ)}"
         )
     place = {name: number for number, name in enumerate(names)}
     return [place[name] for name in feature_names]

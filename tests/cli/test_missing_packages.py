@@ -42,7 +42,7 @@ def test_the_package_is_named(rankwood, tmp_path, monkeypatch, package, command,
     monkeypatch.setitem(sys.modules, package, None)
     outcome = rankwood(*command)
     assert outcome.status == 2
-    said = f"rankwood: {needed_for} needs the package {package}: pip install 'rankwood[lab]'"
+    said = f"rankwood: {needed_for} needs the package {package}: pip install 'rankwood[lab]' ('.[lab]' in a checkout)"
     assert outcome.err.splitlines()[-1] == said
     assert {path.name for path in tmp_path.iterdir()} <= {"sweep.toml", "out"}  # nothing half-made
 
@@ -63,7 +63,8 @@ def test_a_format_s_package_is_named_before_files_are_read(rankwood, tmp_path, m
     monkeypatch.setitem(sys.modules, "onnx", None)
     outcome = rankwood(*command)
     assert outcome.status == 2
-    assert outcome.err == "rankwood: writing ONNX models needs the package onnx: pip install 'rankwood[formats]'\n"
+    said = "rankwood: writing ONNX models needs the package onnx: pip install 'rankwood[formats]' "
+    assert outcome.err == f"{said}('.[formats]' in a checkout)\n"
 
 
 def test_a_compiler_is_missed_before_files_are_read(rankwood, tmp_path, monkeypatch):
@@ -84,7 +85,10 @@ def test_a_study_is_done_without_the_extra(tmp_path):
     command = ["sweep", tmp_path / "sweep.toml", "--out", tmp_path / "out"]
     done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "drawing figures needs the package matplotlib: pip install 'rankwood[lab]'; tables are" in done.stderr
+    assert (
+        "drawing figures needs the package matplotlib: pip install 'rankwood[lab]' ('.[lab]' in a checkout); tables are"
+        in done.stderr
+    )
     assert (tmp_path / "out" / "sweep.csv").exists()
 
 

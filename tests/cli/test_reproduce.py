@@ -86,7 +86,7 @@ def test_without_matplotlib_there_are_tables(rankwood, folder, tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     outcome = rankwood("reproduce", "igbrt", "--data", folder, "--quick", "--out", tmp_path / "new")
     assert outcome.status == 0
-    assert "pip install 'rankwood[lab]'; tables are written without them" in outcome.err
+    assert "pip install 'rankwood[lab]' ('.[lab]' in a checkout); tables are written without them" in outcome.err
     assert (tmp_path / "new" / "table3.csv").exists()
     assert not list((tmp_path / "new").glob("*.png"))
     assert ".png" not in (tmp_path / "new" / "report.md").read_text()

@@ -114,7 +114,10 @@ def test_optuna_is_asked_for_before_files_are_read(rankwood, tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "optuna", None)
     outcome = rankwood("tune", "--train", "absent", "--valid", "absent", "--budget-us", 1, "-o", tmp_path / "m.rw")
     assert outcome.status == 2
-    assert outcome.err == "rankwood: tuning needs the package optuna: pip install 'rankwood[lab]'\n"
+    assert (
+        outcome.err
+        == "rankwood: tuning needs the package optuna: pip install 'rankwood[lab]' ('.[lab]' in a checkout)\n"
+    )
 
 
 def test_a_study_in_use_is_refused_in_one_sentence(rankwood, folder, tmp_path):

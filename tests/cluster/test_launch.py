@@ -224,7 +224,10 @@ def test_a_scheduler_that_is_not_there_is_one_sentence():
 
 def test_without_dask_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingPackageError, match=r"needs the package distributed: pip install 'rankwood\[dask\]'$"):
+    with pytest.raises(
+        MissingPackageError,
+        match=r"needs the package distributed: pip install 'rankwood\[dask\]' \('.\[dask\]' in a checkout\)$",
+    ):
         import_distributed("training on a cluster")
 
 

@@ -185,10 +185,12 @@ def test_files_that_cannot_be_read(path):
         with pytest.raises(ModelError, match="this is not a regular file"):
             load("/dev/null")
     path.write_bytes(b"")
-    with pytest.raises(ModelError, match=r"the file is empty; it reads: rankwood, lightgbm,"):
+    with pytest.raises(ModelError, match=r"the file is empty; rankwood reads: rankwood, lightgbm,"):
         rw.load_model(path)
     path.write_text("trees\nversion=v4\n")
-    with pytest.raises(ModelError, match=r"in no model format that rankwood knows; it reads: rankwood, lightgbm,"):
+    with pytest.raises(
+        ModelError, match=r"in no model format that rankwood knows; rankwood reads: rankwood, lightgbm,"
+    ):
         rw.load_model(path)
     with pytest.raises(ModelError, match="this is not a rankwood model file"):
         Ensemble.load(path)

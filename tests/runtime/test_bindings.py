@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calling import library_folder
+from reranking import assert_reranks
 
 import rankwood as rw
 from strategies.adversarial_rows import adversarial_rows
@@ -119,33 +120,11 @@ def test_cases_are_worth_comparing(cases):
     assert (np.fromfile(cases / "named" / "single.f32", "<f8") != by_trees).any()
 
 
-@pytest.fixture(scope="module")
-def candidates(cases) -> tuple[Path, str, list[str]]:
-    """A model, the candidates of a query as text, and their ids in the order of Python's scores."""
-    model = rw.load_model(cases / "named" / "model.rw")
-    X = np.random.default_rng(5).normal(size=(100, model.n_features)).astype(np.float32)
-    X[np.random.default_rng(6).random(X.shape) < 0.1] = np.nan
-    lines = [
-        f"d{row} " + " ".join("NaN" if np.isnan(value) else repr(float(value)) for value in values)
-        for row, values in enumerate(X)
-    ]
-    return (
-        cases / "named" / "model.rw",
-        "\n".join(lines) + "\n",
-        [f"d{row}" for row in np.argsort(-model.score(X), kind="stable")],
-    )
-
-
-def check_rerank(output: str, order: list[str]) -> None:
-    assert [line.split()[0] for line in output.splitlines()] == order
-
-
-def run(*command: object, cwd: Path | None = None, stdin: str | None = None, **environment: object) -> str:
+def run(*command: object, cwd: Path | None = None, **environment: object) -> str:
     """What a program prints; its failure is the test's."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
-        input=stdin,
         env=os.environ | {name: str(value) for name, value in environment.items()},
         capture_output=True,
         text=True,
@@ -180,32 +159,31 @@ def flags(installed, libraries) -> list[str]:
     return [f"-I{installed / 'include'}", f"-L{libraries}", "-lrankwood"]
 
 
-def test_cpp(cases, candidates, libraries, flags, tmp_path):
+def test_cpp(cases, libraries, flags, tmp_path):
     compiler = needs("c++", "NO C++ COMPILER: the C++ binding was not tested")
     strict = [compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     for name in ("compare_bits", "rerank"):
         run(*strict, BINDINGS / "cpp" / f"{name}.cpp", *flags, "-pthread", "-o", tmp_path / name)
     check_comparisons(run(tmp_path / "compare_bits", cases, LD_LIBRARY_PATH=libraries))
-    model, text, order = candidates
-    check_rerank(run(tmp_path / "rerank", model, stdin=text, LD_LIBRARY_PATH=libraries), order)
+    assert_reranks([tmp_path / "rerank"], tmp_path, models()["named"], LD_LIBRARY_PATH=libraries)
 
 
-def test_rust(cases, candidates, libraries, tmp_path):
+def test_rust(cases, libraries, tmp_path):
     cargo = needs("cargo", "NO CARGO: the Rust binding was not tested")
     crate = shutil.copytree(BINDINGS / "rust", tmp_path / "rust", ignore=shutil.ignore_patterns("target"))
     environment = {"RANKWOOD_LIB_DIR": libraries, "LD_LIBRARY_PATH": libraries, "CARGO_NET_OFFLINE": "true"}
-    output = run(cargo, "test", "--", "--nocapture", cwd=crate, RANKWOOD_CASES=cases, **environment)
+    output = run(
+        cargo, "test", "--", "--include-ignored", "--nocapture", cwd=crate, RANKWOOD_CASES=cases, **environment
+    )
     check_comparisons(output)
     if shutil.which("cargo-clippy"):
         run(cargo, "clippy", "--all-targets", "--", "-D", "warnings", cwd=crate, **environment)
     if shutil.which("cargo-fmt"):
         run(cargo, "fmt", "--check", cwd=crate)
-    model, text, order = candidates
-    output = run(cargo, "run", "-q", "--example", "rerank", model, cwd=crate, stdin=text, **environment)
-    check_rerank(output, order)
+    assert_reranks([crate / "target/debug/examples/rerank"], tmp_path, models()["named"], **environment)
 
 
-def test_go(cases, candidates, libraries, flags, tmp_path):
+def test_go(cases, libraries, flags, tmp_path):
     go = needs("go", "NO GO: the Go binding was not tested")
     version = re.search(r"go1\.(\d+)", run(go, "version"))
     if version is None or int(version[1]) < 24:
@@ -222,8 +200,8 @@ def test_go(cases, candidates, libraries, flags, tmp_path):
     run(go, "vet", "./...", cwd=module, **environment)
     gofmt = Path(go).resolve().with_name("gofmt")
     assert not gofmt.exists() or run(gofmt, "-l", ".", cwd=module) == ""
-    model, text, order = candidates
-    check_rerank(run(go, "run", "./rerank", model, cwd=module, stdin=text, **environment), order)
+    run(go, "build", "-o", tmp_path / "reranking", "./rerank", cwd=module, **environment)
+    assert_reranks([tmp_path / "reranking"], tmp_path, models()["named"], **environment)
 
 
 def test_model_of_the_go_example():
@@ -251,7 +229,7 @@ def jdks() -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
-def test_java(cases, candidates, libraries, flags, tmp_path):
+def test_java(cases, libraries, flags, tmp_path):
     homes = jdks()
     if not homes:
         pytest.skip("NO JDK: the Java binding needs 17 or later and was not tested")
@@ -261,17 +239,15 @@ def test_java(cases, candidates, libraries, flags, tmp_path):
     where = os.pathsep.join(map(str, [tmp_path / "rankwood.jar", tmp_path / "programs"]))
     programs = [BINDINGS / "java/src/test/java/org/rankwood/CompareBits.java", BINDINGS / "java/examples/Rerank.java"]
     run(newest / "bin/javac", "--release", "17", "-cp", where, "-d", tmp_path / "programs", *programs)
-    model, text, order = candidates
     for version, home in homes.items():
         for binding in ["jni", "ffm"] if version >= 22 else ["jni"]:
             java = [home / "bin/java", f"-Drankwood.library.path={tmp_path}", f"-Drankwood.binding={binding}"]
-            java += ["-Xcheck:jni"] * (binding == "jni")
             java += ["--enable-native-access=ALL-UNNAMED"] * (version >= 22)
             java += ["-cp", where]
-            output = run(*java, "org.rankwood.CompareBits", cases)
+            output = run(*java, *["-Xcheck:jni"] * (binding == "jni"), "org.rankwood.CompareBits", cases)
             check_comparisons(output, times=4)  # ways to hand rows over
             assert f"by {binding} on Java {version}," in output
             assert "WARNING" not in output  # of -Xcheck:jni
-            check_rerank(run(*java, "Rerank", model, stdin=text), order)
+            assert_reranks([*java, "Rerank"], tmp_path, models()["named"])
     if max(homes) < 22:
         pytest.skip("NO JDK 22: JNI was tested, java.lang.foreign was not")

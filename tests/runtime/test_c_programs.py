@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 from calling import ROOT, build, compile_c
+from reranking import assert_reranks
 
 import rankwood as rw
 from rankwood.system import available_isas
@@ -107,30 +108,9 @@ def test_scoring_asks_the_system_for_no_lock_or_thread(installed):
     assert not asked & {"pthread_create", "pthread_cond_wait", "pthread_join", "puts", "printf"}
 
 
-def assert_example_ranks(folder, command, tmp_path):
-    subprocess.run(command, shell=True, cwd=folder, check=True)
-    USUAL.save(tmp_path / "model.rw")
-    X = np.random.default_rng(0).normal(size=(40, 12)).astype(np.float32)
-    X[3, 4] = np.nan
-    text = "\n".join(" ".join(f"{value:.9g}" for value in row) for row in X)
-    done = subprocess.run(
-        [str(folder / "example"), str(tmp_path / "model.rw")], input=text, capture_output=True, text=True, check=True
-    )
-    scores = USUAL.score(X)
-    ranked = np.argsort(-scores, kind="stable")
-    assert [line.split() for line in done.stdout.splitlines()] == [[str(i), f"{scores[i]:.17g}"] for i in ranked]
-    wrong = subprocess.run(
-        [str(folder / "example"), str(folder / "none.rw")], capture_output=True, text=True, check=False
-    )
-    assert (wrong.returncode, wrong.stderr) == (
-        2,
-        f"{folder / 'none.rw'}: the file cannot be read: No such file or directory\n",
-    )
-
-
 def test_the_example(installed, tmp_path):
     program = compile_c(installed, ROOT / "native" / "runtime" / "example.c", tmp_path / "example")
-    assert_example_ranks(program.parent, "true", tmp_path)
+    assert_reranks([program], tmp_path, USUAL)
 
 
 def test_what_the_command_writes_compiles_and_scores(tmp_path):
@@ -147,5 +127,6 @@ def test_what_the_command_writes_compiles_and_scores(tmp_path):
         "librankwood.so.1",
         "rankwood.h",
     ]
-    assert_example_ranks(tmp_path / "new" / "folder", written.command, tmp_path)
+    subprocess.run(written.command, shell=True, cwd=tmp_path / "new" / "folder", check=True)
+    assert_reranks([tmp_path / "new" / "folder" / "example"], tmp_path, USUAL)
     assert write_runtime(tmp_path / "new" / "folder") == written  # once more, over what is there

@@ -83,8 +83,9 @@ class Desk:
             sent.append(message)
 
         await self.app(scope, receive, send)
-        start, end = sent
-        return Reply(start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, end["body"])
+        start, *rest = sent
+        body = b"".join(part.get("body", b"") for part in rest)
+        return Reply(start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, body)
 
     def score(self, request: Any, path: str = "/score") -> Reply:
         return self.ask("POST", path, json.dumps(request).encode(), JSON)

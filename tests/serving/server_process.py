@@ -74,14 +74,10 @@ def serving(*arguments: object) -> Iterator[Running]:
     with subprocess.Popen(
         command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        lines: list[str] = []
-        for line in process.stdout:
-            lines.append(line)
-            if line == "}\n":
-                break
-        if not lines:
+        line = process.stdout.readline()
+        if not line:
             raise AssertionError(process.stderr.read())
-        facts = json.loads("".join(lines))
+        facts = json.loads(line)
         running = Running(process, facts["port"], facts)
         reader = threading.Thread(target=lambda: running.log.extend(iter(process.stderr.readline, "")), daemon=True)
         reader.start()

@@ -126,7 +126,10 @@ def test_compressed_bodies(desk):
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_large_bodies(tmp_path, declared):
-    """With a length they are refused before anything is read, in pieces as soon as they are too large."""
+    """With a length they are refused before anything is read, in pieces as soon as they are too large.
+
+    Behind the answer 4,000 bytes more, four times what is taken, are read and dropped.
+    """
     desk = open_desk(tmp_path, Limits(body_bytes=1000), one=stump(1.0))
     read: list[int] = []
 
@@ -139,7 +142,15 @@ def test_large_bodies(tmp_path, declared):
     reply = desk.ask("POST", "/score", parts(), JSON, **headers)
     assert reply.status == 413
     assert "larger than the 1,000 bytes" in reply.error
-    assert len(read) == (0 if declared else 11)
+    assert reply.headers["connection"] == "close"
+    assert len(read) == (0 if declared else 11) + 40
+
+
+def test_garbage_in_arrow_is_told_plainly(desk):
+    pytest.importorskip("pyarrow", reason="ARROW ABSENT: pip install 'rankwood[arrow]'")
+    reply = desk.ask("POST", "/models/one/score", b"hello, this is no table", "application/vnd.apache.arrow.stream")
+    said = "the body is no Arrow stream or file: it does not begin with a schema"
+    assert (reply.status, reply.error) == (400, said)
 
 
 def test_a_length_that_is_no_number_is_not_believed(desk):
@@ -148,7 +159,7 @@ def test_a_length_that_is_no_number_is_not_believed(desk):
     assert desk.ask("POST", "/models/one/score", [body], JSON, content_length="-1").status == 200
 
 
-def test_a_slow_body(tmp_path):
+def test_a_slow_body(tmp_path, monkeypatch):
     desk = open_desk(tmp_path, Limits(seconds=0.05), one=stump(1.0))
 
     async def never():
@@ -164,9 +175,11 @@ def test_a_slow_body(tmp_path):
         await desk.app({"method": "POST", "path": "/score", "headers": headers}, never, send)
         return sent
 
-    start, end = run(ask())
-    assert start["status"] == 408
-    assert json.loads(end["body"]) == {"error": "the body took too long to arrive"}
+    monkeypatch.setattr("rankwood.serving.app.DROP_SECONDS", 0.05)
+    start, body, end = run(ask())
+    assert (start["status"], end) == (408, {"type": "http.response.body"})
+    assert (b"connection", b"close") in start["headers"]
+    assert json.loads(body["body"]) == {"error": "the body took too long to arrive"}
 
 
 def test_slow_scoring_and_a_full_house(tmp_path, monkeypatch):
@@ -285,7 +298,10 @@ def test_changed_files_are_told_when_they_are_still(desk):
         shelf.load("one")
     assert (shelf.changed(), shelf.changed()) == ([], [])  # told once
     shelf.files["one"].unlink()
-    assert (shelf.changed(), shelf.changed()) == ([], [])  # until there is another
+    assert (shelf.changed(), shelf.changed()) == ([], ["one"])
+    with pytest.raises(ModelError):
+        shelf.load("one")
+    assert (shelf.changed(), shelf.changed()) == ([], [])  # told once
 
 
 def test_the_old_model_is_freed_when_its_last_request_ends(desk, monkeypatch):

@@ -2,11 +2,13 @@
 //
 //	go run ./rerank MODEL < candidates
 //
-// A candidate is a line: its id, then its features ("NaN" where one is missing). The best comes first in the output.
+// A candidate is a line: its id, then its features, separated by spaces or tabs; NaN or nan is a missing one. The best
+// comes first in the output.
 package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -31,16 +33,27 @@ func main() {
 	var ids []string
 	var features []float32 // of all candidates, one behind the other: one call is faster than many
 	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<28)
 	for lines.Scan() {
+		number := len(ids) + 1
 		words := strings.Fields(lines.Text())
-		ids = append(ids, words[0])
+		if len(words) == 0 {
+			log.Fatalf("line %d is empty: it must have an id and features", number)
+		}
 		for _, word := range words[1:] {
 			value, err := strconv.ParseFloat(word, 32)
-			if err != nil {
-				log.Fatal(err)
+			if err != nil && !errors.Is(err, strconv.ErrRange) { // then it is infinite
+				log.Fatalf("line %d: '%s' is not a number", number, word)
 			}
 			features = append(features, float32(value))
 		}
+		if len(words)-1 != model.Features() {
+			log.Fatalf("line %d has %d features, the model has %d", number, len(words)-1, model.Features())
+		}
+		ids = append(ids, words[0])
+	}
+	if err := lines.Err(); err != nil {
+		log.Fatal(err)
 	}
 
 	scores := make([]float64, len(ids))

@@ -5,10 +5,7 @@ use rankwood::{Batch, Error, Model, Value};
 use std::{collections::HashMap, env, fs, path::Path, path::PathBuf, thread};
 
 fn folders() -> Vec<PathBuf> {
-    let Some(cases) = env::var_os("RANKWOOD_CASES") else {
-        println!("NOTHING COMPARED: RANKWOOD_CASES is not set");
-        return Vec::new();
-    };
+    let cases = env::var_os("RANKWOOD_CASES").expect("RANKWOOD_CASES must name a folder of cases");
     fs::read_dir(cases).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -63,6 +60,7 @@ fn compare<T: Value>(folder: &Path, model: &Model, kind: &str, rows: &[T], colum
 }
 
 #[test]
+#[ignore = "NOTHING COMPARED: needs RANKWOOD_CASES and --include-ignored"]
 fn scores_are_those_of_python() {
     let mut compared = 0;
     for folder in folders() {
@@ -83,6 +81,7 @@ fn scores_are_those_of_python() {
 }
 
 #[test]
+#[ignore = "NOTHING COMPARED: needs RANKWOOD_CASES and --include-ignored"]
 fn facts_are_those_of_python() {
     for folder in folders() {
         let (model, facts) = (Model::load(folder.join("model.rw")).unwrap(), facts(&folder));
@@ -98,6 +97,7 @@ fn facts_are_those_of_python() {
 }
 
 #[test]
+#[ignore = "NOTHING COMPARED: needs RANKWOOD_CASES and --include-ignored"]
 fn threads_share_a_model() {
     for folder in folders() {
         let model = Model::from_bytes(&fs::read(folder.join("model.rw")).unwrap()).unwrap();
@@ -120,11 +120,16 @@ fn threads_share_a_model() {
 }
 
 #[test]
-fn mistakes_are_errors() {
+fn what_is_no_model_is_an_error() {
     assert!(matches!(Model::load("nowhere.rw"), Err(Error::File(message)) if message.contains("nowhere.rw")));
     assert!(matches!(Model::load("no\0where.rw"), Err(Error::File(_))));
     assert!(matches!(Model::from_bytes(b"no model"), Err(Error::Model(message)) if !message.is_empty()));
     assert!(matches!(Model::from_bytes(b""), Err(Error::Model(message)) if !message.is_empty()));
+}
+
+#[test]
+#[ignore = "NOTHING COMPARED: needs RANKWOOD_CASES and --include-ignored"]
+fn mistakes_are_errors() {
     for folder in folders() {
         let load = || Model::load(folder.join("model.rw")).unwrap();
         let (model, mut other) = (load(), load().workspace(0).unwrap()); // whose model is dropped

@@ -90,9 +90,9 @@ def print_line(line: str = "") -> None:
     print(printable(line))
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON on standard output."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print a value as JSON on standard output, on one line without an indent."""
+    print(json.dumps(value, indent=indent, allow_nan=False))
 
 
 def tell(message: str) -> None:

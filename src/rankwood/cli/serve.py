@@ -27,8 +27,13 @@ class ServeOptions:
         list[str],
         typer.Argument(metavar="[NAME=]MODEL...", help="Model files. Unless named, called as the file without suffix."),
     ]
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is every one of this machine.")] = "127.0.0.1"
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes a free one.")] = 8000
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen at: 127.0.0.1 unless given; 0.0.0.0 is every one of this machine."),
+    ] = None
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port to listen at: 8000 unless given; 0 takes a free one.")
+    ] = None
     unix: Annotated[Path | None, typer.Option(metavar="FILE", help="Listen at a socket file instead of a port.")] = None
     threads: Annotated[
         int | None, typer.Option(min=1, help="Requests that are scored at the same time; one per CPU unless given.")
@@ -59,17 +64,19 @@ def serve(options: ServeOptions) -> None:
 
     POST /models/NAME/score takes {"rows": [[1.5, null], [2, 0]]} and more; GET /openapi.json describes all of it. Without --admin-token nothing can be changed over HTTP. SIGHUP loads all models again.
 
-    SIGTERM ends it when the requests under way are answered, with status 0; so does Ctrl-C, with 130. With --json the address and the models are printed as one object when requests are taken.
+    SIGTERM ends it when the requests under way are answered, with status 0; so does Ctrl-C, with 130. With --json the address and the models are printed as one object, on one line, when requests are taken.
     """  # noqa: E501  typer keeps line ends
     from rankwood.serving.batch import Limits
     from rankwood.serving.server import Settings
     from rankwood.serving.server import serve as run
     from rankwood.serving.shelf import named_files
 
+    if options.unix is not None and (options.host is not None or options.port is not None):
+        raise RankwoodError("--unix does not go with --host or --port: a socket file has neither")
     settings = Settings(
         files=named_files(options.models),
-        host=options.host,
-        port=options.port,
+        host=Settings.host if options.host is None else options.host,
+        port=Settings.port if options.port is None else options.port,
         unix=options.unix,
         threads=options.threads,
         limits=Limits(
@@ -88,7 +95,7 @@ def serve(options: ServeOptions) -> None:
 
     def on_start(address: str, port: int | None, shelf: Shelf) -> None:
         if options.as_json:
-            print_json({"address": address, "port": port, "models": [served.facts for served in shelf]})
+            print_json({"address": address, "port": port, "models": [served.facts for served in shelf]}, None)
             sys.stdout.flush()
         models = ", ".join(
             f"{one.name} ({one.model.n_trees:,} trees, {one.model.n_features:,} features)" for one in shelf

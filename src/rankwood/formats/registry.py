@@ -264,7 +264,7 @@ def _parse(
     value = _parse_value(content, kind)
     told = format or _format_of_value(value)
     if told is None:
-        raise ModelError("the JSON is of no model that rankwood knows; it reads: " + ", ".join(JSON_FORMATS))
+        raise ModelError("the JSON is of no model that rankwood knows; rankwood reads: " + ", ".join(JSON_FORMATS))
     if told == "xgboost-dump":
         return guarded(told, lambda: xgboost.from_xgboost_dump(value, names, budget=budget))
     return guarded(told, lambda: JSON_FORMATS[told][1](value, budget))
@@ -277,7 +277,7 @@ def _unknown(start: bytes) -> str:
         what = "this looks like a pickle, which could run any code: load it yourself and give load_model the object"
     else:
         what = "the content is in no model format that rankwood knows"
-    return f"{what}; it reads: {', '.join(name for name in FORMATS if name not in OBJECTS_ONLY)}"
+    return f"{what}; rankwood reads: {', '.join(name for name in FORMATS if name not in OBJECTS_ONLY)}"
 
 
 def package_of(model: Any, known: Container[str]) -> str | None:

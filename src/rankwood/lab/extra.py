@@ -28,9 +28,9 @@ def need(package: str, needed_for: str) -> Any:
     --------
     >>> need("json", "this example").__name__
     'json'
-    >>> need("no_such_package", "this example")
+    >>> need("nothing", "this")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    rankwood.errors.MissingPackageError: this example needs the package no_such_package: pip install 'rankwood[lab]'
+    rankwood.errors.MissingPackageError: this needs the package nothing: pip install 'rankwood[lab]' ...
     """
     try:
         return importlib.import_module(package)

@@ -50,6 +50,8 @@ def write_runtime(folder: str | os.PathLike[str]) -> Runtime:
             "cmake -S native -B build && cmake --build build && cmake --install build --prefix DIR"
         )
     target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise RankwoodError(f"{target}: this is a file: the library is written to a folder")
     files = [target / name for name in (HEADER, EXAMPLE, library.name)]
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -29,8 +29,8 @@ Send = Callable[[Any], Awaitable[None]]
 STREAM, FILE = ARROW
 RETRY = {"Retry-After": "1"}
 QUICK_BYTES, QUICK_TREES = 1 << 16, 20_000  # most that is read and scored without a thread
-DROP_SECONDS = 2.0  # for the rest of a body that was refused
-OTHER_PATHS = "there are /models, /models/NAME/score, /health, /ready, /metrics and /openapi.json"
+DROP_SECONDS = 1.0  # for the rest of a body that was refused
+OTHER_PATHS = "there are /score, /models, /models/NAME, /models/NAME/score, /health, /ready, /metrics and /openapi.json"
 
 
 @dataclass
@@ -138,12 +138,23 @@ class App:
         if self.access:
             client = (scope.get("client") or ("-",))[0]
             self.tell(f"{client} {request.method} {_shown(request.path)} {answer.status} {1000 * seconds:.1f} ms")
-        if answer.status >= 400:
-            await self._drop_rest(request)
         headers = {"content-type": answer.kind, "content-length": str(len(answer.body))} | answer.headers
+        is_last = self._is_last(request, answer)
+        if is_last:
+            headers["connection"] = "close"
         encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
-        await send({"type": "http.response.body", "body": answer.body})
+        if is_last and answer.status >= 400 and not self.stopping:
+            await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+            await self._drop_rest(request)
+            await send({"type": "http.response.body"})
+        else:
+            await send({"type": "http.response.body", "body": answer.body})
+
+    def _is_last(self, request: Request, answer: Answer) -> bool:
+        """Whether the connection is closed after an answer: nobody waits for the rest of a large or late body."""
+        is_cut_off = answer.status in (408, 413) and request.has_more
+        return self.stopping or is_cut_off or request.header(b"connection").lower() == "close"
 
     async def _answer(self, request: Request) -> Answer:
         """The answer of the path's method; every error is one."""
@@ -301,12 +312,12 @@ class App:
         return await self._within(request, read(), Refused(408, "the body took too long to arrive"))
 
     async def _drop_rest(self, request: Request) -> None:
-        """Read what is left of a refused body when the connection is closed after it.
+        """Read what is left of a refused body for a moment, before the connection is closed.
 
-        Closing earlier would reset the connection while the sender still sends, and it would not see the answer. On
+        Closing at once would reset the connection while the sender still sends, and it would not see the answer. On
         connections that are kept, the server drops the rest by itself.
         """
-        if request.header(b"connection").lower() != "close" or request.header(b"expect"):
+        if request.header(b"expect"):
             return
         left = 4 * self.limits.body_bytes
 

@@ -73,16 +73,18 @@ def _read(pa: Any, body: bytes, limits: Limits) -> tuple[Any, list[Any]]:
     if body[:8] == MAGIC:
         content = content.slice(8)
     messages = iter(pa.ipc.MessageReader.open_stream(content))
-    first = next(messages, None)
+    try:
+        first = next(messages, None)
+    except (pa.ArrowException, OSError):  # whose words are of lengths that were read from anything
+        first = None
     if first is None or first.type != "schema":
         raise Refused(400, "the body is no Arrow stream or file: it does not begin with a schema")
     schema = pa.ipc.read_schema(first)
     for field in schema:
         is_taken = _is_number(pa, field.type) or _is_vector(pa, field.type)
         if not is_taken and not (field.name == QUERY and _is_id(pa, field.type)):
-            raise Refused(
-                422, f"column {one_line(field.name)!r} holds {one_line(str(field.type))}: features must be numbers"
-            )
+            hint = "lists must have a fixed size" if _is_list(pa, field.type) else "features must be numbers"
+            raise Refused(422, f"column {one_line(field.name)!r} holds {one_line(str(field.type))}: {hint}")
     batches: list[Any] = []
     n_rows = 0
     for message in messages:
@@ -136,6 +138,10 @@ def _is_vector(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type))
 
 
+def _is_list(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
 def _is_id(pa: Any, kind: Any) -> bool:
     types = pa.types
     return bool(types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind))
@@ -157,7 +163,7 @@ def _features(
         if not _is_number(pa, kinds[number]):
             raise Refused(422, f"column {one_line(names[number])!r} holds {one_line(str(kinds[number]))}, not numbers")
     try:
-        order = column_order([names[number] for number in columns], model.feature_names)
+        order = column_order([names[number] for number in columns], model.feature_names, "the table")
     except DataError as error:
         raise Refused(422, str(error)) from None
     if len(columns) < model.n_features or (len(columns) > model.n_features and not served.is_open):

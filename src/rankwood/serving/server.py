@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -160,7 +161,9 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
     try:
         listening = _bind(settings)
     except OSError as error:
-        hint = "; --port 0 takes a free one" if settings.unix is None else ""
+        hint = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE and settings.unix is None else ""
+        if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+            hint = "; --host must be an address of this machine"
         raise RankwoodError(f"cannot listen at {where}: {error.strerror or error}{hint}") from None
     try:
         with listening:
@@ -247,6 +250,9 @@ class _Lines(logging.Handler):
         self.tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
+        if "graceful shutdown" in record.getMessage():  # uvicorn's words for the end of --grace
+            self.tell("requests that took longer than --grace were cut off")
+            return
         error = record.exc_info[1] if record.exc_info else None
         self.tell(one_line(f"{record.getMessage()} {'' if error is None else f'{type(error).__name__}: {error}'}", 300))
 

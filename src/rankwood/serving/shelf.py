@@ -54,12 +54,12 @@ class Shelf:
         return Served(name, model, width_is_open(model))
 
     def changed(self) -> list[str]:
-        """Names whose files are others than when they were loaded, and have not changed since the last look."""
+        """Names whose files are gone or others than when they were loaded, and have not changed since the last look."""
         found = []
         for name, file in self.files.items():
             state, seen = file_state(file), self._seen[name]
             self._seen[name] = state
-            if state is not None and state != self._states[name] and state == seen:
+            if state != self._states[name] and state == seen:
                 found.append(name)
         return found
 
@@ -96,6 +96,8 @@ def named_files(arguments: Sequence[str]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for argument in arguments:
         name, equals, file = argument.partition("=")
+        if equals and not name:
+            raise RankwoodError(f"{one_line(argument)!r} has no name before '=': write NAME=FILE")
         if not equals or not NAME.fullmatch(name):
             name, file = Path(argument).stem, argument
         if not NAME.fullmatch(name):

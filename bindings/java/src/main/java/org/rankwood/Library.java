@@ -1,6 +1,7 @@
 package org.rankwood;
 
 import java.nio.Buffer;
+import java.nio.file.Path;
 
 /** The functions of rankwood.h; pointers are longs, 0 is null. */
 interface Library {
@@ -56,10 +57,15 @@ interface Library {
      */
     static void loadNative(String name) {
         String folder = System.getProperty("rankwood.library.path");
-        if (folder == null) {
-            System.loadLibrary(name);
-        } else {
-            System.load(java.nio.file.Path.of(folder, System.mapLibraryName(name)).toAbsolutePath().toString());
+        try {
+            if (folder == null) {
+                System.loadLibrary(name);
+            } else {
+                System.load(Path.of(folder, System.mapLibraryName(name)).toAbsolutePath().toString());
+            }
+        } catch (UnsatisfiedLinkError error) {
+            throw new UnsatisfiedLinkError(error.getMessage() + ": -Drankwood.library.path=FOLDER must name the folder of "
+                    + System.mapLibraryName(name));
         }
     }
 }

@@ -139,16 +139,25 @@ public final class Model implements AutoCloseable {
 
     /** Scores of rows that lie one behind the other in an array, in a new array. */
     public double[] score(float[] rows) {
-        double[] scores = new double[rows.length / Math.max(1, featureCount)];
+        double[] scores = new double[rowCount(rows.length)];
         score(FloatBuffer.wrap(rows), DoubleBuffer.wrap(scores));
         return scores;
     }
 
     /** Scores of rows of doubles, which are compared exactly, in a new array. */
     public double[] score(double[] rows) {
-        double[] scores = new double[rows.length / Math.max(1, featureCount)];
+        double[] scores = new double[rowCount(rows.length)];
         score(DoubleBuffer.wrap(rows), DoubleBuffer.wrap(scores));
         return scores;
+    }
+
+    private int rowCount(int values) {
+        int width = Math.max(1, featureCount);
+        if (values % width != 0) {
+            throw new IllegalArgumentException(
+                    values + " values are no whole number of rows: a row has " + featureCount + " features");
+        }
+        return values / width;
     }
 
     /**

@@ -225,6 +225,7 @@ public final class CompareBits {
         double[] score = new double[1];
         model.score(Batch.of(row, score));
         requireError(IllegalArgumentException.class, () -> model.score(Batch.of(new double[row.length + 1], score)));
+        requireError(IllegalArgumentException.class, () -> model.score(new float[row.length + 1]));
         requireError(IllegalArgumentException.class,
                 () -> model.score(Batch.of(row, score).trees(IntBuffer.allocate(2))));
         requireError(IllegalArgumentException.class,
