@@ -116,6 +116,10 @@ class CleaverResult:
     timings : tuple of Timing
         Scoring time of every row, with what was measured: engine, batch, precision, threads. Empty unless speed was
         measured.
+    timed_out : bool
+        Whether the time was up before all models were tried.
+    rates_left : tuple of float
+        Rates that were then not tried, or not in all variants.
     """
 
     ensemble: Ensemble
@@ -131,6 +135,8 @@ class CleaverResult:
     test: Comparison | None = None
     test_proof: Proof | None = None
     timings: tuple[Timing, ...] = ()
+    timed_out: bool = False
+    rates_left: tuple[float, ...] = ()
 
     @property
     def table(self) -> list[dict[str, Any]]:
