@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,17 +17,12 @@ import numpy as np
 
 from rankwood.atomic import atomic_write, check_writable
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import RankwoodError
-from rankwood.group import ALONE, Group
-from rankwood.pruning.line_search import Trail
+from rankwood.group import Group
+from rankwood.pruning.notebook import Arrays, Notebook
 from rankwood.training.checkpoint import Identity, check_made_with
 
-Arrays = dict[str, AnyArray]  # what a step found, by name
-
-EVERY = 5.0  # seconds between two savings
 HEADER = "rankwood-pruning"
-TRAIL = "trail of "  # steps that are searches on their way
 
 
 class KeptBytes(ABC):
@@ -60,90 +54,38 @@ class FileHere(KeptBytes):
             file.write(content)
 
 
-class Notebook:
-    """Finished steps by name and the trails of searches, saved now and then if there is a file.
+def open_notebook(kept: KeptBytes | None, identity: Identity, group: Group) -> Notebook:
+    """The notebook of a checkpoint, with the steps that are there; without one, an empty notebook that is not saved.
 
     Parameters
     ----------
-    kept : KeptBytes or None, default None
-        The file. None: nothing is saved.
+    kept : KeptBytes or None
+        The checkpoint.
     identity : dict from str to str
-        What the steps depend on; a file that was made with something else is refused.
+        What the steps depend on; a checkpoint that was made with something else is refused.
     group : Group
         Processes that make the same steps; the first of them reads and writes.
     """
+    if kept is None:
+        return Notebook()
 
-    def __init__(self, kept: KeptBytes | None = None, identity: Identity | None = None, group: Group = ALONE) -> None:
-        self._kept = kept if group.rank == 0 else None
-        self._identity = identity or {}
-        self._steps: dict[str, Arrays] = {}
-        self._trails: dict[str, Trail] = {}
-        self._saved_at, self._is_new = time.monotonic(), False
-        if kept is not None:
-            self._take_up(_same_for_all(self._read, group))
+    def keep(steps: dict[str, Arrays]) -> None:
+        if group.rank == 0:
+            kept.write(_packed(steps, identity))
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._steps
+    return Notebook(keep, _same_for_all(lambda: _read(kept, identity), group))
 
-    def step(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """What a step found: as noted, or else as `make` finds it."""
-        if name not in self._steps:
-            self.note(name, make())
-        return self._steps[name]
 
-    def note(self, name: str, found: Arrays) -> None:
-        """Note what a step found."""
-        self._steps[name] = found
-        self._is_new = True
-
-    def forget(self, start: str) -> None:
-        """Drop the steps whose names begin so."""
-        for name in [name for name in self._steps if name.startswith(start)]:
-            del self._steps[name]
-
-    def trail(self, kind: str, start: FloatArray, trees: IndexArray) -> Trail:
-        """The trail to follow from some weights: that of the last search of the kind if it fits, else an empty one."""
-        found = self._trails.get(kind)
-        if found is None or not found.is_of(start, trees):
-            found = self._trails[kind] = Trail(trees)
-        return found
-
-    def save_if_due(self) -> None:
-        """Save, unless that was done a short while ago."""
-        if time.monotonic() - self._saved_at >= EVERY:
-            self._is_new = True  # a search may have gone on
-            self.save()
-
-    def save(self) -> None:
-        """Save what is new."""
-        if self._kept is None or not self._is_new:
-            return
-        trails = {
-            f"{TRAIL}{kind}": {"weights": np.stack(one.weights), "qualities": one.qualities, "trees": one.trees}
-            for kind, one in self._trails.items()
-            if one.weights
-        }
-        self._kept.write(_packed({**self._steps, **trails}, self._identity))
-        self._saved_at, self._is_new = time.monotonic(), False
-
-    def _read(self) -> dict[str, Arrays] | None:
-        content = None if self._kept is None else self._kept.read()
-        if self._kept is None or content is None:
-            return None
-        try:
-            steps, made_with = _unpacked(content)
-        except Exception as error:  # whatever the bytes are
-            raise RankwoodError(f"{self._kept.name} is no checkpoint of pruning: choose another file") from error
-        check_made_with(self._kept.name, made_with, self._identity)
-        return steps
-
-    def _take_up(self, steps: dict[str, Arrays] | None) -> None:
-        for name, found in (steps or {}).items():
-            if name.startswith(TRAIL):
-                qualities = found["qualities"].tolist()
-                self._trails[name.removeprefix(TRAIL)] = Trail(found["trees"], list(found["weights"]), qualities)
-            else:
-                self._steps[name] = found
+def _read(kept: KeptBytes, identity: Identity) -> dict[str, Arrays]:
+    content = kept.read()
+    if content is None:
+        return {}
+    try:
+        steps, made_with = _unpacked(content)
+    except Exception as error:  # whatever the bytes are
+        raise RankwoodError(f"{kept.name} is no checkpoint of pruning: choose another file") from error
+    check_made_with(kept.name, made_with, identity)
+    return steps
 
 
 def _same_for_all(read: Callable[[], Any], group: Group) -> Any:

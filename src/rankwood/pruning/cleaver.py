@@ -48,9 +48,10 @@ from rankwood.group import ALONE, Group
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_difference
-from rankwood.pruning.checkpoint import Arrays, FileHere, KeptBytes, Notebook, identify_queries
+from rankwood.pruning.checkpoint import FileHere, KeptBytes, identify_queries, open_notebook
 from rankwood.pruning.course import Course, Step, TimeIsUp, coarse_first, deadline_of, plan_steps
 from rankwood.pruning.judging import FOLDS, Measured, checked, compared, measured, proof_on, roles_of, timed
+from rankwood.pruning.notebook import Arrays
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy
@@ -247,7 +248,7 @@ def cleaver(
         "queries to judge by": "other data" if isinstance(judge, Dataset) else judge,
     }
     identity = {} if kept is None else _identity(model, {"training": train, "validation": valid}, settled, group)
-    steps, notebook = plan.steps(pruner.train.outputs.n_trees, len(folds)), Notebook(kept, identity, group)
+    steps, notebook = plan.steps(pruner.train.outputs.n_trees, len(folds)), open_notebook(kept, identity, group)
     pruner.course = Course(steps, notebook, progress=progress, time_left=time_left, deadline=deadline, group=group)
     made = _made(pruner, plan, [(by_query(data), bind(fold)) for data, fold in folds])
     rows = _table(pruner, made)

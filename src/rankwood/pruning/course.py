@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from rankwood.errors import RankwoodError
 from rankwood.group import ALONE, Group
-from rankwood.pruning.checkpoint import Arrays, Notebook
+from rankwood.pruning.notebook import Arrays, Notebook
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
 from rankwood.fitting.measured import Part
+from rankwood.pruning.notebook import Trail
 
 OnIteration = Callable[[int, int], None]  # (iterations done, iterations at most)
 
@@ -103,37 +104,6 @@ class Searched:
     history: tuple[tuple[float, float], ...]
 
 
-@dataclass
-class Trail:
-    """Weights after each iteration of a search and their training measure: what no validation data has a part in.
-
-    A search that starts from the same weights follows the trail as far as it leads, and then goes on and lengthens it.
-    So searches that differ in validation data alone share it, and one that was stopped goes on where it was.
-
-    Parameters
-    ----------
-    trees : array of int
-        Trees whose weights change.
-    weights : list of arrays of shape (n_trees,)
-        The weights at the start, and after each iteration.
-    qualities : list of float
-        Training measure with each of them.
-    """
-
-    trees: IndexArray
-    weights: list[FloatArray] = field(default_factory=list)
-    qualities: list[float] = field(default_factory=list)
-
-    def is_of(self, start: FloatArray, trees: IndexArray) -> bool:
-        """Whether it is the trail of a search that starts from these weights and changes those of these trees."""
-        return bool(self.weights) and np.array_equal(self.weights[0], start) and np.array_equal(self.trees, trees)
-
-    def add(self, point: Point) -> None:
-        """Lengthen the trail."""
-        self.weights.append(point.weights)
-        self.qualities.append(point.quality)
-
-
 def line_search(
     train: Part,
     valid: Part,
@@ -172,7 +142,7 @@ def line_search(
     point: Point | None = None  # the end of the trail, once that is reached
     if not trail.weights:
         point = Point.at(train, np.array(weights, dtype=np.float64))
-        trail.add(point)
+        trail.add(point.weights, point.quality)
     best, best_valid = 0, valid.quality(trail.weights[0])  # `best` is a number of iterations
     radius, failures, history = how.first_radius(trail.weights[0][trees]), 0, list[tuple[float, float]]()
     valid_before = value = best_valid
@@ -181,7 +151,7 @@ def line_search(
             point = Point.at(train, trail.weights[-1]) if point is None else point
             moved = best_on_segment(train, point, promising_weights(train, point, trees, radius, how), how.samples)
             point = moved if moved.quality > point.quality else point
-            trail.add(point)
+            trail.add(point.weights, point.quality)
         quality = trail.qualities[iteration + 1]
         failures += 1
         if quality > trail.qualities[iteration]:

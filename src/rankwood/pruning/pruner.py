@@ -18,9 +18,9 @@ from rankwood.fitting.refit import Refit, best_pass, lambda_gradients, leaf_deri
 from rankwood.fitting.ridge import Distil, distil_leaves
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.checkpoint import Arrays
 from rankwood.pruning.course import Course, Step
 from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search
+from rankwood.pruning.notebook import Arrays
 from rankwood.pruning.strategies import Chooser, score_shares, smallest
 from rankwood.training.tasks import without_grades
 
