@@ -51,7 +51,7 @@ from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_differen
 from rankwood.pruning.checkpoint import FileHere, KeptBytes, identify_queries, open_notebook
 from rankwood.pruning.course import Course, Step, TimeIsUp, coarse_first, deadline_of, plan_steps
 from rankwood.pruning.judging import FOLDS, Measured, checked, compared, measured, proof_on, roles_of, timed
-from rankwood.pruning.notebook import Arrays
+from rankwood.pruning.notebook import Arrays, Notebook
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy
@@ -422,6 +422,7 @@ def _made(pruner: Pruner, plan: _Plan, folds: Sequence[tuple[Evaluator, Evaluato
     that what was made before the time was up can be judged.
     """
     made = _Made(plan)
+    pruner.course.skip(_known_of_folds(pruner.course.notebook, plan, len(folds)))
     try:
         for k in plan.in_order:
             made.models[k] = []
@@ -448,8 +449,18 @@ def _unseen(pruner: Pruner, plan: _Plan, k: int, part: int, chooses: Evaluator, 
         known = {**known, **found}
         notebook.note(name, known)
         notebook.forget(f"{name} ")  # the models are not needed any more
-    pruner.course.skip([step for step in plan_steps([k], plan.variants, 0, n_folds=part) if step.part == part])
     return known
+
+
+def _known_of_folds(notebook: Notebook, plan: _Plan, n_folds: int) -> list[Step]:
+    """Steps of folds that need not be done, because values of all that they lead to are known."""
+    known = [
+        (part, k)
+        for part in range(1, n_folds + 1)
+        for k in plan.counts
+        if f"{part} {k}" in notebook and notebook.step(f"{part} {k}", dict).keys() >= set(plan.variants)
+    ]
+    return [step for step in plan.steps(0, n_folds) if (step.part, step.k) in known and step.kind != "choose"]
 
 
 # The table: each step fills in columns.
