@@ -263,11 +263,9 @@ def cleaver(
     rows = _judged(rows, [found.values for found in values], rule, str(pruner.valid.queries.measure), roles.judging)
     rows = rows if on_test is None else _tested(rows, on_test)
     chosen = _smallest_accepted(rows)
-    accepted = chosen is not rows[0]
+    accepted, note = chosen is not rows[0], _note(pruner, rule, rows[0], chosen, made)
     result = CleaverResult(
-        ensemble=chosen.ensemble.with_metadata(cleaver=_note(pruner, rule, rows[0], chosen, made))
-        if accepted
-        else model,
+        ensemble=chosen.ensemble.with_metadata(cleaver=note) if accepted else model,
         accepted=accepted,
         chosen=chosen,
         rows=tuple(rows),

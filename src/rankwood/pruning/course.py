@@ -98,7 +98,8 @@ class Course:
         self._left = {step.name: step for step in steps if step.name not in self.notebook}
         self._step: Step | None = None
         self._began, self._is_whole = 0.0, True
-        self._pace: dict[tuple[str, bool], list[tuple[int, float]]] = defaultdict(list)  # trees and seconds of steps
+        self._seconds: dict[tuple[str, bool], float] = defaultdict(float)  # of steps done, by their pace
+        self._trees: dict[tuple[str, bool], int] = defaultdict(int)
 
     def do(self, step: Step, make: Callable[[], Arrays]) -> Arrays:
         """What the step found; `make` is called unless that is known."""
@@ -110,7 +111,8 @@ class Course:
         self._check_time()
         found = self.notebook.step(step.name, make)
         if self._is_whole:
-            self._pace[step.pace].append((step.n_trees, time.monotonic() - self._began))
+            self._seconds[step.pace] += time.monotonic() - self._began
+            self._trees[step.pace] += step.n_trees
         self._step = None
         self.skip([step])
         self.notebook.save_if_due()
@@ -159,10 +161,9 @@ class Course:
         """
         total = 0.0
         for step in self._left.values():
-            measured = self._pace.get(step.pace)
-            if measured is None:
+            if step.pace not in self._trees:
                 return None
-            seconds = step.n_trees * sum(spent for _, spent in measured) / sum(trees for trees, _ in measured)
+            seconds = step.n_trees * self._seconds[step.pace] / self._trees[step.pace]
             if self._step is not None and step.name == self._step.name:
                 seconds = max(seconds - (time.monotonic() - self._began), 0.0)
             total += seconds
