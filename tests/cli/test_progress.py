@@ -48,3 +48,17 @@ def test_work_that_is_all_done_already(clock, capsys):
         clock[0] += 6.0
         advance(0.0, 0.0)
     assert capsys.readouterr().err.splitlines() == ["shrinking: 100 %"]
+
+
+def test_the_time_left_as_it_is_told(clock, capsys):
+    with console.progress("pruning", unit="searches") as advance:
+        for done, seconds in ((0.5, None), (1, 300.0), (2, 75.0), (4, 0.0)):
+            clock[0] += 6.0
+            advance.time_left(seconds)
+            advance(done, 4)
+    assert capsys.readouterr().err.splitlines() == [
+        "pruning: 0 searches (12 %)",
+        "pruning: 1 searches (25 %), 5:00 min left",
+        "pruning: 2 searches (50 %), 1:15 min left",
+        "pruning: 4 searches (100 %)",
+    ]

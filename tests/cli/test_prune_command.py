@@ -354,3 +354,77 @@ def test_a_categorical_lightgbm_model_comes_back_as_it_was(rankwood, tmp_path):
     assert answer["n_leaves_source"] == counted < answer["n_leaves_before"]
     told = " ".join(rankwood("inspect", tmp_path / "given.txt").out.split())
     assert f"the lightgbm source counts {counted:,} leaves, the model here {answer['n_leaves_before']:,}: " in told
+
+
+# Stopped, and out of time.
+
+RATES = ("--rates", "0.2,0.4,0.6,0.8", "--margin", 0.9, "--judge-share", 0.5)
+
+
+def test_a_checkpoint_goes_on_to_the_same_file(rankwood, folder, tmp_path, monkeypatch):
+    from rankwood.pruning import pruner
+
+    whole = rankwood(*arguments(folder, tmp_path / "whole.rw"), *RATES, "--json")
+    given = (*arguments(folder, tmp_path / "small.rw"), *RATES, "--checkpoint", tmp_path / "steps")
+    calls, search = [], pruner.line_search
+
+    def interrupted(*args, **how):
+        calls.append(how)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return search(*args, **how)
+
+    monkeypatch.setattr(pruner, "line_search", interrupted)
+    outcome = rankwood(*given)
+    assert outcome.status == 130
+    assert outcome.err.splitlines()[-1] == (
+        "rankwood: interrupted: no model was written; run the same command again to go on from "
+        f"{tmp_path / 'steps'}"
+    )  # fmt: skip
+    assert not (tmp_path / "small.rw").exists()
+    again = rankwood(*given, "--json")
+    assert again.status == 0
+    assert len(calls) == 3 + 3  # the searches over all trees and at the first rate were known
+    assert (tmp_path / "small.rw").read_bytes() == (tmp_path / "whole.rw").read_bytes()
+    found, expected = json.loads(again.out), json.loads(whole.out)
+    assert found["proof"] == expected["proof"]
+    assert (found["timed_out"], found["rates_left"]) == (False, [])
+
+    other = rankwood(*given, "--seed", 1)
+    assert other.status == 2
+    assert "was made with other settings: delete it to start anew, or choose another file" in other.err
+
+
+def test_a_time_limit(rankwood, folder, tmp_path):
+    given = (*arguments(folder, tmp_path / "small.rw"), *RATES, "--checkpoint", tmp_path / "steps")
+    outcome = rankwood(*given, "--timeout", 1e-9, "--json")
+    assert outcome.status == 0
+    assert outcome.err.splitlines() == [
+        "warning: the time was up before the search came to its end: no rate was tried in full; "
+        f"{tmp_path / 'steps'} keeps what was found, and the same command goes on from there"
+    ]
+    answer = json.loads(outcome.out)
+    assert (answer["timed_out"], answer["rates_left"], answer["accepted"]) == (True, [0.2, 0.4, 0.6, 0.8], False)
+    assert (answer["written"], len(answer["table"])) == ("copy", 1)
+    assert (tmp_path / "small.rw").read_bytes() == (folder / "model.rw").read_bytes()
+    said = rankwood(*arguments(folder, tmp_path / "again.rw"), *RATES, "--timeout", 1e-9)
+    assert "the time was up" in said.out
+    whole = rankwood(*given, "--timeout", 1e6, "--json")
+    assert (whole.err, json.loads(whole.out)["timed_out"]) == ("", False)
+
+
+def test_wrong_checkpoints_and_limits(rankwood, folder, tmp_path):
+    given = arguments(folder, tmp_path / "small.rw")
+    for more, words in (
+        (("--timeout", 0), "timeout is a number of seconds above 0, got 0"),
+        (("--checkpoint", tmp_path / "absent" / "steps"), "there is no folder"),
+        (("--checkpoint", folder / "train.txt"), "is read by this command: write to another file"),
+        (("--checkpoint", tmp_path / "." / "small.rw"), "is both --output and --checkpoint: write to another file"),
+    ):
+        outcome = rankwood(*given, *more)
+        assert outcome.status == 2
+        assert words in outcome.err
+    (tmp_path / "steps").write_bytes((folder / "model.rw").read_bytes())
+    outcome = rankwood(*given, "--checkpoint", tmp_path / "steps")
+    assert "steps is no checkpoint of pruning: choose another file" in outcome.err
+    assert not (tmp_path / "small.rw").exists()

@@ -177,3 +177,52 @@ def test_what_the_command_refuses(rankwood, tmp_path):
         status, said = rankwood(*given, *more)
         assert status == 2
         assert words in " ".join(said.err.split())
+
+
+def save_every(seconds):
+    from rankwood.pruning import notebook
+
+    notebook.EVERY = seconds
+
+
+def test_a_checkpoint_of_the_client(client, tmp_path):
+    """A cluster goes on where it was, and so does one process: data is told by its queries, not by who has them."""
+    how = {**HOW, "accept": "quality", "checkpoint": tmp_path / "steps"}
+    data = [rw.Dataset(table) for table in (TRAIN, VALID)]
+    expected = told(alone(accept="quality"))
+
+    def stop(done, total):
+        if done >= 6:
+            raise RuntimeError("stopped")
+
+    client.run(save_every, 0.0)
+    try:
+        for again in ({"client": client}, {}):
+            with pytest.raises(RuntimeError, match="stopped"):
+                rw.cleaver(MODEL, *data, test=rw.Dataset(TEST), client=client, progress=stop, **how)
+            heard = []
+            result = rw.cleaver(
+                MODEL,
+                *data,
+                test=rw.Dataset(TEST),
+                progress=lambda *seen, heard=heard: heard.append(seen),
+                **again,
+                **how,
+            )
+            assert heard[0][0] >= 4  # what is known counts
+            assert told(result) == expected
+            with pytest.raises(rw.RankwoodError, match="was made with other training data: delete it"):
+                rw.cleaver(MODEL, data[1], data[1], **again, **how)
+            (tmp_path / "steps").unlink()
+    finally:
+        client.run(save_every, 5.0)
+
+
+def test_a_time_limit_on_a_cluster(client):
+    data = [rw.Dataset(table) for table in (TRAIN, VALID)]
+    heard = []
+    result = rw.cleaver(MODEL, *data, client=client, timeout=1e-3, time_left=heard.append, **HOW)
+    assert (result.timed_out, result.rates_left, result.ensemble) == (True, (0.3, 0.6), MODEL)
+    whole = rw.cleaver(MODEL, *data, client=client, timeout=1e6, time_left=heard.append, **HOW)
+    assert told(whole) == told(rw.cleaver(MODEL, *data, **HOW))
+    assert heard[-1] == 0.0

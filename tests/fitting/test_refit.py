@@ -12,7 +12,7 @@ import rankwood as rw
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.fitting.measured import Part
 from rankwood.fitting.outputs import unsigned_weights
-from rankwood.fitting.refit import refit_leaves, refit_passes, surrogate_gains
+from rankwood.fitting.refit import refit_passes, surrogate_gains
 from rankwood.training.correction import joint_step
 from rankwood.training.losses import LambdaLoss
 from strategies.pruning import models_and_data
@@ -206,15 +206,6 @@ def test_grades_are_forgotten(parts):
     assert better is not graded
     with pytest.raises(rw.ModelError, match="not trained with task='ordinal'"):
         rw.grade_probabilities(better, valid.X)
-
-
-def test_the_default_of_leaves_is_that_of_the_function(model, parts):
-    train, valid, _ = parts
-    bound = [Part.of(model, Evaluator(part, "nDCG@10", by_query=True)) for part in (train, valid)]
-    values, quality = refit_leaves(*bound, model.tree_weights)
-    better = rw.refit(model, train, valid)
-    assert_array_equal(values, better.leaf_value)
-    assert quality == better.metadata["refit"]["valid_after"]
 
 
 def test_pruning_keeps_its_own_settings():

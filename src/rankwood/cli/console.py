@@ -24,7 +24,37 @@ if TYPE_CHECKING:
 
 PLAIN_LINE_SECONDS = 5.0  # between two lines of progress when standard error is not a terminal
 
-Advance = Callable[[float, float | None], None]  # (done so far, total if known)
+Shown = Callable[[float, float | None, str], None]  # (done so far, total if known, time left in words)
+
+
+class Advance:
+    """Shows how far work is when it is called, with what is done so far and the total, which is None while unknown.
+
+    The time left is told at the mean speed since the start, unless who does the work knows better (`time_left`).
+
+    Parameters
+    ----------
+    show : callable
+        Called with both and the time left in words.
+    """
+
+    def __init__(self, show: Shown) -> None:
+        self._show, self._start = show, time.monotonic()
+        self._is_told = False
+        self._seconds: float | None = None
+
+    def __call__(self, done: float, total: float | None) -> None:
+        self._show(done, total, self._left(done, total))
+
+    def time_left(self, seconds: float | None) -> None:
+        """Take the seconds that are left, from now on; None: nobody knows, and nothing is said."""
+        self._is_told, self._seconds = True, seconds
+
+    def _left(self, done: float, total: float | None) -> str:
+        seconds = self._seconds
+        if not self._is_told and total and 0 < done < total:
+            seconds = (time.monotonic() - self._start) / done * (total - done)
+        return "" if seconds is None or done == total else f"{in_words(seconds)} left"
 
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -132,11 +162,11 @@ def progress(description: str, *, unit: str = "", quiet: bool = False) -> Iterat
 
     Yields
     ------
-    callable
+    Advance
         Function (done, total) to call as work proceeds; total is None while it is unknown.
     """
     if quiet:
-        yield lambda done, total: None
+        yield Advance(lambda done, total, left: None)
     elif sys.stderr.isatty():
         with _bar(description, unit) as advance:
             yield advance
@@ -150,17 +180,15 @@ def _bar(description: str, unit: str) -> Iterator[Advance]:
 
     counter = DownloadColumn() if unit == "bytes" else MofNCompleteColumn() if unit else TaskProgressColumn()
     columns = (plain_column("{task.description}"), BarColumn(), counter, plain_column("{task.fields[left]}"))
-    left = _time_left()
     with Progress(*columns, console=plain_console(stderr=True), transient=True) as bars:
         task = bars.add_task(printable(description), total=None, left="")
-        yield lambda done, total: bars.update(task, completed=done, total=total, left=left(done, total))
+        yield Advance(lambda done, total, left: bars.update(task, completed=done, total=total, left=left))
 
 
 def _lines(description: str, unit: str) -> Advance:
     last = time.monotonic()
-    left = _time_left()
 
-    def advance(done: float, total: float | None) -> None:
+    def show(done: float, total: float | None, left: str) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= PLAIN_LINE_SECONDS:
@@ -168,21 +196,9 @@ def _lines(description: str, unit: str) -> Advance:
             count = f"{done:,.0f} {unit}" if unit else ""
             share = "" if total is None else f"{100 * done / total if total else 100:.0f} %"
             told = f"{count} ({share})" if count and share else count or share
-            tell(f"{description}: {', '.join(filter(None, (told, left(done, total))))}")
+            tell(f"{description}: {', '.join(filter(None, (told, left)))}")
 
-    return advance
-
-
-def _time_left() -> Callable[[float, float | None], str]:
-    """A function (done, total) that tells in words how long it will take, at the mean speed since now."""
-    start = time.monotonic()
-
-    def left(done: float, total: float | None) -> str:
-        if not total or not 0 < done < total:
-            return ""
-        return f"{in_words((time.monotonic() - start) / done * (total - done))} left"
-
-    return left
+    return Advance(show)
 
 
 Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures, time left)

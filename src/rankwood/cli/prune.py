@@ -99,6 +99,12 @@ class PruneOptions:
     max_queries: Annotated[
         int | None, typer.Option(min=1, help="At most so many queries of --train and of --valid, drawn at random.")
     ] = None
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="File that finished searches are kept in, and gone on from.")
+    ] = None
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which the search ends with the best model so far.")
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
     threads: Threads = None
     to_format: ToFormat = None
@@ -118,10 +124,12 @@ def prune(options: PruneOptions) -> None:
     A LightGBM model stays one: rankwood prune model.txt --train train.txt --valid vali.txt -o small.txt
 
     The last sentence says what was shown, on which queries, and how many would do where they are too few. With --test it also says what the smaller model gains or loses there, and a significant loss is warned of. When no smaller model is accepted the file written is the input itself, byte for byte, or converted if another format is asked for.
+
+    A search that was stopped or killed goes on with the same command if it has --checkpoint.
     """  # noqa: E501  typer keeps line ends
     from rankwood.pruning.cleaver import cleaver
 
-    smaller.check(options, _files(options))  # mistakes are named before files are read
+    smaller.check(options, _files(options), checkpoint=options.checkpoint)  # mistakes are named before files are read
     arguments = _arguments(options)
     given = smaller.read(options, _files(options), on_cluster=options.dask is not None)
     try:
@@ -130,10 +138,11 @@ def prune(options: PruneOptions) -> None:
             progress("pruning", unit="searches", quiet=options.as_json) as advance,
         ):
             result = cleaver(given.model, given.data["train"], given.data["valid"], test=given.data.get("test"),
-                             judge=_judge(options, given), **arguments, progress=advance, client=client,
-                             shuffle=options.shuffle)  # fmt: skip
+                             judge=_judge(options, given), **arguments, progress=advance,
+                             time_left=advance.time_left, client=client, shuffle=options.shuffle)  # fmt: skip
     except KeyboardInterrupt:
-        fail("interrupted: no model was written", 130)
+        again = "" if options.checkpoint is None else f"; run the same command again to go on from {options.checkpoint}"
+        fail(f"interrupted: no model was written{again}", 130)
     _report(options, given, result, smaller.write(options, given, result))
 
 
@@ -145,6 +154,7 @@ def _arguments(options: PruneOptions) -> dict[str, Any]:
     """Keywords of `cleaver`, but for data and progress."""
     from rankwood.pruning.accept import Acceptance
     from rankwood.pruning.cleaver import RATES, checked_rates
+    from rankwood.pruning.course import deadline_of
     from rankwood.pruning.line_search import LineSearch
     from rankwood.pruning.pruner import PruningSettings
     from rankwood.pruning.strategies import Chooser
@@ -162,6 +172,7 @@ def _arguments(options: PruneOptions) -> dict[str, Any]:
     if options.dask is not None and options.distil is None and not options.as_json:
         tell("note: --distil needs all documents in one process: left out with --dask")
     distil = options.dask is None if options.distil is None else options.distil
+    deadline_of(options.timeout)
     rates = checked_rates(RATES if options.rates is None else _shares(options.rates))
     accept = Acceptance(options.accept.value, options.margin, options.alpha)
     Chooser(options.strategy, 0)  # refuses names that are not strategies
@@ -177,6 +188,8 @@ def _arguments(options: PruneOptions) -> dict[str, Any]:
         "settings": PruningSettings(
             victims=options.victims.value, search=search, max_queries=options.max_queries, seed=options.seed
         ),
+        "checkpoint": options.checkpoint,
+        "timeout": options.timeout,
         "n_threads": options.threads,
     }
 
@@ -200,11 +213,18 @@ def _judge(options: PruneOptions, given: smaller.Given) -> Any:
 def _report(options: PruneOptions, given: smaller.Given, result: CleaverResult, written: smaller.Written) -> None:
     """Warn of losses in quality or size, then print the table and its summary, or JSON."""
     smaller.warn(given, result)
+    if result.timed_out:
+        tell(f"warning: {_early(options, result)}")
     if options.as_json:
         print_json({**smaller.answer(options, given, result), **_answer(result, written)})
         return
     _print_table(result)
     smaller.close(options, given, result, written)
+
+
+def _early(options: PruneOptions, result: CleaverResult) -> str:
+    again = f"; {options.checkpoint} keeps what was found, and the same command goes on from there"
+    return f"{result.early_end()}{again if options.checkpoint else ''}"
 
 
 def _answer(result: CleaverResult, written: smaller.Written) -> dict[str, Any]:
@@ -216,6 +236,8 @@ def _answer(result: CleaverResult, written: smaller.Written) -> dict[str, Any]:
         "strategy": result.strategy,
         "accept": result.rule.rule,
         "memory_bytes": result.needed_bytes,
+        "timed_out": result.timed_out,
+        "rates_left": list(result.rates_left),
         "written": "pruned" if written == "smaller" else written,
     }
 

@@ -12,7 +12,7 @@ import typer
 
 from rankwood.cli import smaller
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, IfMissing, Missing, Threads, ToFormat, ZeroBased, check_output
+from rankwood.cli.models import AsJson, IfMissing, Missing, Threads, ToFormat, ZeroBased
 from rankwood.cli.options import takes_options
 from rankwood.errors import RankwoodError
 
@@ -125,14 +125,7 @@ def _check(options: ShrinkOptions) -> None:
     from rankwood.pruning.accept import Acceptance
 
     files = _files(options)
-    smaller.check(options, files)
-    outputs = {"--output": options.output, "--checkpoint": options.checkpoint, "--figure": options.figure}
-    named = {name: path for name, path in outputs.items() if path is not None}
-    for name, path in list(named.items())[1:]:
-        check_output(path, options.model, *files.values())
-        same = [other for other in named if other != name and named[other].resolve() == path.resolve()]
-        if same:
-            raise RankwoodError(f"{path} is both {same[0]} and {name}: write to another file")
+    smaller.check(options, files, checkpoint=options.checkpoint, figure=options.figure)
     if options.figure is not None:
         _check_figure(options.figure)
     sizes = {"--leaves": options.leaves, "--budget-us": options.budget_us, "--factor": options.factor}

@@ -22,6 +22,7 @@ from rankwood.cli.models import (
     target_format,
     write_changed,
 )
+from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -51,10 +52,19 @@ class Options(Protocol):
     def as_json(self) -> bool: ...
 
 
-def check(options: Options, files: Files) -> None:
-    """Refuse an output that is an input or cannot be written, also for want of a package or a compiler."""
+def check(options: Options, files: Files, **more: Path | None) -> None:
+    """Refuse outputs that are inputs or cannot be written, also for want of a package or a compiler.
+
+    `more` are other files that the command writes, by the name of their option.
+    """
     check_output(options.output, options.model, **files)
     check_format(options.output, options.to_format)
+    named = {"--output": options.output} | {f"--{name}": path for name, path in more.items() if path is not None}
+    for name, path in list(named.items())[1:]:
+        check_output(path, options.model, *files.values())
+        same = [other for other in named if other != name and named[other].resolve() == path.resolve()]
+        if same:
+            raise RankwoodError(f"{path} is both {same[0]} and {name}: write to another file")
 
 
 @dataclass(frozen=True)

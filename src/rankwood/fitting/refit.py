@@ -216,25 +216,6 @@ def best_pass(train: Part, valid: Part, weights: FloatArray, passes: Iterator[Fl
     return best
 
 
-def refit_leaves(
-    train: Part, valid: Part, weights: FloatArray, settings: Refit | None = None
-) -> tuple[FloatArray, float]:
-    """Fit the leaf values of all trees of positive weight jointly to the labels of the training data.
-
-    Every pass takes a diagonal Newton step on the lambda gradients for all leaves at once: `joint_step`.
-
-    Returns
-    -------
-    values : array of shape (n_leaves,)
-        Leaf values of the pass with the best validation measure; the old ones if no pass raised it.
-    valid : float
-        That validation measure.
-    """
-    how = Refit() if settings is None else settings
-    best = best_pass(train, valid, weights, refit_passes(train, weights, how), how.patience)
-    return best.values, best.valid
-
-
 def refit_passes(
     train: Part,
     weights: FloatArray,

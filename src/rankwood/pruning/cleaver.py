@@ -26,8 +26,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -45,11 +46,16 @@ from rankwood.evaluation.significance import holm
 from rankwood.fitting.outputs import needed_bytes, sample_queries
 from rankwood.group import ALONE, Group
 from rankwood.model.additive import AdditiveModel
+from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Judging, Proof, Rule, p_difference
+from rankwood.pruning.checkpoint import FileHere, KeptBytes, identify_queries, open_notebook
+from rankwood.pruning.course import Course, Step, TimeIsUp, coarse_first, deadline_of, plan_steps
 from rankwood.pruning.judging import FOLDS, Measured, checked, compared, measured, proof_on, roles_of, timed
+from rankwood.pruning.notebook import Arrays, Notebook
 from rankwood.pruning.pruner import Pruned, Pruner, PruningSettings, Variant, checked_variants
 from rankwood.pruning.result import CleaverResult, Row
 from rankwood.pruning.strategies import Chooser, Strategy
+from rankwood.training.checkpoint import Identity, identify_settings
 
 PLENTY = 1000  # validation queries of which half are set aside to judge by; fewer judge fold by fold
 OF_SHARES = ("line-search", "refit")  # variants of several processes unless they are given
@@ -71,8 +77,11 @@ def cleaver(
     accept: Rule | Acceptance = "non-inferior",
     variants: Variant | Sequence[Variant] | None = None,
     settings: PruningSettings | None = None,
+    checkpoint: str | os.PathLike[str] | KeptBytes | None = None,
+    timeout: float | None = None,
     n_threads: int | None = None,
     progress: Callable[[float, float], None] | None = None,
+    time_left: Callable[[float | None], None] | None = None,
     group: Group = ALONE,
     client: Any = None,
     shuffle: bool = False,
@@ -132,10 +141,21 @@ def cleaver(
         - "gradient": a line search that starts from Newton steps on LambdaMART's gradients.
     settings : PruningSettings or None, default None
         What is seldom changed: the data by which victims are chosen, how to search and fit, limits, seed.
+    checkpoint : path or None, default None
+        File that finished searches are kept in, and the one under way; it is gone on from when it exists. The result is
+        the very one of a pruning that was not stopped. Other data, another model or other settings are an error; other
+        rates, variants and rules are not.
+    timeout : float or None, default None
+        Seconds after which the search ends: of the models there are by then, the smallest accepted one is the result,
+        and `result.timed_out` says so. Rates are tried so that the first of them are spread; a fit that is under way,
+        and what is measured of the models in the end, may take a little longer. None: no limit.
     n_threads : int or None, default None
         Threads; all CPUs when None.
     progress : callable or None, default None
         Called now and then with the number of searches done, fractions included, and their number in all.
+    time_left : callable or None, default None
+        Called before `progress` with the seconds that the other searches will take, as measured on those done; with
+        None as long as some kind of them was not measured.
     group : Group
         Processes that prune the same model together: each calls this with its share of every data set, consecutive
         whole queries in the order of ranks, and gets the result that one process with all the data would get. Nothing
@@ -174,7 +194,8 @@ def cleaver(
     (True, True, 12)
     """
     model = getattr(model, "ensemble_", model)
-    how, rule = PruningSettings.of(settings), Acceptance.of(accept)
+    how, rule, deadline = PruningSettings.of(settings), Acceptance.of(accept), deadline_of(timeout)
+    kept = checkpoint if checkpoint is None or isinstance(checkpoint, KeptBytes) else FileHere(checkpoint)
     is_spread = group.size > 1 or client is not None
     by_default = OF_SHARES if is_spread else (*OF_SHARES, "distil")
     names = checked_variants(by_default if variants is None else variants)  # type: ignore[arg-type]
@@ -201,7 +222,8 @@ def cleaver(
             settings=replace(how, measure_speed=False),
         )
         data = {"train": train, "valid": valid, "test": test, "judge": judge}
-        result, some = _on_cluster(client, model, prune, data, n_threads, progress, shuffle=shuffle)
+        result, some = _on_cluster(client, model, prune, data, n_threads=n_threads, progress=progress,
+                                   time_left=time_left, kept=kept, deadline=deadline, shuffle=shuffle)  # fmt: skip
         return _timed(result, some) if how.measure_speed else result
     bind = partial(Evaluator, measures=parse_measure(measure), convention=convention, n_threads=n_threads, group=group)
     roles = roles_of(checked(valid, "valid"), judge, plenty=PLENTY, seed=how.seed, group=group)
@@ -218,22 +240,32 @@ def cleaver(
     for evaluator in filter(None, (on_valid, on_judge, on_test)):
         evaluator.evaluate(model)  # data that does not suit the model is refused before the long search
 
-    tick = _Ticks(progress, plan.n_searches * (1 + len(roles.folds)))
-    rows = _table(pruner, _pruned(pruner, plan, tick))
+    settled = {
+        "measure": str(pruner.valid.queries.measure),
+        "convention": on_valid.convention,
+        "strategy": strategy,
+        "settings": replace(how, measure_speed=True, max_memory=None),
+        "queries to judge by": "other data" if isinstance(judge, Dataset) else judge,
+    }
+    identity = {} if kept is None else _identity(model, {"training": train, "validation": valid}, settled, group)
+    steps, notebook = plan.steps(pruner.train.outputs.n_trees, len(folds)), open_notebook(kept, identity, group)
+    pruner.course = Course(steps, notebook, progress=progress, time_left=time_left, deadline=deadline, group=group)
+    made = _made(pruner, plan, [(by_query(data), bind(fold)) for data, fold in folds])
+    rows = _table(pruner, made)
     values = [measured(on_valid, row.ensemble) for row in rows]
     rows = [replace(row, valid=found.mean) for row, found in zip(rows, values, strict=True)]
     if on_judge is not None:
         values = [measured(on_judge, row.ensemble) for row in rows]
     elif folds:
-        values = _out_of_fold(pruner, ((by_query(data), bind(fold)) for data, fold in folds), plan, tick)
+        values = _out_of_fold(model, [bind(fold) for _, fold in folds], made)
     if roles.judging != "choosing":
         rows = [replace(row, judged=found.mean) for row, found in zip(rows, values, strict=True)]
     rows = _judged(rows, [found.values for found in values], rule, str(pruner.valid.queries.measure), roles.judging)
     rows = rows if on_test is None else _tested(rows, on_test)
     chosen = _smallest_accepted(rows)
-    accepted = chosen is not rows[0]
+    accepted, note = chosen is not rows[0], _note(pruner, rule, rows[0], chosen, made)
     result = CleaverResult(
-        ensemble=chosen.ensemble.with_metadata(cleaver=_note(pruner, rule, rows[0], chosen)) if accepted else model,
+        ensemble=chosen.ensemble.with_metadata(cleaver=note) if accepted else model,
         accepted=accepted,
         chosen=chosen,
         rows=tuple(rows),
@@ -242,6 +274,8 @@ def cleaver(
         strategy=pruner.chooser.name,
         rule=rule,
         judging=roles.judging,
+        timed_out=made.timed_out,
+        rates_left=made.rates_left,
         needed_bytes=needed_bytes(model, group.total(sum(data.n_docs for data in (searched, chooses, *beside)))),
         test=compared(model, chosen.ensemble, on_test) if accepted and on_test is not None else None,
         test_proof=proof_on(on_test, model, chosen.ensemble, rule) if accepted and on_test is not None else None,
@@ -250,25 +284,25 @@ def cleaver(
 
 
 def _on_cluster(
-    client: Any,
-    model: Any,
-    prune: Callable[..., CleaverResult],
-    data: dict[str, Any],
-    n_threads: int | None,
-    progress: Callable[[float, float], None] | None,
-    *,
-    shuffle: bool,
+    client: Any, model: Any, prune: Callable[..., CleaverResult], data: dict[str, Any], **how: Any
 ) -> tuple[CleaverResult, Dataset]:
-    """The result of a cluster's workers, and some validation data."""
+    """The result of a cluster's workers, and some validation data; `how` are fields of an `Order`."""
     from rankwood.pruning.on_cluster import Order, prune_on_cluster
 
     judge, copies = data["judge"], 1
     if judge is None or isinstance(judge, (int, float)) or (isinstance(judge, str) and judge in ("auto", "folds")):
         prune, copies = partial(prune, judge=data.pop("judge")), FOLDS if judge == "folds" else 1
     given = {role: one for role, one in data.items() if one is not None}
-    order = Order(prune, model, given, copies, n_threads, progress, shuffle)
-    result, some = prune_on_cluster(client, order)
+    result, some = prune_on_cluster(client, Order(prune, model, given, copies, **how))
     return result if result.accepted else replace(result, ensemble=model), some
+
+
+def _identity(model: Any, data: dict[str, Dataset], settled: dict[str, Any], group: Group) -> Identity:
+    """Everything that the steps of a pruning depend on; rates, variants and rules only say which there are."""
+    parts = {f"{role} data": identify_queries(one, group) for role, one in data.items()}
+    plain = not isinstance(model, Ensemble)
+    of_model = f"{model.weights.tolist()} {model.base}" if plain else model.fingerprint()
+    return {"model": of_model, **parts, **identify_settings(settled)}
 
 
 # Inputs: which data chooses and which judges, and how many trees go.
@@ -331,77 +365,128 @@ class _Plan:
     seed: int
 
     @property
-    def n_searches(self) -> int:
-        """Searches that the plan takes, that for the weights that victims are chosen by included."""
-        return 1 + len(self.counts) * len(self.variants)
+    def in_order(self) -> list[int]:
+        """The numbers of victims, each once, in the order in which they are tried."""
+        return list(dict.fromkeys(self.counts[number] for number in coarse_first(len(self.counts))))
+
+    def steps(self, n_trees: int, n_folds: int) -> list[Step]:
+        """All steps of the plan."""
+        chooses = self.chooser().goes_by_weights
+        return plan_steps(self.in_order, self.variants, n_trees, n_folds=n_folds, chooses=chooses)
 
     def chooser(self) -> Chooser:
         """The strategy, with nothing chosen yet."""
         return Chooser(self.strategy, max(self.counts), seed=self.seed)
 
 
-def _pruned(pruner: Pruner, plan: _Plan, tick: _Ticks) -> list[tuple[float, Pruned]]:
-    """Every pruned model with its rate."""
-    pruner.choosing_weights(tick.of_search)
-    tick.next()
-    found = []
-    for rate, k in zip(plan.rates, plan.counts, strict=True):
-        found += [(rate, pruned) for pruned in pruner.prune(k, plan.variants, tick.of_search)]
-        tick.next(len(plan.variants))
-    return found
+@dataclass
+class _Made:
+    """The models that there was time for.
+
+    Parameters
+    ----------
+    plan : _Plan
+        What was to be made.
+    models : dict from int to list of Pruned
+        By the number of victims, those of every variant.
+    unseen : dict from int to list of dicts
+        By the number of victims, for every fold, the values of its queries with what the other folds chose, by variant.
+    timed_out : bool
+        Whether the time was up before all were made.
+    """
+
+    plan: _Plan
+    models: dict[int, list[Pruned]] = field(default_factory=dict)
+    unseen: dict[int, list[Arrays]] = field(default_factory=dict)
+    timed_out: bool = False
+
+    def __iter__(self) -> Iterator[tuple[float, int, Pruned]]:
+        """Rate, number of victims and model, ordered by rate."""
+        for rate, k in zip(self.plan.rates, self.plan.counts, strict=True):
+            for pruned in self.models.get(k, ()):
+                yield rate, k, pruned
+
+    @property
+    def rates_left(self) -> tuple[float, ...]:
+        """Rates of which not all variants were tried."""
+        of_rate = zip(self.plan.rates, self.plan.counts, strict=True)
+        return tuple(rate for rate, k in of_rate if len(self.models.get(k, ())) < len(self.plan.variants))
 
 
-class _Ticks:
-    """Progress counted in searches; iterations of a search are fractions of one."""
+def _made(pruner: Pruner, plan: _Plan, folds: Sequence[tuple[Evaluator, Evaluator]]) -> _Made:
+    """Every model of the plan, and what folds say of it; fewer when the time is up.
 
-    def __init__(self, progress: Callable[[float, float], None] | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
+    `folds` are pairs of the data that chooses and the fold that judges. Folds take turns at every number of victims, so
+    that what was made before the time was up can be judged.
+    """
+    made = _Made(plan)
+    pruner.course.skip(_known_of_folds(pruner.course.notebook, plan, len(folds)))
+    try:
+        for k in plan.in_order:
+            made.models[k] = []
+            for pruned in pruner.prune(k, plan.variants):
+                made.models[k].append(pruned)
+            made.unseen[k] = [_unseen(pruner, plan, k, part, *fold) for part, fold in enumerate(folds, start=1)]
+        pruner.course.finish()
+    except TimeIsUp:
+        made.timed_out = True
+        made.models = {k: models for k, models in made.models.items() if k in made.unseen or not folds}
+    finally:
+        pruner.course.notebook.save()
+    return made
 
-    def next(self, n: int = 1) -> None:
-        """Count n more searches as done."""
-        self._done += n
-        if self._progress is not None:
-            self._progress(self._done, self._total)
 
-    def of_search(self, iteration: int, iterations: int) -> None:
-        """Count a fraction of the search that is under way."""
-        if self._progress is not None:
-            self._progress(self._done + iteration / (iterations + 1), self._total)
+def _unseen(pruner: Pruner, plan: _Plan, k: int, part: int, chooses: Evaluator, fold: Evaluator) -> Arrays:
+    """Values of the queries of a fold with the models that the other folds choose, by variant."""
+    notebook, name, (measure,) = pruner.course.notebook, f"{part} {k}", fold.names
+    known = notebook.step(name, dict)
+    missing = tuple(variant for variant in plan.variants if variant not in known)
+    if missing:
+        other = pruner.chosen_by(chooses, plan.chooser(), part)
+        found = {one.variant: fold.evaluate(other.ensemble(one)).per_query[measure] for one in other.prune(k, missing)}
+        known = {**known, **found}
+        notebook.note(name, known)
+        notebook.forget(f"{name} ")  # the models are not needed any more
+    return known
+
+
+def _known_of_folds(notebook: Notebook, plan: _Plan, n_folds: int) -> list[Step]:
+    """Steps of folds that need not be done, because values of all that they lead to are known."""
+    known = [
+        (part, k)
+        for part in range(1, n_folds + 1)
+        for k in plan.counts
+        if f"{part} {k}" in notebook and notebook.step(f"{part} {k}", dict).keys() >= set(plan.variants)
+    ]
+    return [step for step in plan.steps(0, n_folds) if (step.part, step.k) in known and step.kind != "choose"]
 
 
 # The table: each step fills in columns.
 
 
-def _table(pruner: Pruner, found: Sequence[tuple[float, Pruned]]) -> list[Row]:
+def _table(pruner: Pruner, made: _Made) -> list[Row]:
     """A row for the full model, then one for every pruned model; `valid` is that of the queries that chose."""
     model: Any = pruner.model
     weights = pruner.original
     train, valid = pruner.train.quality(weights), pruner.valid.quality(weights)
     rows = [Row(rate=0.0, variant="input", n_trees=model.n_trees, train=train, valid=valid, ensemble=model)]
-    for rate, pruned in found:
+    for rate, _, pruned in made:
         ensemble = pruner.ensemble(pruned)
         rows.append(Row(rate, pruned.variant, ensemble.n_trees, pruned.train, pruned.valid, ensemble))
     return rows
 
 
-def _out_of_fold(
-    pruner: Pruner, folds: Iterable[tuple[Evaluator, Evaluator]], plan: _Plan, tick: _Ticks
-) -> list[Measured]:
-    """The measure of the full model, then of every model of the plan, on queries that did not choose it.
+def _out_of_fold(model: Any, folds: Sequence[Evaluator], made: _Made) -> list[Measured]:
+    """The measure of the full model, then of every model that was made, on queries that did not choose it.
 
-    The models are made anew for every fold, by the queries of the others; the values of all folds together are those
-    of all validation queries.
+    The values of all folds together are those of all validation queries.
     """
-    parts, weights = [], []
-    for chooses, fold in folds:
-        other = pruner.chosen_by(chooses, plan.chooser())
-        models = [pruner.model, *(other.ensemble(pruned) for _, pruned in _pruned(other, plan, tick))]
-        (name,) = fold.names
-        found = [fold.evaluate(model) for model in models]
-        parts.append([one.per_query[name] for one in found])
-        weights.append(found[0].query_weights)
-    together = None if weights[0] is None else np.concatenate([of_fold for of_fold in weights if of_fold is not None])
-    values = [np.concatenate(of_model) for of_model in zip(*parts, strict=True)]
+    of_full = [fold.evaluate(model) for fold in folds]
+    weights = [found.query_weights for found in of_full if found.query_weights is not None]
+    together = np.concatenate(weights) if weights else None
+    (name,) = folds[0].names
+    values = [np.concatenate([found.per_query[name] for found in of_full])]
+    values += [np.concatenate([of_fold[pruned.variant] for of_fold in made.unseen[k]]) for _, k, pruned in made]
     return [Measured(float(mean(one, together)), weighted_values(one, together)) for one in values]
 
 
@@ -455,7 +540,7 @@ def _smallest_accepted(rows: Sequence[Row]) -> Row:
     return min(gains, key=lambda row: (row.n_trees, -row.worth), default=full)
 
 
-def _note(pruner: Pruner, rule: Acceptance, full: Row, chosen: Row) -> dict[str, Any]:
+def _note(pruner: Pruner, rule: Acceptance, full: Row, chosen: Row, made: _Made) -> dict[str, Any]:
     """What is left in the metadata of the chosen model: how it was pruned, and the figures before and after."""
     queries, how = pruner.valid.queries, pruner.settings
     return {
@@ -477,4 +562,5 @@ def _note(pruner: Pruner, rule: Acceptance, full: Row, chosen: Row) -> dict[str,
         "queries": [pruner.train.queries.n_queries, queries.n_queries],
         "seed": how.seed,
         "version": __version__,
+        **({"timed_out": True, "rates_left": list(made.rates_left)} if made.timed_out else {}),
     }

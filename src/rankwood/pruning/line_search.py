@@ -12,6 +12,7 @@ import numpy as np
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import RankwoodError
 from rankwood.fitting.measured import Part
+from rankwood.pruning.notebook import Trail
 
 OnIteration = Callable[[int, int], None]  # (iterations done, iterations at most)
 
@@ -111,6 +112,7 @@ def line_search(
     *,
     settings: LineSearch | None = None,
     on_iteration: OnIteration | None = None,
+    trail: Trail | None = None,
 ) -> Searched:
     """Search non-negative weights that raise the training measure, and take the best by the validation measure.
 
@@ -130,29 +132,40 @@ def line_search(
         How to search.
     on_iteration : callable or None, default None
         Called after every iteration with the number done and the most there can be.
+    trail : Trail or None, default None
+        Trail of a search with the same training data, start, trees and settings, as far as that came; or an empty one.
+        It is followed and lengthened; the result is the same with any.
     """
     how = LineSearch() if settings is None else settings
     trees = np.arange(len(weights)) if trees is None else trees
-    start = current = best = Point.at(train, np.array(weights, dtype=np.float64))
-    best_valid = valid_before = valid.quality(current.weights)
-    radius, failures, history = how.first_radius(current.weights[trees]), 0, list[tuple[float, float]]()
+    trail = Trail(trees) if trail is None else trail
+    point: Point | None = None  # the end of the trail, once that is reached
+    if not trail.weights:
+        point = Point.at(train, np.array(weights, dtype=np.float64))
+        trail.add(point.weights, point.quality)
+    best, best_valid = 0, valid.quality(trail.weights[0])  # `best` is a number of iterations
+    radius, failures, history = how.first_radius(trail.weights[0][trees]), 0, list[tuple[float, float]]()
+    valid_before = value = best_valid
     for iteration in range(how.iterations):
-        promising = promising_weights(train, current, trees, radius, how)
-        moved = best_on_segment(train, current, promising, how.samples)
+        if len(trail.weights) == iteration + 1:
+            point = Point.at(train, trail.weights[-1]) if point is None else point
+            moved = best_on_segment(train, point, promising_weights(train, point, trees, radius, how), how.samples)
+            point = moved if moved.quality > point.quality else point
+            trail.add(point.weights, point.quality)
+        quality = trail.qualities[iteration + 1]
         failures += 1
-        value = history[-1][1] if history else valid_before
-        if moved.quality > current.quality:
-            current = moved
-            value = valid.quality(current.weights)
+        if quality > trail.qualities[iteration]:
+            value = valid.quality(trail.weights[iteration + 1])
             if value > best_valid:
-                best, best_valid, failures = current, value, 0
-        history.append((current.quality, value))
+                best, best_valid, failures = iteration + 1, value, 0
+        history.append((quality, value))
         radius *= how.shrink
         if on_iteration is not None:
             on_iteration(iteration + 1, how.iterations)
         if failures >= how.patience:
             break
-    return Searched(best.weights, best.quality, best_valid, start.quality, valid_before, len(history), tuple(history))
+    found = trail.weights[best], trail.qualities[best], best_valid, trail.qualities[0], valid_before
+    return Searched(*found, len(history), tuple(history))
 
 
 @dataclass(frozen=True)

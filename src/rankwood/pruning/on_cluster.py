@@ -5,11 +5,11 @@
     client                                       worker (rank 0, 1, ...)
     place the data with its features ─────────>  its share: consecutive whole queries
     prune_share on all workers       ─────────>  the `cleaver` of one process, on the share, with a group
-    progress                         <─ rank 0 ─ now and then
+    progress, checkpoints            <─ rank 0 ─ now and then
     result                           <─ rank 0 ─ at the end
 
-A worker that is lost ends the attempt; the next one starts anew on the workers that remain. The result does not depend
-on any of it.
+A worker that is lost ends the attempt; the next one, on the workers that remain, goes on from the checkpoint, or starts
+anew where none is asked for. The result does not depend on any of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.fitting.outputs import needed_bytes
 from rankwood.group import Group
+from rankwood.pruning.checkpoint import KeptBytes
 from rankwood.pruning.result import CleaverResult
 from rankwood.scoring.timing import BATCH
 from rankwood.tasks import import_distributed
@@ -60,8 +61,12 @@ class Order:
         How often validation data is copied to be cut into what chooses and what judges.
     n_threads : int or None
         Threads of every worker; None: as many as it has.
-    progress : callable or None
+    progress, time_left : callable or None
         Called in the client's process.
+    kept : KeptBytes or None
+        The checkpoint, of the client.
+    deadline : float or None
+        When the time is up, by the client's `time.monotonic`.
     shuffle : bool
         Whether rows of a query may stand apart.
     """
@@ -72,7 +77,19 @@ class Order:
     copies: int = 1
     n_threads: int | None = None
     progress: Progress | None = None
+    time_left: Callable[[float | None], None] | None = None
+    kept: KeptBytes | None = None
+    deadline: float | None = None
     shuffle: bool = False
+
+    def hear(self, kind: str, *content: Any) -> None:
+        """Take a message of rank 0: of progress, or a checkpoint."""
+        if kind == "checkpoint" and self.kept is not None:
+            self.kept.write(*content)
+        elif kind == "time left" and self.time_left is not None:
+            self.time_left(*content)
+        elif kind == "progress" and self.progress is not None:
+            self.progress(*content)
 
 
 def prune_on_cluster(client: Client, order: Order) -> tuple[CleaverResult, Dataset]:
@@ -94,13 +111,20 @@ def prune_on_cluster(client: Client, order: Order) -> tuple[CleaverResult, Datas
                 placed[role] = place_features(client, workers, source, shuffle=order.shuffle)
                 stack.callback(placed[role].release)
             check_memory(client, {worker: _needed_bytes(order, placed, worker) for worker in workers})
-            told = SharePruning(order.prune, tuple(placed), order.n_threads, order.progress is not None)
+            told = SharePruning(
+                order.prune,
+                tuple(placed),
+                order.n_threads,
+                order.progress is not None or order.time_left is not None,
+                None if order.kept is None else SentBytes(order.kept.name, order.kept.read()),
+                None if order.deadline is None else max(order.deadline - time.monotonic(), 1e-3),
+            )
             found = run_on_workers(
                 client,
                 prune_share,
                 {worker: [one.shares[worker] for one in placed.values()] for worker in workers},
                 arguments=(told,),
-                on_message=lambda rank, message: order.progress(*message) if order.progress else None,
+                on_message=lambda rank, message: order.hear(*message),
                 name="prune",
             )
         (result,) = (result for result, _ in found if result is not None)
@@ -133,14 +157,58 @@ def _needed_bytes(order: Order, placed: Mapping[str, Placed], worker: str) -> in
 # On the workers.
 
 
+@dataclass
+class SentBytes(KeptBytes):
+    """A checkpoint that the client keeps: rank 0 sends it there.
+
+    Parameters
+    ----------
+    name : str
+        The client's name for it.
+    content : bytes or None
+        What the client had when the work began.
+    channel : Channel or None, default None
+        Way to the client.
+    """
+
+    name: str
+    content: bytes | None
+    channel: Channel | None = None
+
+    def read(self) -> bytes | None:
+        return self.content
+
+    def write(self, content: bytes) -> None:
+        assert self.channel is not None
+        self.channel.tell(("checkpoint", content))
+
+
 @dataclass(frozen=True)
 class SharePruning:
-    """What every rank is told: what to run, the roles of its data sets, threads, and whether to tell of progress."""
+    """What every rank is told.
+
+    Parameters
+    ----------
+    prune : callable
+        What to run.
+    roles : tuple of str
+        Roles of its data sets.
+    n_threads : int or None
+        Threads.
+    tells : bool
+        Whether to tell of progress.
+    kept : SentBytes or None
+        The checkpoint.
+    timeout : float or None
+        Seconds that are left.
+    """
 
     prune: Callable[..., CleaverResult]
     roles: tuple[str, ...]
     n_threads: int | None
     tells: bool
+    kept: SentBytes | None = None
+    timeout: float | None = None
 
 
 def prune_share(
@@ -148,11 +216,14 @@ def prune_share(
 ) -> tuple[CleaverResult | None, Dataset | None]:
     """Prune on the share of this rank; rank 0 returns the result, the first that has any some validation data."""
     data = dict(zip(told.roles, share, strict=True))
-    valid = data["valid"]
+    valid, speaker = data["valid"], Speaker(channel) if told.tells and group.rank == 0 else None
     result = told.prune(
         **data,
         n_threads=told.n_threads or threads_of_worker(),
-        progress=_now_and_then(channel) if told.tells and group.rank == 0 else None,
+        progress=None if speaker is None else speaker.progress,
+        time_left=None if speaker is None else speaker.time_left,
+        checkpoint=None if told.kept is None else replace(told.kept, channel=channel),
+        timeout=told.timeout,
         group=group,
     )
     is_first = valid.n_docs > 0 and Share.of(valid, group).first_query == 0
@@ -161,14 +232,20 @@ def prune_share(
     return result if group.rank == 0 else None, some
 
 
-def _now_and_then(channel: Channel) -> Progress:
-    """A function that tells the client of progress, but not too often."""
-    told_at = -np.inf
+class Speaker:
+    """Tells the client of progress and of the time left, but not too often."""
 
-    def tell(done: float, total: float) -> None:
-        nonlocal told_at
-        if done == total or time.monotonic() - told_at >= SECONDS:
-            channel.tell((done, total))
-            told_at = time.monotonic()
+    def __init__(self, channel: Channel) -> None:
+        self.channel, self.told_at = channel, -np.inf
+        self.left: float | None = None
 
-    return tell
+    def time_left(self, seconds: float | None) -> None:
+        """Remember it until there is something to tell."""
+        self.left = seconds
+
+    def progress(self, done: float, total: float) -> None:
+        """Tell of both, if it is time."""
+        if done == total or time.monotonic() - self.told_at >= SECONDS:
+            self.channel.tell(("time left", self.left))
+            self.channel.tell(("progress", done, total))
+            self.told_at = time.monotonic()

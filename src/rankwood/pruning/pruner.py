@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -14,11 +14,13 @@ from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.fitting.measured import Part
 from rankwood.fitting.outputs import check_fits, refitted, signed_weights, unsigned_weights
-from rankwood.fitting.refit import Refit, lambda_gradients, leaf_derivatives, refit_leaves
+from rankwood.fitting.refit import Refit, best_pass, lambda_gradients, leaf_derivatives, refit_passes
 from rankwood.fitting.ridge import Distil, distil_leaves
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.ensemble import Ensemble
-from rankwood.pruning.line_search import LineSearch, Point, Searched, best_on_segment, line_search
+from rankwood.pruning.course import Course, Step
+from rankwood.pruning.line_search import LineSearch, Point, best_on_segment, line_search
+from rankwood.pruning.notebook import Arrays
 from rankwood.pruning.strategies import Chooser, score_shares, smallest
 from rankwood.training.tasks import without_grades
 
@@ -125,6 +127,10 @@ class Pruner:
         Strategy that chooses the trees to remove.
     settings : PruningSettings
         How to search and fit.
+    course : Course
+        What steps go through: it counts and keeps them, and may end them.
+    part : int, default 0
+        Which validation queries choose: 0 for all, else the number of the fold that is left out.
     """
 
     model: Ensemble | AdditiveModel
@@ -132,8 +138,11 @@ class Pruner:
     valid: Part
     chooser: Chooser
     settings: PruningSettings
-    _searched: FloatArray | None = None  # weights that victims are chosen by, once known
-    _distilled_values: dict[int, FloatArray] = field(default_factory=dict)  # by k: validation data has no part in them
+    course: Course = field(default_factory=Course)
+    part: int = 0
+    # What validation data has no part in: shares of trees in scores, and values by the number of victims.
+    _shares: list[FloatArray] = field(default_factory=list)
+    _distilled_values: dict[int, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -162,7 +171,7 @@ class Pruner:
         ]
         return cls(model, parts[0], parts[1], chooser, settings)
 
-    def chosen_by(self, valid: Evaluator, chooser: Chooser) -> Pruner:
+    def chosen_by(self, valid: Evaluator, chooser: Chooser, part: int) -> Pruner:
         """A pruner of the same model with the same training data, where other validation data chooses.
 
         Parameters
@@ -171,87 +180,106 @@ class Pruner:
             The measure bound to the other validation data, with `by_query=True`.
         chooser : Chooser
             A strategy that has not chosen yet.
+        part : int
+            Number of that validation data.
         """
-        part = _part(self.model, valid, "validation", self.settings)
-        return replace(self, valid=part, chooser=chooser, _searched=None)
+        return replace(self, valid=_part(self.model, valid, "validation", self.settings), chooser=chooser, part=part)
 
     @property
     def original(self) -> FloatArray:
         """Weights of the full model, without signs."""
         return unsigned_weights(self.model)
 
-    def choosing_weights(self, on_iteration: Callable[[int, int], None] | None = None) -> FloatArray:
+    def choosing_weights(self) -> FloatArray:
         """Weights that victims are chosen by; the first call searches for them if the strategy looks at weights."""
-        if self._searched is None:
-            self._searched = self.original
-            if self.chooser.goes_by_weights:
-                self._searched = line_search(
-                    self.train, self.valid, self.original, settings=self.settings.search, on_iteration=on_iteration
-                ).weights
-        return self._searched
+        if not self.chooser.goes_by_weights:
+            return self.original
+        return self._search("choose", 0, self.original, np.arange(self.train.outputs.n_trees))["weights"]
 
-    def prune(
-        self,
-        k: int,
-        variants: tuple[str, ...] = ("line-search",),
-        on_iteration: Callable[[int, int], None] | None = None,
-    ) -> list[Pruned]:
+    def prune(self, k: int, variants: tuple[str, ...] = ("line-search",)) -> Iterator[Pruned]:
         """Remove k trees and re-weigh the rest, once for each variant; trees driven to weight 0 are removed as well."""
         stay = self._stay(k)
         start = np.zeros_like(self.original)
         start[stay] = self.original[stay]
-        searched: Searched | None = None  # shared by two variants
         if {"line-search", "refit"} & set(variants):
-            searched = self._search(start, stay, on_iteration)
-        found = []
+            searched = self._search("search", k, start, stay)  # shared by two variants
         for variant in variants:
             if variant == "distil":
-                found.append(self._distilled(k))
+                found = self._distilled(k)
             elif variant == "gradient":
-                begin = gradient_weights(self.train, start, stay, samples=self.settings.search.samples)
-                found.append(self._reweighed(variant, self._search(begin, stay)))
+                found = self._search(variant, k, start, stay)
             else:
-                assert searched is not None
-                plain = self._reweighed(variant, searched)
-                found.append(self._refitted(plain) if variant == "refit" else plain)
-        return found
+                found = self._refitted(k, searched["weights"]) if variant == "refit" else searched
+            yield self._pruned(variant, found)
 
     def _stay(self, k: int) -> IndexArray:
         if k == 0:
             return np.arange(self.train.outputs.n_trees)
         part = self.train if self.settings.victims == "train" else self.valid
-        return self.chooser.stay(part.outputs, self.choosing_weights(), part.queries, k)
+        notebook, name = self.course.notebook, f"{self.part} victims"
+        if self.chooser.gone is None and name in notebook:
+            self.chooser.gone = notebook.step(name, dict)["trees"]
+        stay = self.chooser.stay(part.outputs, self.choosing_weights(), part.queries, k)
+        if self.chooser.gone is not None:
+            notebook.note(name, {"trees": self.chooser.gone})
+        return stay
 
-    def _search(
-        self, start: FloatArray, stay: IndexArray, on_iteration: Callable[[int, int], None] | None = None
-    ) -> Searched:
+    def _search(self, kind: str, k: int, start: FloatArray, stay: IndexArray) -> Arrays:
+        """A line search over the trees that stay; of the kind "gradient", from where gradient steps lead."""
         how = self.settings.search
-        return line_search(self.train, self.valid, start, stay, settings=how, on_iteration=on_iteration)
 
-    def _reweighed(self, variant: str, found: Searched) -> Pruned:
-        return Pruned(variant, found.weights, self.train.outputs.values, found.train, found.valid)
+        def make() -> Arrays:
+            begin = gradient_weights(self.train, start, stay, samples=how.samples) if kind == "gradient" else start
+            trail = self.course.notebook.trail("choose" if (kind, k) == ("search", 0) else kind, begin, stay)
+            if trail.weights and self.part == 0:
+                self.course.resumed()
+            tick = self.course.tick
+            found = line_search(self.train, self.valid, begin, stay, settings=how, on_iteration=tick, trail=trail)
+            return {"weights": found.weights, "quality": np.array([found.train, found.valid])}
 
-    def _refitted(self, plain: Pruned) -> Pruned:
-        new, valid = refit_leaves(self.train, self.valid, plain.weights, self.settings.refit)
-        train = self.train.with_values(new).quality(plain.weights)
-        return Pruned(plain.variant, plain.weights, new, train, valid)
+        return self.course.do(self._step(kind, k), make)
 
-    def _distilled(self, k: int) -> Pruned:
+    def _refitted(self, k: int, weights: FloatArray) -> Arrays:
+        how = self.settings.refit
+
+        def make() -> Arrays:
+            passes = self.course.ticks(refit_passes(self.train, weights, how), how.passes)
+            best = best_pass(self.train, self.valid, weights, passes, how.patience)
+            train = self.train.with_values(best.values).quality(weights)
+            return {"weights": weights, "values": best.values, "quality": np.array([train, best.valid])}
+
+        return self.course.do(self._step("refit", k), make)
+
+    def _distilled(self, k: int) -> Arrays:
         """Remove the trees with the smallest share in scores and fit the others to the full model's scores."""
-        outputs, weights = self.train.outputs, self.original
-        weights[smallest(score_shares(outputs, weights), k)] = 0.0
-        new = self._distilled_values.get(k)
-        if new is None:
-            new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.settings.distil)
-            self._distilled_values[k] = new
-        train, valid = (part.with_values(new).quality(weights) for part in (self.train, self.valid))
-        return Pruned("distil", weights, new, train, valid)
+
+        def make() -> Arrays:
+            outputs, weights = self.train.outputs, self.original
+            if not self._shares:
+                self._shares.append(score_shares(outputs, weights))
+            weights[smallest(self._shares[0], k)] = 0.0
+            new = self._distilled_values.get(k)
+            if new is None:
+                new = distil_leaves(outputs, self.original, np.flatnonzero(weights > 0.0), self.settings.distil)
+            qualities = [part.with_values(new).quality(weights) for part in (self.train, self.valid)]
+            return {"weights": weights, "values": new, "quality": np.array(qualities)}
+
+        found = self.course.do(self._step("distil", k), make)
+        self._distilled_values[k] = found["values"]
+        return found
+
+    def _step(self, kind: str, k: int) -> Step:
+        return Step(self.part, k, kind, self.train.outputs.n_trees - k)
+
+    def _pruned(self, variant: str, found: Arrays) -> Pruned:
+        train, valid = found["quality"].tolist()
+        return Pruned(variant, found["weights"], found.get("values", self.train.outputs.values), train, valid)
 
     def ensemble(self, pruned: Pruned) -> Any:
         """The pruned model, of the trees that are left; its scores have the bits that pruning measured."""
         if isinstance(self.model, AdditiveModel):
             return self.model.reweigh(signed_weights(self.model, pruned.weights))
-        changed = pruned.values is not self.train.outputs.values
+        changed = not np.array_equal(pruned.values, self.train.outputs.values)
         whole = refitted(self.model, pruned.values) if changed else self.model
         left = np.flatnonzero(pruned.weights != 0.0)
         return without_grades(whole.reweigh(signed_weights(self.model, pruned.weights)).select(left))

@@ -116,6 +116,10 @@ class CleaverResult:
     timings : tuple of Timing
         Scoring time of every row, with what was measured: engine, batch, precision, threads. Empty unless speed was
         measured.
+    timed_out : bool
+        Whether the time was up before all models were tried.
+    rates_left : tuple of float
+        Rates that were then not tried, or not in all variants.
     """
 
     ensemble: Ensemble
@@ -131,6 +135,8 @@ class CleaverResult:
     test: Comparison | None = None
     test_proof: Proof | None = None
     timings: tuple[Timing, ...] = ()
+    timed_out: bool = False
+    rates_left: tuple[float, ...] = ()
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -188,8 +194,9 @@ class CleaverResult:
         str
             A sentence without a full stop.
         """
+        early = f"; {self.early_end()}" if self.timed_out else ""
         if not self.accepted:
-            return self._refusal()
+            return f"{self._refusal()}{early}"
         full, chosen = self.rows[0], self.chosen
         faster = "" if chosen.speed_up is None else f", {chosen.speed_up:.1f}x as fast"
         tested = "" if chosen.test is None else f"; on test data {self.verdict()}"
@@ -200,7 +207,7 @@ class CleaverResult:
         judges = "validation data" if chosen.judged is None else "the queries that judge"
         return (
             f"{chosen.n_trees:,} of {full.n_trees:,} trees ({chosen.variant}){faster}: {shown}; {self.measure} on "
-            f"{judges} {chosen.worth:.4f} (before: {full.worth:.4f}){tested}{lost}"
+            f"{judges} {chosen.worth:.4f} (before: {full.worth:.4f}){tested}{lost}{early}"
         )
 
     def _refusal(self) -> str:
@@ -210,6 +217,21 @@ class CleaverResult:
         if best.proof is None or best is full:
             return said
         return f"{said}; of the most promising, with {best.n_trees:,} trees ({best.variant}), {best.proof.words()}"
+
+    def early_end(self) -> str:
+        """What was not tried because the time was up.
+
+        Returns
+        -------
+        str
+            A sentence without a full stop; empty when the search came to its end.
+        """
+        if not self.timed_out:
+            return ""
+        tried = len({row.rate for row in self.rows[1:]} - set(self.rates_left))
+        left = ", ".join(f"{100 * rate:g} %" for rate in self.rates_left)
+        said = f"{tried} of {tried + len(self.rates_left)} rates were tried in full, not {left}"
+        return f"the time was up before the search came to its end: {said if tried else 'no rate was tried in full'}"
 
     def verdict(self) -> str:
         """Measure of the chosen model on test data, its difference from the input, and what that shows.

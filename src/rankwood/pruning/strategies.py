@@ -144,11 +144,17 @@ class Chooser:
         The largest number of trees that will be removed.
     seed : int, default 0
         Seed of the strategy "random".
+
+    Attributes
+    ----------
+    gone : array of int or None
+        Trees in the order of their removal, once that is known; it may be set to what is known from before. Strategies
+        that have no such order leave it None.
     """
 
     def __init__(self, strategy: str | Strategy, most: int, *, seed: int = 0) -> None:
         self.strategy, self._most = strategy, most
-        self._gone: IndexArray | None = None
+        self.gone: IndexArray | None = None
         self.name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
         if isinstance(strategy, str) and strategy not in STRATEGIES:
             near = difflib.get_close_matches(strategy, STRATEGIES, n=1)
@@ -169,9 +175,9 @@ class Chooser:
             return skip(outputs, weights, queries, k)
         if not isinstance(self.strategy, str):
             return self._checked(self.strategy(outputs, weights, queries, k), outputs.n_trees, k)
-        if self._gone is None:  # in order of removal, so the first k serve every k
-            self._gone = self._orders[self.strategy](outputs, weights, queries, max(self._most, k))
-        return np.setdiff1d(np.arange(outputs.n_trees), self._gone[:k])
+        if self.gone is None or len(self.gone) < k:  # in order of removal, so the first k serve every k
+            self.gone = self._orders[self.strategy](outputs, weights, queries, max(self._most, k))
+        return np.setdiff1d(np.arange(outputs.n_trees), self.gone[:k])
 
     def _checked(self, stay: Any, n_trees: int, k: int) -> IndexArray:
         trees = np.asarray(stay)

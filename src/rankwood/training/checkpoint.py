@@ -121,14 +121,18 @@ def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, 
     saved = model.metadata.get("checkpoint")
     if not isinstance(saved, dict):
         raise RankwoodError(f"{path} is a finished model, not a checkpoint: choose another file")
-    made_with = saved["identity"]
+    check_made_with(path, saved["identity"], identity)
+    return saved
+
+
+def check_made_with(path: str, made_with: Identity, identity: Identity) -> None:
+    """Refuse a checkpoint that was made with something else, and name what differs."""
     other = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
     if other:
         raise RankwoodError(
             f"the checkpoint {path} was made with other {', other '.join(other)}: "
             "delete it to start anew, or choose another file"
         )
-    return saved
 
 
 def identify(
