@@ -37,6 +37,16 @@ DUMP = [
 ]  # fmt: skip
 
 
+NAMED = rw.Ensemble.from_trees(TREES, feature_names=["bm25", "clicks", "age", "length"])
+
+
+def plugin_body(kind: str, definition: str) -> bytes:
+    features = [{"name": name, "template": {}} for name in NAMED.feature_names or ()]
+    stored = {"name": "mine", "feature_set": {"name": "set", "features": features}}
+    stored["model"] = {"type": kind, "definition": definition}
+    return json.dumps({"_index": ".ltrstore", "_source": {"name": "mine", "type": "model", "model": stored}}).encode()
+
+
 @cache
 def subject(name: str) -> bytes:
     made = {
@@ -45,6 +55,10 @@ def subject(name: str) -> bytes:
         "jforests": lambda: JFORESTS,
         "xgboost-dump": lambda: json.dumps(DUMP).encode(),
         "vespa": lambda: exported(rw.Ensemble.from_trees(TREES), "vespa")[0].encode(),
+        "solr": lambda: exported(NAMED, "solr", missing="ignore")[0].encode(),
+        "elasticsearch": lambda: exported(NAMED, "elasticsearch")[0].encode(),
+        "elasticsearch-ltr": lambda: plugin_body("model/xgboost+json", exported(NAMED, "xgboost-dump")[0]),
+        "elasticsearch-ranklib": lambda: plugin_body("model/ranklib", exported(NAMED, "ranklib", missing="ignore")[0]),
         "onnx": onnx_content,
         "onnx-5": partial(onnx_content, 5),
         "lightgbm-categories": lambda: lightgbm_text(
@@ -70,7 +84,8 @@ def onnx_content(version: int = 3) -> bytes:
 
 
 NAMES = [
-    "ranklib", "quickrank", "jforests", "xgboost-dump", "vespa", "onnx", "lightgbm-4.7.0.txt",
+    "ranklib", "quickrank", "jforests", "xgboost-dump", "vespa", "solr", "elasticsearch", "elasticsearch-ltr",
+    "elasticsearch-ranklib", "onnx", "lightgbm-4.7.0.txt",
     "lightgbm-4.7.0-zero.txt", "lightgbm-2.3.1.txt", "lightgbm-4.7.0.json", "xgboost-3.2.0.json",
     "xgboost-3.2.0-dart.ubj", "xgboost-1.7.6.ubj", "catboost-1.2.10.json", "catboost-1.2.10-lossguide.json",
 ]  # fmt: skip
@@ -173,7 +188,10 @@ def walk(value, path=()):
         yield from walk(inner, (*path, key))
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".json")] + ["xgboost-dump", "vespa"])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in NAMES if n.endswith(".json")] + ["xgboost-dump", "vespa", "solr", "elasticsearch", "elasticsearch-ltr"],
+)
 @settings(max_examples=80)
 @given(data=st.data())
 def test_json_with_other_values(name, data):

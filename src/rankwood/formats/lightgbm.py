@@ -20,7 +20,6 @@ import numpy as np
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
 from rankwood.formats.reading import (
-    NO_SPLITS,
     NUMBER,
     UNLIMITED,
     Budget,
@@ -294,7 +293,7 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
         as_column(column, np.int64, "numbers of nodes") for column in (reader.node_index, reader.leaf_index)
     )
     trees, splits = renumbered(with_covers(trees, reader.leaf_count), splits, nodes, leaves)
-    is_average = bool(dump.get("average_output", False))
+    is_average = bool(dump.get("average_output", False)) and format != "vespa"  # Vespa sums
     return ensemble_of(
         trees,
         splits,
@@ -361,12 +360,12 @@ class _VespaReader(_Reader):
 
     def trees(self) -> tuple[Trees, Splits]:
         trees = self.builder.trees(less_than).replace(missing_left=np.array(self.default_left, dtype=bool))
-        if self.categories:
-            tree = trees.tree_of_node[min(self.categories)]
-            raise ModelError(
-                f"tree {tree} splits by categories, which Vespa knows by name: import the model of LightGBM"
-            )
-        return never_left(trees), NO_SPLITS
+        # Vespa knows categories by name; here they have the numbers that LightGBM gives them.
+        splits = {
+            node: category_pieces(members, less_than, members_left=True, missing_left=self.default_left[node])
+            for node, members in self.categories.items()
+        }
+        return never_left(trees), splits
 
 
 def _finite_or_inf(value: float, largest: float = INFINITE_FROM) -> float:
