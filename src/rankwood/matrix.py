@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -226,7 +227,9 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
 def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None) -> list[int] | None:
     """Position in `names` of each of the model's `feature_names`; None when columns count by position.
 
-    Columns count by position when either side has no names, or both have the same names in the same order.
+    Columns count by position when either side has no names, or both have the same names in the same order. Where names
+    differ only in characters that tools write as underscores, and no two become the same, columns are found by these; a
+    warning says so.
 
     Examples
     --------
@@ -235,7 +238,12 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
     """
     if names is None or feature_names is None or list(names) == list(feature_names):
         return None
+    names, given = respelled(names, feature_names), names
     missing, unknown = Counter(feature_names) - Counter(names), Counter(names) - Counter(feature_names)
+    if not missing and not unknown and names != given:
+        pairs = [f"{old!r} is {new!r}" for old, new in zip(given, names, strict=True) if old != new]
+        few = ", ".join(pairs[:3]) + (", ..." if len(pairs) > 3 else "")
+        warnings.warn(f"columns are matched by names with underscores, as LightGBM writes them: {few}", stacklevel=2)
     if missing or unknown:
         differ = [
             f"{what} {_shown(odd)}"
@@ -245,10 +253,31 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
         raise DataError(
             f"X has {len(names)} features but the model was built on {len(feature_names)}: {' and '.join(differ)}"
             if len(names) != len(feature_names)
-            else f"X names its features differently than the model: {' and '.join(differ)}"
+            else f"X names its features differently than the model: {' and '.join(differ)}; "
+            "Ensemble.rename_features, on the command line --rename OLD=NEW, makes names fit"
         )
     place = {name: number for number, name in enumerate(names)}
     return [place[name] for name in feature_names]
+
+
+def respelled(names: Sequence[str], feature_names: Sequence[str]) -> Sequence[str]:
+    """Names of columns as a model spells them, where that is not in doubt: LightGBM writes spaces as underscores.
+
+    Examples
+    --------
+    >>> respelled(["query length", "bm25"], ["bm25", "query_length"])
+    ['query_length', 'bm25']
+    """
+    here, known = set(names), set(feature_names)
+    wanted, left = [name for name in feature_names if name not in here], [name for name in names if name not in known]
+    for_whom, whose = (Counter(map(_plain_name, side)) for side in (wanted, left))
+    spelled = {_plain_name(name): name for name in wanted}
+    sure = {name: spelled[key] for name in left if for_whom[key := _plain_name(name)] == 1 == whose[key]}
+    return [sure.get(name, name) for name in names]
+
+
+def _plain_name(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)
 
 
 def _shown(names: Iterable[str]) -> str:

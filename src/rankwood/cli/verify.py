@@ -5,12 +5,22 @@ from __future__ import annotations
 import tempfile
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rankwood.cli.console import print_json, print_line
-from rankwood.cli.models import AsJson, Missing, Threads, ZeroBased, load_data, load_models, write_model
+from rankwood.cli.models import (
+    AsJson,
+    Missing,
+    Rename,
+    Threads,
+    ZeroBased,
+    load_data,
+    load_models,
+    read_renames,
+    write_model,
+)
 from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 
@@ -52,6 +62,7 @@ def verify(
     ] = False,
     threads: Threads = None,
     zero_based: ZeroBased = False,
+    rename: Rename = None,
     as_json: AsJson = False,
 ) -> None:
     """Score two models on rows at every threshold of both, and on data: status 0 when they agree, 1 when not.
@@ -75,7 +86,8 @@ def verify(
     models = {name: widen(model, widest, names) for name, model in models.items()}  # if their formats leave it open
     dataset = None
     if data:
-        dataset = load_data(data, models, zero_based=zero_based, n_threads=threads, queries="optional", quiet=as_json)
+        how: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "queries": "optional"}
+        dataset = load_data(data, models, rename=read_renames(rename), quiet=as_json, **how)
     (name_a, model_a), (name_b, model_b) = models.items()
     result = compare(
         model_a,

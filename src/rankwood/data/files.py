@@ -187,7 +187,7 @@ def iter_features(
     n_features : int
         Number of features of every block.
     beyond : {"error", "ignore"}, default "error"
-        What happens to features after the first `n_features`.
+        What happens to features after the first `n_features`; to other columns of tables, with `feature_names`.
     feature_names : sequence of str, optional
         Columns of tables that are taken, in this order; all feature columns unless given.
     rows_per_block : int, optional

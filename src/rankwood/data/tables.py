@@ -14,7 +14,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError, MissingPackageError
-from rankwood.matrix import ROLES, column_order, find_roles
+from rankwood.matrix import ROLES, column_order, find_roles, respelled
 from rankwood.system import resolve_threads
 
 # Ranking data as a table, CSV or Parquet, through pyarrow (the extra `arrow`).
@@ -574,14 +574,14 @@ def iter_table_features(
     Parameters
     ----------
     beyond : {"error", "ignore"}, default "error"
-        What happens to columns after the first `n_features`, unless there are `feature_names`.
+        What happens to columns after the first `n_features`, or to others than the `feature_names`.
     feature_names : sequence of str or None
         Columns that are taken, in this order; None takes all feature columns.
     """
     sources = file_sources(files, kind, rows_per_block=rows_per_block, n_threads=n_threads)
     _, features = source_columns(sources)
-    if beyond == "ignore" and feature_names is None:
-        features = features[:n_features]
+    if beyond == "ignore":
+        features = features[:n_features] if feature_names is None else named(features, feature_names)
     if len(features) != n_features:
         raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
     order = column_order(features, feature_names)
@@ -597,6 +597,13 @@ def iter_table_features(
         if n_rows == 0:
             raise DataError(f"{source.file}: the table has no rows")
         done += source.n_bytes
+
+
+def named(columns: Sequence[str], feature_names: Sequence[str]) -> list[str]:
+    """The columns that are features of a model, spelled as the table has them."""
+    known = set(feature_names)
+    spelled = respelled(columns, feature_names)
+    return [column for column, name in zip(columns, spelled, strict=True) if name in known]
 
 
 def file_sources(

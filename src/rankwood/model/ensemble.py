@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -489,6 +489,28 @@ class Ensemble:
             feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
             exit=None,
         )
+
+    def rename_features(self, names: Mapping[str, str]) -> Ensemble:
+        """The same model with other names for some of its features.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New name of each feature that gets one, by its old name.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=["query_length"])
+        >>> model.rename_features({"query_length": "query length"}).feature_names
+        ('query length',)
+        """
+        own = self.feature_names or ()
+        unknown = next((name for name in names if name not in own), None)
+        if unknown is not None:
+            known = ", ".join(own[:12]) + (", ..." if len(own) > 12 else "") if own else "none, only numbers"
+            raise ModelError(f"the model has no feature {one_line(unknown)!r} to rename; its names are: {known}")
+        return self._with(feature_names=as_names([names.get(name, name) for name in own], self.n_features))
 
     def with_metadata(self, **entries: Any) -> Ensemble:
         """The same model with some entries of its metadata added or replaced.
