@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -241,6 +242,11 @@ def load_data(
     by_width = {name: m for name, m in models.items() if not (names_used_only(m) and are_tables(paths))}
     needed, is_open = width_of(by_width) if by_width else (0, True)
 
+    coding = next((found for model in models.values() if (found := model.coding) is not None), None)
+    if coding is not None and rename and coding.feature_names is not None:
+        back = {new: old for old, new in rename.items()}
+        coding = replace(coding, feature_names=tuple(back.get(name, name) for name in coding.feature_names))
+
     def read(width: int | None) -> Dataset:
         with progress("reading", unit="bytes", quiet=quiet) as advance:
             return (open_data if in_files else read_data)(
@@ -249,6 +255,7 @@ def load_data(
                 n_threads=n_threads,
                 n_features=width,
                 queries=queries,
+                coding=coding,
                 progress=advance,
             )
 

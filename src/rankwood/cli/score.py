@@ -101,6 +101,7 @@ def score(
             n_features=ensemble.n_features,
             beyond=_beyond(ensemble, files),
             feature_names=ensemble.feature_names,
+            coding=ensemble.coding,
             zero_based=zero_based,
             n_threads=threads,
             progress=lambda done, total: advance(done, total or None),
@@ -181,6 +182,7 @@ def _score_parts(
         zero_based=zero_based,
         beyond=_beyond(model, files),
         feature_names=model.feature_names,
+        coding=model.coding,
         queries="optional",
     )
     column_order(parts[0].features, model.feature_names)  # refuses other columns

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import iter_features, open_data
 from rankwood.data.parts import TablePart, as_dataset, file_parts
@@ -76,6 +77,7 @@ def partitions(
     zero_based: bool = False,
     beyond: Literal["error", "ignore"] = "error",
     feature_names: Sequence[str] | None = None,
+    coding: Coding | None = None,
     queries: Literal["required", "optional"] = "required",
 ) -> list[Partition]:
     """Pieces of data files, in order: groups of rows of Parquet files, and other files as a whole.
@@ -94,6 +96,8 @@ def partitions(
         What happens to features after the first `n_features`, or to other columns than the `feature_names`.
     feature_names : sequence of str, optional
         Columns that are features, if others are ignored.
+    coding : Coding, optional
+        How texts of categories become numbers.
     queries : {"required", "optional"}, default "required"
         Whether tables must have a column of query ids.
     """
@@ -101,7 +105,8 @@ def partitions(
     kind = kind_of_all(files)
     if kind == "svmlight":
         return [TextPart(file, n_features, zero_based, beyond) for file in files]
-    parts = [part for part in file_parts(files, kind, queries=queries, n_threads=1) if not _is_empty(part.source)]
+    parts = file_parts(files, kind, queries=queries, coding=coding, n_threads=1)
+    parts = [part for part in parts if not _is_empty(part.source)]
     if not parts:
         raise DataError(f"{files[0]}: the table has no rows")
     if beyond == "ignore":

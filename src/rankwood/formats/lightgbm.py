@@ -38,6 +38,7 @@ from rankwood.formats.reading import (
     renumbered,
     texts,
     whole,
+    with_categories,
     with_covers,
 )
 from rankwood.formats.writing import (
@@ -109,7 +110,7 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     categories = _categories(lines, trees, decision & IS_CATEGORY != 0)
     trees, splits = decide(trees, (decision >> MISSING_SHIFT) & 3, decision & DEFAULT_LEFT != 0, categories)
     is_average = b"average_output" in header
-    return ensemble_of(
+    model = ensemble_of(
         trees,
         splits,
         source={"format": "lightgbm", "objective": _text(header.get(b"objective", b""))},
@@ -118,6 +119,57 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
         feature_names=real_names(names),
         budget=budget,
     )
+    after = _lines(content[min(ends) :])
+    infos = [info.split(b":") if info[:1] != b"[" else [] for info in header.get(b"feature_infos", b"").split(b" ")]
+    told = next((line[22:-1].split(b",") for line in after if line.startswith(b"[categorical_feature: ")), [])
+    columns = [_code(number) for number in told] or None
+    largest = [max(map(_code, info), default=-1) for info in infos]
+    return _with_pandas(model, _pandas_lists(after), largest, columns)
+
+
+def _pandas_lists(after: Lines) -> Any:
+    """Categories of pandas that are noted at the end of the text; None if there are none, or if they are damaged."""
+    for line in after:
+        if line.startswith(b"pandas_categorical:"):
+            try:
+                return json.loads(line.removeprefix(b"pandas_categorical:"))
+            except (ValueError, RecursionError):
+                return None
+    return None
+
+
+def _code(text: bytes) -> int:
+    return int(text) if text.isdigit() and len(text) < 9 else -1
+
+
+def _with_pandas(model: Ensemble, lists: Any, largest: Sequence[int], columns: Sequence[int] | None = None) -> Ensemble:
+    """Model that knows the categories of the DataFrame it was trained on.
+
+    LightGBM lists them without saying whose they are: it has a list for every column of categories, also for ordered
+    ones, whose codes are plain numbers to it, and takes other columns for categories when it is told to. If there are
+    as many lists as features with categories, and no code is beyond its list, they belong together in order.
+
+    Parameters
+    ----------
+    model : Ensemble
+    lists : object
+        `pandas_categorical` of the file.
+    largest : sequence of int
+        Largest code that each feature has as a category in training; -1 for features that have none.
+    columns : sequence of int, optional
+        Features with categories, where the file tells.
+    """
+    if not isinstance(lists, list) or not lists or not all(isinstance(known, list) for known in lists):
+        return model
+    if not all(isinstance(value, (str, int, float)) for known in lists for value in known):
+        return model
+    if columns is None:
+        columns = [number for number, code in enumerate(largest) if code >= 0]
+    fits = len(columns) == len(lists) and all(
+        0 <= column < len(largest) and largest[column] < len(known)
+        for column, known in zip(columns, lists, strict=True)
+    )
+    return with_categories(model, lists, columns if fits else None)
 
 
 def _lines(block: bytes) -> Lines:
@@ -294,7 +346,7 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
     )
     trees, splits = renumbered(with_covers(trees, reader.leaf_count), splits, nodes, leaves)
     is_average = bool(dump.get("average_output", False)) and format != "vespa"  # Vespa sums
-    return ensemble_of(
+    model = ensemble_of(
         trees,
         splits,
         source={"format": format, "objective": one_line(dump.get("objective", ""))},
@@ -303,6 +355,11 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
         feature_names=real_names(names),
         budget=budget,
     )
+    known = dump.get("feature_infos")
+    values = [known.get(name) for name in names] if isinstance(known, dict) else []
+    listed = [info.get("values") if isinstance(info, dict) else None for info in values]
+    codes = [[code for code in part if isinstance(code, int)] if isinstance(part, list) else [] for part in listed]
+    return _with_pandas(model, dump.get("pandas_categorical"), [max(part, default=-1) for part in codes])
 
 
 class _Reader:

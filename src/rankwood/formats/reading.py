@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankwood.coding import Coding
 from rankwood.dtypes import NODE, AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError, one_line
 from rankwood.model.ensemble import Ensemble
@@ -670,6 +671,21 @@ def numbered(names: Iterable[str]) -> dict[str, int] | None:
 
 
 USED_ONLY = "used only"  # what `source["features"]` says when a file names just the features that it uses
+
+
+def with_categories(model: Ensemble, lists: Sequence[Sequence[Any]], columns: Sequence[int] | None) -> Ensemble:
+    """Model that notes which categories its features have, in the order of their codes.
+
+    Parameters
+    ----------
+    model : Ensemble
+    lists : sequence of sequence
+        Categories of each feature that has some.
+    columns : sequence of int or None
+        Numbers of these features; None when the tool does not tell.
+    """
+    coding = Coding(tuple(map(tuple, lists)), None if columns is None else tuple(columns))
+    return model.with_metadata(categories=coding.as_note())
 
 
 def mean_weights(n_trees: int) -> FloatArray:

@@ -26,6 +26,7 @@ from rankwood.formats import (
     ydf,
 )
 from rankwood.formats.reading import USED_ONLY, Budget, parse_json
+from rankwood.formats.refused import is_coreml, refusal
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
 from rankwood.formats.writing import MissingRule, check_missing, without_exit
@@ -268,7 +269,7 @@ def recognise(start: bytes) -> str | None:
         return "quickrank"
     if ranklib_quickrank.is_ranklib(text):
         return "ranklib"
-    return "onnx" if onnx.is_onnx(start) else None
+    return "onnx" if onnx.is_onnx(start) and not is_coreml(start) else None
 
 
 def _read(path: Source, format: str | None, names: list[str] | None, n_features: int | None) -> Ensemble:
@@ -333,10 +334,11 @@ def _parse(
 
 
 def _unknown(start: bytes) -> str:
+    known = refusal(start)
+    if known is not None:
+        return known
     if not start:
         what = "the file is empty"
-    elif start[:1] == b"\x80":
-        what = "this looks like a pickle, which could run any code: load it yourself and give load_model the object"
     else:
         what = "the content is in no model format that rankwood knows"
     return f"{what}; it reads: {', '.join(name for name in FORMATS if name not in OBJECTS_ONLY)}"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.coding import Coding
 from rankwood.data.queries import find_queries
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import DataError, ModelError, one_line
@@ -319,6 +320,14 @@ class Ensemble:
         metadata: dict[str, Any] = json.loads(self._metadata)
         return metadata
 
+    @property
+    def coding(self) -> Coding | None:
+        """How texts of categories become the numbers that the model compares; None when it is not known.
+
+        DataFrames are scored with it; readers of files take it as `coding`.
+        """
+        return Coding.noted(self.metadata.get("categories"), self.feature_names)
+
     def tree(self, number: int) -> Tree:
         """One tree by itself, without its weight.
 
@@ -379,7 +388,7 @@ class Ensemble:
             return lazy
         if qid is not None or group is not None:
             return self._score_queries(X, qid, group, engine, precision, threads)[0]
-        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
+        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, coding=lambda: self.coding)
         return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
 
     def trees_evaluated(
@@ -429,7 +438,7 @@ class Ensemble:
             65,536, else in uint32.
         """
         threads = resolve_threads(n_threads)
-        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
+        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, coding=lambda: self.coding)
         return self._prepare(engine, n_rows).leaves_of_blocks(n_rows, blocks, threads)
 
     def select(self, trees: Any) -> Ensemble:
@@ -639,7 +648,7 @@ class Ensemble:
         self, X: Any, qid: Any, group: Any, engine: str, precision: Precision, threads: int
     ) -> tuple[FloatArray, NodeArray]:
         """Scores, and trees evaluated, of the rows of queries."""
-        rows = one_block(X, self.n_features, self.feature_names)
+        rows = one_block(X, self.n_features, self.feature_names, coding=lambda: self.coding)
         queries = find_queries(len(rows), qid, group)
         return self._prepare(engine, len(rows)).score_queries(rows, queries, precision, threads)
 
