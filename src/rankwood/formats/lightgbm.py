@@ -538,7 +538,7 @@ def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank
     ]
     tail = ["end of trees", "", "feature_importances:", *importances, "", "parameters:", "[boosting: gbdt]",
             f"[objective: {objective}]", "end of parameters", "",
-            "pandas_categorical:null"]  # fmt: skip
+            f"pandas_categorical:{json.dumps(_known_lists(model) or None)}"]  # fmt: skip
     return "\n".join(head) + "\n\n" + "".join(trees) + "\n".join(tail) + "\n"
 
 
@@ -576,6 +576,12 @@ def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: I
         f"internal_count={_join(node_count[nodes].tolist())}",
     ]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", ""])
+
+
+def _known_lists(model: Ensemble) -> list[list[Any]]:
+    """Categories that LightGBM is to take codes of when it is given a DataFrame."""
+    coding = model.coding
+    return [] if coding is None else [list(known) for known in coding.lists]
 
 
 def _join(values: Iterable[float]) -> str:
@@ -622,7 +628,7 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
     for tree in range(model.n_trees):
         text.append(_json_tree(model, tree, thresholds, *counts))
         text.append(",\n" if tree + 1 < model.n_trees else "\n")
-    text.append('], "pandas_categorical": []}\n')
+    text.append(f'], "pandas_categorical": {json.dumps([] if vespa else _known_lists(model))}}}\n')
     return "".join(text)
 
 
