@@ -184,7 +184,7 @@ def chain(values, tracks=0):
     nodes = [("BRANCH_EQ", value, n, at + 1 if at + 1 < n else n + 1) for at, value in enumerate(values)]
     modes, splits, true, false = zip(*nodes, ("LEAF", 0.0, 0, 0), ("LEAF", 0.0, 0, 0), strict=True)
     return onnx.helper.make_node(
-        "TreeEnsembleRegressor", ["X"], ["y"], domain="ai.onnx.ml", n_targets=1,
+        "TreeEnsembleRegressor", ["X"], ["Y"], domain="ai.onnx.ml", n_targets=1,
         nodes_treeids=[0] * (n + 2), nodes_nodeids=list(range(n + 2)), nodes_modes=list(modes),
         nodes_featureids=[0] * (n + 2), nodes_values=list(splits), nodes_truenodeids=list(true),
         nodes_falsenodeids=list(false), nodes_missing_value_tracks_true=[tracks] * (n + 2),
@@ -195,7 +195,8 @@ def chain(values, tracks=0):
 @pytest.mark.parametrize("tracks", [0, 1])
 def test_chains_of_comparisons_are_sets(tracks):
     model = rw.load_model(graph([chain([1.0, 4.0, 5.0, 7.5], tracks)], np.float32, 3))
-    X = np.array([[0], [1], [1.5], [4], [5], [6], [7.5], [8], [np.nan]], dtype=np.float32)
+    values = [0, 1, 1.5, 4, 5, 6, 7.5, 8, np.nan]
+    X = np.column_stack([values, np.zeros(9)]).astype(np.float32)
     assert model.score(X).tolist() == [2, 1, 2, 1, 1, 2, 1, 2, 1 if tracks else 2]
 
 
@@ -221,13 +222,13 @@ def test_nodes_with_two_parents_are_copied_within_bounds():
     def ladder(depth):
         n = depth + 1
         return onnx.helper.make_node(
-            "TreeEnsembleRegressor", ["X"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_treeids=[0] * n,
+            "TreeEnsembleRegressor", ["X"], ["Y"], domain="ai.onnx.ml", n_targets=1, nodes_treeids=[0] * n,
             nodes_nodeids=list(range(n)), nodes_modes=["BRANCH_LEQ"] * depth + ["LEAF"],
             nodes_featureids=[0] * n, nodes_values=[float(at) for at in range(n)],
             nodes_truenodeids=[*range(1, n), 0], nodes_falsenodeids=[*range(1, n), 0],
             target_treeids=[0], target_nodeids=[depth], target_ids=[0], target_weights=[3.0],
         )  # fmt: skip
 
-    assert rw.load_model(graph([ladder(5)], np.float32, 3)).score([[0.0]]).tolist() == [3.0]
+    assert rw.load_model(graph([ladder(5)], np.float32, 3)).score([[0.0, 0.0]]).tolist() == [3.0]
     with pytest.raises(rw.ModelError, match="two paths lead to the same node, too often for copies"):
         rw.load_model(graph([ladder(40)], np.float32, 3))
