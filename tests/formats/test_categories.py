@@ -95,7 +95,7 @@ def test_it_survives_the_file_and_conversion(trained, tmp_path):
     assert_array_equal(dumped.score(rows), expected)
     written = lightgbm.Booster(model_file=tmp_path / "again.txt")
     assert_allclose(written.predict(rows, raw_score=True), expected, rtol=0, atol=1e-12)
-    assert rw.load_model(tmp_path / "again.txt").coding.lists == model.coding.lists
+    assert rw.load_model(tmp_path / "again.txt").coding == model.coding
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -125,6 +125,19 @@ def test_files_with_the_texts_of_training(kind, tmp_path, monkeypatch, capsys):
             main()
         assert not ended.value.code, capsys.readouterr().err
     assert_array_equal(np.loadtxt(tmp_path / "out.txt"), expected)
+
+
+def test_a_model_that_was_shrunk_keeps_its_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    trees = [(0, 0.5, *rng.normal(size=2)) if at % 2 else (1, 1.5, *rng.normal(size=2)) for at in range(30)]
+    note = {"lists": [["red", "green", "blue"]], "columns": [1]}
+    model = rw.Ensemble.from_trees(trees, feature_names=["a", "colour"], metadata={"categories": note})
+    X = np.column_stack([rng.random(4000), rng.integers(0, 3, 4000)])
+    parts = [rw.Dataset(X[part], model.score(X[part]) > 0, group=[10] * 200, feature_names=model.feature_names)
+             for part in (slice(0, 2000), slice(2000, 4000))]  # fmt: skip
+    result = rw.shrink(model, *parts, margin=0.5, leaves=20, measure_speed=False)
+    assert result.accepted
+    assert result.ensemble.coding == model.coding
 
 
 # Coding itself.

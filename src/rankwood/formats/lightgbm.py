@@ -533,7 +533,7 @@ def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank
         f"max_feature_idx={model.n_features - 1}",
         f"objective={objective}",
         f"feature_names={' '.join(names)}",
-        f"feature_infos={' '.join(['[-inf:inf]'] * model.n_features)}",
+        f"feature_infos={' '.join(_infos(model))}",
         f"tree_sizes={_join(len(tree.encode()) for tree in trees)}",
     ]
     tail = ["end of trees", "", "feature_importances:", *importances, "", "parameters:", "[boosting: gbdt]",
@@ -576,6 +576,16 @@ def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: I
         f"internal_count={_join(node_count[nodes].tolist())}",
     ]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", ""])
+
+
+def _infos(model: Ensemble) -> list[str]:
+    """What LightGBM notes of each feature: its range, or its codes of categories."""
+    infos = ["[-inf:inf]"] * model.n_features
+    coding = model.coding
+    if coding is not None and coding.columns is not None:
+        for column, known in zip(coding.columns, coding.lists, strict=True):
+            infos[column] = ":".join(map(str, range(-1, len(known))))
+    return infos
 
 
 def _known_lists(model: Ensemble) -> list[list[Any]]:
