@@ -269,6 +269,59 @@ def test_models_of_xgboost_in_vespa_compare_with_the_float32_before():
     assert below == 0.5
 
 
+def as_expression(node, names):
+    """What Vespa's importer of LightGBM makes of a node."""
+    if "leaf_value" in node:
+        return repr(float(node["leaf_value"]))
+    name, limit = names[node["split_feature"]], repr(float(node["threshold"]))
+    condition = f"!({name} >= {limit})" if node["default_left"] else f"{name} < {limit}"
+    sides = [as_expression(node[side], names) for side in ("left_child", "right_child")]
+    return f"if ({condition}, {sides[0]}, {sides[1]})"
+
+
+@few
+@given(models_and_rows())
+def test_ranking_expressions_score_as_the_dump_they_were_made_of(given_):
+    model, X = given_
+    content, messages = exported(model, "vespa")
+    if messages:  # infinite thresholds
+        return
+    dump = json.loads(content)
+    trees = [as_expression(tree["tree_structure"], names(model)) for tree in dump["tree_info"]]
+    if not any(tree.startswith("if") for tree in trees[:1]):
+        return
+    again = widened(read(" + \n".join(trees), name="model.expression"), model.n_features)
+    assert_array_equal(again.score(X), read(content).score(X))
+
+
+def test_names_and_comparisons_of_ranking_expressions():
+    text = """sigmoid(if (attribute(age) <= 2.5, 1, if(fieldMatch(title, x).proximity > -1.0E-2, 2.0, -3)) +
+        if ( query(a) >= 7 , 10, 20 ) + 0.5)"""
+    model = read(text)
+    assert model.feature_names == ("fieldMatch(title, x).proximity", "attribute(age)", "query(a)")
+    X = [[0, 2.5, 7], [-0.01, 3, 6], [0, 3, np.nan], [np.nan, np.nan, 8]]
+    assert model.score(X).tolist() == [11.5, 17.5, 22.5, 7.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("if (a < 1, 2, 3) * 2", "at character 17 '+' was expected, not * 2"),
+        ("if (a < b, 2, 3)", "the condition a < b compares no feature with a number"),
+        ('if (a in ["x"], 2, 3)', "compares no feature with a number"),
+        ("if (isNan(a) || (a < 1), 2, 3)", "compares no feature with a number"),
+        ("if (a < 1, 2", "',' was expected, not its end"),
+        ("if (a < 1, 2, b)", "a number or if (...) was expected, not b)"),
+        ("if (" * 5000, "compares no feature|nested too deeply"),
+        ("if (a < 1, 1," + "if (a < 1, 1," * 5000, "nested too deeply"),
+    ],
+)
+def test_expressions_that_are_no_trees(text, message):
+    with pytest.raises(rw.ModelError) as refused:
+        read(text)
+    assert any(part in str(refused.value) for part in message.split("|"))
+
+
 def test_what_engines_take(tmp_path):
     rw.save_as(NAMED, tmp_path / "m.json", "xgboost")
     rw.save_as(NAMED, tmp_path / "m.txt")
@@ -315,6 +368,13 @@ def test_what_is_deployed_is_verified(engine, tmp_path):
         result = rw.verify(moved, path, served_by=engine)
     assert not result
     assert f"model.json in {SERVING[engine].title}" in str(result)
+
+
+def test_a_ranking_expression_is_verified(tmp_path):
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True)], feature_names=["bm25(title)"])
+    (tmp_path / "m.expression").write_text("if (!(bm25(title) >= 0.5000000000000001), 1.0, 2.0)")
+    with pytest.warns(UserWarning, match="columns are taken as they appear"):
+        assert rw.verify(model, tmp_path / "m.expression", served_by="vespa")
 
 
 def test_missing_values_that_solr_takes_for_0_are_found(tmp_path):

@@ -40,6 +40,9 @@ DUMP = [
 NAMED = rw.Ensemble.from_trees(TREES, feature_names=["bm25", "clicks", "age", "length"])
 
 
+EXPRESSION = b"sigmoid(if (a(x) < 0.5, 1.0, if (!(b >= -1.5E-3), 2.0, 3)) + \nif (b >= 7, 4.0, 5.0) + 6.5)\n"
+
+
 def plugin_body(kind: str, definition: str) -> bytes:
     features = [{"name": name, "template": {}} for name in NAMED.feature_names or ()]
     stored = {"name": "mine", "feature_set": {"name": "set", "features": features}}
@@ -60,6 +63,7 @@ def subject(name: str) -> bytes:
         "elasticsearch-ltr": lambda: plugin_body("model/xgboost+json", exported(NAMED, "xgboost-dump")[0]),
         "elasticsearch-ranklib": lambda: plugin_body("model/ranklib", exported(NAMED, "ranklib", missing="ignore")[0]),
         "catboost-one-hot": catboost_one_hot,
+        "vespa-expression": lambda: EXPRESSION,
         "onnx": onnx_content,
         "onnx-5": partial(onnx_content, 5),
         "lightgbm-categories": lambda: lightgbm_text(
@@ -105,7 +109,7 @@ def onnx_content(version: int = 3) -> bytes:
 
 NAMES = [
     "ranklib", "quickrank", "jforests", "xgboost-dump", "vespa", "solr", "elasticsearch", "elasticsearch-ltr",
-    "elasticsearch-ranklib", "catboost-one-hot", "onnx", "lightgbm-4.7.0.txt",
+    "elasticsearch-ranklib", "catboost-one-hot", "vespa-expression", "onnx", "lightgbm-4.7.0.txt",
     "lightgbm-4.7.0-zero.txt", "lightgbm-2.3.1.txt", "lightgbm-4.7.0.json", "xgboost-3.2.0.json",
     "xgboost-3.2.0-dart.ubj", "xgboost-1.7.6.ubj", "catboost-1.2.10.json", "catboost-1.2.10-lossguide.json",
 ]  # fmt: skip

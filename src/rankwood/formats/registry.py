@@ -22,6 +22,7 @@ from rankwood.formats import (
     search_engines,
     sklearn,
     source_code,
+    vespa_expression,
     xgboost,
     ydf,
 )
@@ -44,6 +45,7 @@ FORMATS = {
     "lightgbm": "LightGBM model text",
     "lightgbm-json": "LightGBM JSON dump",
     "vespa": "LightGBM JSON dump with thresholds for Vespa, and other tools' files as Vespa takes them",
+    "vespa-expression": "Vespa ranking expression of trees",
     "xgboost": "XGBoost model, JSON or UBJSON",
     "xgboost-dump": "XGBoost JSON dump",
     "catboost": "CatBoost model, JSON or .cbm",
@@ -66,6 +68,7 @@ PARSERS: dict[str, Reader] = {
     "quickrank": ranklib_quickrank.parse_quickrank,
     "jforests": ranklib_quickrank.parse_jforests,
     "onnx": onnx.parse_onnx,
+    "vespa-expression": vespa_expression.parse_expression,
 }
 
 
@@ -269,6 +272,8 @@ def recognise(start: bytes) -> str | None:
         return "quickrank"
     if ranklib_quickrank.is_ranklib(text):
         return "ranklib"
+    if vespa_expression.is_expression(text):
+        return "vespa-expression"
     return "onnx" if onnx.is_onnx(start) and not is_coreml(start) else None
 
 
@@ -399,7 +404,7 @@ SERVING = {
     "solr": ServingEngine("Solr", ("solr",), "solr", ("solr",)),
     "elasticsearch": ServingEngine("Elasticsearch", ("elasticsearch", *_PLUGIN), "elasticsearch", _PLUGIN),
     "opensearch": ServingEngine("OpenSearch", _PLUGIN, "xgboost-dump", _PLUGIN),
-    "vespa": ServingEngine("Vespa", ("vespa",), "vespa", ()),
+    "vespa": ServingEngine("Vespa", ("vespa", "vespa-expression"), "vespa", ()),
 }
 
 
@@ -417,8 +422,7 @@ def load_served(path: Source, engine: str) -> Ensemble:
         raise ModelError(f"there is no search engine {engine!r}; there are: {', '.join(SERVING)}")
     served = SERVING[engine]
     if engine == "vespa":
-        with_path(path, lambda: _check_vespa(path))
-        return load_model(path, "vespa")
+        return load_model(path, with_path(path, lambda: _vespa_format(path)))
     model = load_model(path)
     with open_model(path) as file:
         is_own = recognise(file.read(START)) == "rankwood"
@@ -431,17 +435,20 @@ def load_served(path: Source, engine: str) -> Ensemble:
     return model
 
 
-def _check_vespa(path: Source) -> None:
-    """Refuse files that Vespa does not take."""
+def _vespa_format(path: Source) -> str:
+    """Format that Vespa reads a file in, or an error if it takes no such file."""
     with open_model(path) as file:
         content = file.read()
     kind = recognise(content[:START])
     told = _format_of(content, kind)
+    if told == "vespa-expression":
+        return told
     if told == "xgboost" and kind == "json":
         raise ModelError("Vespa takes XGBoost's model as UBJSON, not as JSON: save_model('model.ubj')")
     if told not in ("vespa", "lightgbm-json", "xgboost", "xgboost-dump"):
         known = "LightGBM's dump, XGBoost's dump or .ubj, and what rankwood convert --to vespa writes"
         raise ModelError(f"Vespa takes no {told or 'such'} file; of trees it takes {known}")
+    return "vespa"
 
 
 # Writing: the formats, and `save_as`.

@@ -326,6 +326,8 @@ class Ensemble:
 
         DataFrames are scored with it; readers of files take it as `coding`.
         """
+        if '"categories"' not in self._metadata:  # notes may be long
+            return None
         return Coding.noted(self.metadata.get("categories"), self.feature_names)
 
     def tree(self, number: int) -> Tree:
