@@ -257,7 +257,7 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
     """
     if names is None or feature_names is None or list(names) == list(feature_names):
         return None
-    names, given = respelled(names, feature_names), names
+    names, given = respelled(names, feature_names), list(names)
     missing, unknown = Counter(feature_names) - Counter(names), Counter(names) - Counter(feature_names)
     if not missing and not unknown and names != given:
         pairs = [f"{old!r} is {new!r}" for old, new in zip(given, names, strict=True) if old != new]

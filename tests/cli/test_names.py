@@ -49,6 +49,7 @@ def test_no_warning_where_names_are_the_same():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert column_order(["a b", "c"], ["c", "a b"]) == [1, 0]
+        assert column_order(("a b", "c"), ("c", "a b")) == [1, 0]
 
 
 def test_a_model_of_lightgbm_fits_the_frame_it_was_trained_from():
@@ -83,6 +84,7 @@ def test_features_are_renamed():
         MODEL.rename_features({"query_length": "bm25"})
     with pytest.raises(rw.ModelError, match="none, only numbers"):
         rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).rename_features({"a": "b"})
+    assert rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]).rename_features({}).feature_names is None
     swapped = MODEL.rename_features({"query_length": "bm25", "bm25": "query_length"})
     assert swapped.feature_names == ("bm25", "query_length")
 

@@ -165,6 +165,8 @@ def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
 
 def named_as_data(models: Mapping[str, Ensemble], renames: Mapping[str, str]) -> dict[str, Ensemble]:
     """Models that call their features as the data does, for commands that write no model."""
+    if not renames:
+        return dict(models)
     back = {new: old for old, new in renames.items()}
     known = {name for model in models.values() for name in model.feature_names or ()}
     unknown = next((new for new in back if new not in known), None)

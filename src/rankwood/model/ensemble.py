@@ -516,6 +516,8 @@ class Ensemble:
         >>> model.rename_features({"query_length": "query length"}).feature_names
         ('query length',)
         """
+        if not names:
+            return self
         own = self.feature_names or ()
         unknown = next((name for name in names if name not in own), None)
         if unknown is not None:
