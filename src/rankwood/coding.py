@@ -98,14 +98,13 @@ class Coding:
 
     def _places(self, odd: list[int], are_categories: bool) -> dict[int, tuple[Any, ...]]:
         """Categories of each feature that is to be encoded, where the features in `odd` hold texts or categories."""
+        if self.columns is not None and set(odd) <= set(self.columns):
+            return dict(zip(self.columns, self.lists, strict=True))  # where one is no code, numbers are none either
         if len(odd) == len(self.lists) and are_categories:
             return dict(zip(odd, self.lists, strict=True))  # as LightGBM has it
         if self.columns is not None:
-            places = dict(zip(self.columns, self.lists, strict=True))
-            unknown = next((number for number in odd if number not in places), None)
-            if unknown is not None:
-                raise DataError(f"column {self._name(unknown)} holds texts, but the model was trained on numbers there")
-            return places  # where one is no code, numbers are none either
+            unknown = next(number for number in odd if number not in (self.columns or ()))
+            raise DataError(f"column {self._name(unknown)} holds texts, but the model was trained on numbers there")
         texts = [known for known in self.lists if any(isinstance(value, str) for value in known)]
         others = [known for known in self.lists if known not in texts and not _are_codes(known)]
         if len(odd) == len(self.lists) or (len(odd) == len(texts) and not others):

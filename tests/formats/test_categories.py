@@ -194,16 +194,17 @@ def test_one_hot_splits_of_catboost(policy, tmp_path):
     rng = np.random.default_rng(0)
     data = pandas.DataFrame({
         "number": rng.normal(size=N).astype(np.float32),
+        "unused": rng.choice(["x", "y"], N),
         "colour": rng.choice(["red", "green", "blue"], N),
         "shop": rng.choice([3, 7, 11, 12], N),
     })  # fmt: skip
     y = (data["colour"] == "red") + 2.0 * (data["shop"] == 7) + 0.1 * data["number"]
-    pool = catboost.Pool(data, y, cat_features=["colour", "shop"])
+    pool = catboost.Pool(data, y, cat_features=["unused", "colour", "shop"])
     options = {"iterations": 8, "depth": 4, "verbose": 0, "one_hot_max_size": 10, "allow_writing_files": False}
     model = catboost.CatBoostRegressor(**options, grow_policy=policy).fit(pool)
     model.save_model(str(tmp_path / "model.json"), format="json", pool=pool)
     read = rw.load_model(tmp_path / "model.json")
-    assert read.coding.columns == (1,)
+    assert read.coding.columns == (1, 2)
     unseen = data.assign(colour=np.where(data["number"] > 0, "white", data["colour"]), shop=data["shop"] + 1)
     for rows in (data, unseen):
         assert_allclose(read.score(rows), model.predict(rows), rtol=0, atol=1e-12)

@@ -128,8 +128,9 @@ def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
         feature_names=features.names,
         budget=budget,
     )
-    codes = features.codes
-    return with_categories(model, list(codes.values()), list(codes)) if codes else model
+    lists = {feature.column: feature.listed for feature in features.categories.values() if not feature.are_numbers}
+    columns = sorted(lists)
+    return with_categories(model, [lists[column] for column in columns], columns) if columns else model
 
 
 # A border, or what a split on one category is in thresholds.
@@ -144,7 +145,6 @@ class _Features:
         self.column: dict[int, int] = {}
         self.missing_left: dict[int, bool] = {}
         self.categories: dict[int, _Categories] = {}
-        self.codes: dict[int, list[str]] = {}  # categories of the columns that hold codes
         texts = _texts(info)
         names: dict[int, str] = {}
         for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
@@ -205,8 +205,7 @@ class _Features:
         if categories.are_numbers:
             point = float(text)
         else:
-            listed = self.codes.setdefault(categories.column, list(categories.texts.values()))
-            point = float(listed.index(text))
+            point = float(categories.listed.index(text))
         cuts = [float(less_than(point)[0]), point]
         return categories.column, Pieces(cuts, [True, False, True], True), True
 
@@ -220,6 +219,7 @@ class _Categories:
         unsigned = [value & 0xFFFFFFFF for value in listed.tolist()]
         known = all(value in texts for value in unsigned)
         self.texts = {value: texts[value] for value in unsigned} if known and unsigned else None
+        self.listed = list((self.texts or {}).values())
         self.are_numbers = bool(self.texts) and all(WHOLE.fullmatch(text) for text in (self.texts or {}).values())
 
 
