@@ -51,3 +51,20 @@ def test_large_model(version):
 def test_version_must_be_known():
     with pytest.raises(rw.ModelError, match="version must be 3 or 5"):
         exported(rw.Ensemble.from_trees([1.0]), "onnx", version=4)
+
+
+def test_no_leaf_has_two_parents_in_version_5():
+    """Where a tree of one leaf had both sides of a node lead to it, ONNX Runtime 1.29 scored the other trees wrongly."""
+    import onnx
+
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 3.0, 4.0)), 0.75, 0.25])
+    content = exported(model, "onnx", version=5)[0]
+    (node,) = onnx.load_from_string(content).graph.node
+    of = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    sides = zip(
+        [*of["nodes_truenodeids"], *of["nodes_falsenodeids"]],
+        [*of["nodes_trueleafs"], *of["nodes_falseleafs"]],
+        strict=True,
+    )
+    assert sorted(target for target, is_leaf in sides if is_leaf) == list(range(7))
+    assert run(content, np.array([[0.0, 0.0], [1.0, 5.0]])).tolist() == [2.0, 5.0]

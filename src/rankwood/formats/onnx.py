@@ -636,7 +636,8 @@ def _regressor(model: Ensemble, helper: Any) -> Any:
 def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
 
-    A tree needs an inner node there, so a tree of one leaf gets a node whose two sides lead to that leaf.
+    A tree needs an inner node there, so a tree of one leaf gets a node with that leaf twice. (One leaf for both sides
+    is allowed, too, but ONNX Runtime up to 1.29 then scores other trees wrongly.)
     """
     from onnx import TensorProto
 
@@ -644,10 +645,11 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     tree_of = model.trees.tree_of_node
     first, first_leaf = model.node_offsets[tree_of], model.leaf_offsets[tree_of]
     is_leaf, target = [], []
-    for children in (model.left, model.right):
+    leaf, twin = model.leaf_offsets[alone], model.n_leaves + np.arange(len(alone))
+    for children, of_alone in ((model.left, leaf), (model.right, twin)):
         to = np.where(children >= 0, first + children, first_leaf + ~children)
         is_leaf.append(np.concatenate([children < 0, np.ones(len(alone), dtype=bool)]))
-        target.append(np.concatenate([to, model.leaf_offsets[alone]]))
+        target.append(np.concatenate([to, of_alone]))
     roots = model.node_offsets[:-1].copy()
     roots[alone] = model.n_nodes + np.arange(len(alone))
     none = np.zeros(len(alone), dtype=np.int64)
@@ -669,8 +671,8 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
         nodes_falsenodeids=target[1].tolist(),
         nodes_falseleafs=is_leaf[1].astype(int).tolist(),
         nodes_missing_value_tracks_true=np.concatenate([model.missing_left, none]).astype(int).tolist(),
-        leaf_targetids=[0] * model.n_leaves,
-        leaf_weights=_doubles(helper, "leaf_weights", model.leaf_value),
+        leaf_targetids=[0] * (model.n_leaves + len(alone)),
+        leaf_weights=_doubles(helper, "leaf_weights", np.append(model.leaf_value, model.leaf_value[leaf])),
     )
 
 

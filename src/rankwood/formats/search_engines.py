@@ -211,8 +211,9 @@ def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
     structure: list[dict[str, Any]] = []
     features, thresholds = model.feature[nodes].tolist(), model.threshold[nodes].tolist()
     for node, goes_left in enumerate(model.missing_left[nodes].tolist()):
-        # Elasticsearch takes infinite values for missing, so `<= inf` holds for all others and `<= -inf` for none.
-        threshold = thresholds[node]
+        # Elasticsearch takes infinite values for missing, so `<= inf` holds for all others and `<= -inf` for none. It
+        # holds -0.0 to be less than 0.0, so the threshold is never -0.0: both zeros are `<= 0.0`.
+        threshold = thresholds[node] + 0.0
         structure.append(
             {
                 "node_index": node,
