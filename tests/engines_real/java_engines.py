@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -79,21 +80,23 @@ class Target:
 
 @dataclass(frozen=True)
 class Engine:
-    """A program beside a pom, and what it reads; `version` instead of the pom's, `heavy` to run only when told."""
+    """A program and a pom in a folder, and what they read; `version` instead of the pom's, `heavy`: only when told."""
 
     folder: str
     program: str
     targets: tuple[Target, ...]
+    pom: str = "pom.xml"
     version: str | None = None
     heavy: bool = False
 
     @property
-    def pom(self) -> Path:
-        return HERE / self.folder / "pom.xml"
+    def version_run(self) -> str:
+        text = (HERE / self.folder / self.pom).read_text()
+        return self.version or re.findall("<engine.version>(.*)</engine.version>", text)[0]
 
     @property
-    def version_run(self) -> str:
-        return self.version or re.findall("<engine.version>(.*)</engine.version>", self.pom.read_text())[0]
+    def title(self) -> str:
+        return f"{self.folder} {self.version_run}"
 
 
 @dataclass(frozen=True)
@@ -110,21 +113,32 @@ class Outcome:
 
 
 def program(engine: Engine, folder: Path) -> list[str]:
-    """Command that runs the engine's program, its jars fetched and its sources compiled; else a loud skip."""
-    where = f"{engine.folder} {engine.version_run} WAS NOT RUN"
+    """Command that runs the engine's program, its jars fetched and its sources compiled; else a loud skip.
+
+    It is the same for every test of an engine.
+    """
+    if engine.title not in _PROGRAMS:
+        _PROGRAMS[engine.title] = _program(engine, folder)
+    return _PROGRAMS[engine.title]
+
+
+_PROGRAMS: dict[str, list[str]] = {}
+
+
+def _program(engine: Engine, folder: Path) -> list[str]:
     if engine.heavy and "RANKWOOD_REAL_ENGINES" not in os.environ:
-        pytest.skip(f"{where}: set RANKWOOD_REAL_ENGINES=1 to fetch and run it")
+        pytest.skip(f"{engine.title} WAS NOT RUN: set RANKWOOD_REAL_ENGINES=1 to fetch and run it")
     maven, javac, java = map(shutil.which, ("mvn", "javac", "java"))
     if maven is None or javac is None or java is None:
-        pytest.skip(f"{where}: NO MAVEN, OR NO JDK: install both")
+        pytest.skip(f"{engine.title} WAS NOT RUN: NO MAVEN, OR NO JDK; install both")
     jars, classes = folder / "jars", folder / "classes"
-    command = [maven, "-q", "-B", "-f", engine.pom, "dependency:copy", f"-Djars={jars}"]
+    command = [maven, "-q", "-B", "-f", HERE / engine.folder / engine.pom, "dependency:copy", f"-Djars={jars}"]
     if engine.version is not None:
         command.append(f"-Dengine.version={engine.version}")
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)
     if fetched.returncode:
         said = next((line for line in fetched.stdout.splitlines() if "ERROR" in line), "it says nothing")
-        pytest.skip(f"{where}: MAVEN CANNOT FETCH IT: {said[:300]}")
+        pytest.skip(f"{engine.title} WAS NOT RUN: MAVEN CANNOT FETCH IT: {said[:300]}")
     sources = [HERE / "Rows.java", HERE / engine.folder / f"{engine.program}.java"]
     subprocess.run([javac, "-nowarn", "-cp", jars / "*", "-d", classes, *sources], check=True)
     return [java, "-cp", f"{classes}{os.pathsep}{jars / '*'}", engine.program]
@@ -134,19 +148,25 @@ def run(engine: Engine, folder: Path) -> dict[str, list[Outcome]]:
     """Outcomes of every kind of model, by the name of the target."""
     command = program(engine, folder)
     jobs = [
-        _Job(target, kind, folder / target.name / kind)
+        Job(target, kind, _model(kind), folder / target.name / kind)
         for target in engine.targets
         for kind in KINDS
         if not (target.lowered and kind == "edges")
     ]
-    folders = [str(job.folder) for job in jobs if not job.refused]
-    done = subprocess.run([*command, *folders], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    execute(command, [job.folder for job in jobs if not job.refused], folder)
     outcomes: dict[str, list[Outcome]] = {target.name: [] for target in engine.targets}
     for job in jobs:
         outcomes[job.target.name].append(job.outcome())
     _note(engine, outcomes)
     return outcomes
+
+
+def execute(command: list[str], arguments: Sequence[object], folder: Path) -> str:
+    done = subprocess.run(
+        [*command, *map(str, arguments)], cwd=folder, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def _note(engine: Engine, outcomes: dict[str, list[Outcome]]) -> None:
@@ -160,18 +180,28 @@ def _note(engine: Engine, outcomes: dict[str, list[Outcome]]) -> None:
                 path.write_text(json.dumps(note))
 
 
+def write_rows(folder: Path, names: list[str], X: np.ndarray) -> None:
+    """Write rows as `Rows.java` reads them."""
+    (folder / "names.txt").write_text("\n".join(names) + "\n")
+    (folder / "rows.bin").write_bytes(np.array(X.shape, dtype=">i4").tobytes() + X.astype(">f8").tobytes())
+
+
+def read_scores(folder: Path) -> np.ndarray:
+    return np.frombuffer((folder / "scores.bin").read_bytes(), dtype=">f8")
+
+
 @lru_cache
 def _model(kind: str) -> rw.Ensemble:
     return model_of(kind)
 
 
-class _Job:
+class Job:
     """One model in one target's format: written for the program, then compared with what it scored."""
 
-    def __init__(self, target: Target, kind: str, folder: Path) -> None:
+    def __init__(self, target: Target, kind: str, model: rw.Ensemble, folder: Path) -> None:
         self.target, self.kind, self.folder, self.refused = target, kind, folder, ""
         folder.mkdir(parents=True)
-        self.model = _model(kind).replace(feature_names=target.names)
+        self.model = model.replace(feature_names=target.names)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
@@ -180,9 +210,7 @@ class _Job:
                 self.refused = str(error)
                 return
         self.rows = self._rows(any("infinite thresholds" in str(warning.message) for warning in said))
-        (folder / "names.txt").write_text("\n".join(target.names) + "\n")
-        shape = np.array(self.rows.shape, dtype=">i4").tobytes()
-        (folder / "rows.bin").write_bytes(shape + self.rows.astype(">f8").tobytes())
+        write_rows(folder, target.names, self.rows)
 
     def _rows(self, clipped: bool) -> np.ndarray:
         rows = adversarial_rows(self.model, max_rows=MAX_ROWS)
@@ -199,8 +227,7 @@ class _Job:
             return Outcome(self.kind, refused=self.refused)
         error = self.folder / "error.txt"
         assert not error.exists(), f"{self.target.name}, {self.kind}: {error.read_text()}"
-        scores = np.frombuffer((self.folder / "scores.bin").read_bytes(), dtype=">f8")
-        off = np.abs(scores - self._expected())
+        off = np.abs(read_scores(self.folder) - self._expected())
         warned = self._warned()
         return Outcome(
             self.kind,

@@ -198,6 +198,9 @@ def test_solr_routes_alike_in_spite_of_its_slack(model, data):
     from strategies.ensembles import rows_near_thresholds
 
     X = data.draw(rows_near_thresholds(model, dtype=np.float32))
+    content, messages = exported(telling(model), "solr")
+    assert messages == [] or (len(messages) == 1 and "Solr 9.2 and later" in messages[0])
+    assert_array_equal(solr.outputs(content, X, names(model)), outputs(telling(model), X))
     X = np.where(np.isnan(X), 0, X)
     content, messages = exported(telling(model), "solr", missing="ignore")
     assert messages == []
@@ -228,7 +231,40 @@ def test_solr_names_the_model_and_lists_used_features():
     assert written["params"]["trees"][0]["root"]["feature"] == 'odd "name" \\ ü'
 
 
-@pytest.mark.parametrize("name", ["solr", "ranklib", "quickrank"])
+def test_solr_is_told_where_missing_values_go_from_9_2_on():
+    """Every split must say it: Solr stops at one that does not."""
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 1.0, 2.0, 4.0, True), False)])
+    content, (message,) = exported(model, "solr")
+    assert "for Solr 9.2 and later" in message
+    assert '"defaultValue": "NaN"' in message
+    params = json.loads(content)["params"]
+    assert params["isNullSameAsZero"] is False
+    root = params["trees"][0]["root"]
+    assert (root["missing"], root["right"]["missing"]) == ("right", "left")
+    assert solr.score(content, np.array([[np.nan, np.nan], [np.nan, 3.0]]), names(model)).tolist() == [2.0, 4.0]
+    for version in ("9.2", "9.10.1", 10):
+        assert exported(model, "solr", version=version)[0] == content
+
+
+def test_solr_before_9_2_takes_missing_values_for_zero():
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 1.0, 2.0, 4.0, True), False)])
+    for version in ("9.1.1", "8.11.4", 9):
+        with pytest.raises(
+            rw.ModelError, match=r"Solr before 9\.2 reads a missing value as 0 at every split, and 1 of 2"
+        ):
+            exported(model, "solr", version=version)
+        content, messages = exported(model, "solr", version=version, missing="ignore")
+        assert messages == []
+        assert "isNullSameAsZero" not in content
+        assert '"missing"' not in content
+    with_zero = model.replace(missing_left=model.threshold >= 0)
+    assert exported(with_zero, "solr", version="8.11")[0] == content
+    for version in ("new", 9.2, ""):
+        with pytest.raises(rw.ModelError, match="version must be one of Solr's as text"):
+            exported(model, "solr", version=version)
+
+
+@pytest.mark.parametrize("name", ["ranklib", "quickrank"])
 def test_directions_of_missing_values_that_cannot_be_said_are_refused(name):
     model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True), (0, 0.5, 1.0, (0, 1.0, 2.0, 3.0), True)])
     with pytest.raises(

@@ -54,7 +54,7 @@ def test_version_must_be_known():
 
 
 def test_no_leaf_has_two_parents_in_version_5():
-    """Where a tree of one leaf had both sides of a node lead to it, ONNX Runtime 1.29 scored the other trees wrongly."""
+    """Where both sides of a node led to a tree's one leaf, ONNX Runtime 1.29 scored other trees wrongly."""
     import onnx
 
     model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 2.0, 3.0, 4.0)), 0.75, 0.25])

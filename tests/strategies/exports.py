@@ -16,7 +16,7 @@ from strategies.ensembles import ensembles, rows_near_thresholds
 def exported(model, target, /, *, missing="refuse", suffix=".json", **options):
     """What the exporter would write, and the texts of its warnings."""
     exporter = find_exporter(target, Path("model"))
-    check_missing(model, exporter.title, exporter.missing, missing)
+    model = check_missing(model, exporter.title, exporter.missing, missing)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         content = exporter.function(model, Path("model" + suffix), **options)

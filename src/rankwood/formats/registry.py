@@ -320,8 +320,9 @@ class Exporter:
         Suffixes of its files, the usual one first.
     title : str
         The tool that reads it.
-    missing : {"any", "right", "zero"}
-        Where the tool sends missing values: where each split says, always right, or where 0 goes.
+    missing : {"any", "told", "right", "zero"}
+        Where the tool sends missing values: where each split says, so but only if the file tells it to, always right,
+        or where 0 goes.
     function : callable
         From a model, a path and options to the content of the file, or to the contents of several files by path.
     limits : str
@@ -369,7 +370,7 @@ _TABLE = (
              ranklib_quickrank.RANKLIB_LIMITS),
     Exporter("quickrank", (".xml",), "QuickRank", "zero", ranklib_quickrank.export_quickrank,
              ranklib_quickrank.QUICKRANK_LIMITS),
-    Exporter("solr", (".json",), "Solr", "zero", search_engines.export_solr, search_engines.SOLR_LIMITS),
+    Exporter("solr", (".json",), "Solr", "told", search_engines.export_solr, search_engines.SOLR_LIMITS),
     Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS, onnx.check_package),
     Exporter("c", (".c",), "C compilers", "any", source_code.export_c, source_code.C_LIMITS),
     Exporter("so", (".so",), "C programs", "any", source_code.export_so, source_code.C_LIMITS,
@@ -455,7 +456,7 @@ def save_as(
         ensemble = ensemble.replace(feature_names=feature_names)
     if ensemble.n_features == 0 and exporter.name not in _WITHOUT_FEATURES:
         raise ModelError(f"{exporter.title} cannot hold a model without features")
-    check_missing(ensemble, exporter.title, exporter.missing, missing)
+    ensemble = check_missing(ensemble, exporter.title, exporter.missing, missing)
     if exporter.name != "rankwood":
         ensemble = without_exit(ensemble, exporter.title)
     content = exporter.function(ensemble, target, **options)
