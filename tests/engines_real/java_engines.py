@@ -80,7 +80,21 @@ class Target:
 
 @dataclass(frozen=True)
 class Engine:
-    """A program and a pom in a folder, and what they read; `version` instead of the pom's, `heavy`: only when told."""
+    """A program and a pom in a folder, and what they read.
+
+    Parameters
+    ----------
+    folder, program, pom : str
+        Folder, class of the Java program and name of the pom there.
+    targets : tuple of Target
+        What the program reads.
+    version : str, optional
+        Version to run instead of the pom's.
+    heavy : bool
+        Whether to run it only when told, because much is downloaded.
+    goal : str
+        What Maven shall do: copy the jars that the pom lists, or with all that they depend on.
+    """
 
     folder: str
     program: str
@@ -88,6 +102,7 @@ class Engine:
     pom: str = "pom.xml"
     version: str | None = None
     heavy: bool = False
+    goal: str = "copy"
 
     @property
     def version_run(self) -> str:
@@ -132,7 +147,8 @@ def _program(engine: Engine, folder: Path) -> list[str]:
     if maven is None or javac is None or java is None:
         pytest.skip(f"{engine.title} WAS NOT RUN: NO MAVEN, OR NO JDK; install both")
     jars, classes = folder / "jars", folder / "classes"
-    command = [maven, "-q", "-B", "-f", HERE / engine.folder / engine.pom, "dependency:copy", f"-Djars={jars}"]
+    pom = HERE / engine.folder / engine.pom
+    command = [maven, "-q", "-B", "-f", pom, f"dependency:{engine.goal}", f"-Djars={jars}"]
     if engine.version is not None:
         command.append(f"-Dengine.version={engine.version}")
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -153,6 +169,8 @@ def run(engine: Engine, folder: Path) -> dict[str, list[Outcome]]:
         for kind in KINDS
         if not (target.lowered and kind == "edges")
     ]
+    if (HERE / engine.folder / "home").exists():
+        shutil.copytree(HERE / engine.folder / "home", folder / "home")
     execute(command, [job.folder for job in jobs if not job.refused], folder)
     outcomes: dict[str, list[Outcome]] = {target.name: [] for target in engine.targets}
     for job in jobs:

@@ -6,6 +6,8 @@ reach the jars, tests are skipped. `RANKWOOD_REAL_ENGINES=1` runs those with lar
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from java_engines import (
@@ -31,12 +33,15 @@ SOLR = Target("Solr", "solr", "model.json", {"missing": "ignore", "version": "7"
               single=True, sums="single", zero=True)  # fmt: skip
 SOLR_9 = Target("Solr from 9.2", "solr", "model.json", {"store": "shop"}, ODD_NAMES, single=True, sums="single")
 SOLR_8 = Engine("solr", "Solr", (SOLR,))
+SOLR_SERVER = Engine("solr_server", "SolrServer", (replace(SOLR, name="Solr, indexed documents"),), heavy=True,
+                     goal="copy-dependencies")  # fmt: skip
 RANKLIB = Engine("ranklib", "RankLib", (
     Target("RankLib", "ranklib", "model.txt", {"missing": "ignore"}, single=True, sums="single", zero=True),
 ))  # fmt: skip
 
 ENGINES = [
     SOLR_8,
+    SOLR_SERVER,
     Engine("solr", "Solr", (SOLR,), version="7.7.3", heavy=True),
     Engine("solr", "Solr", (SOLR_9,), "pom-9.xml", heavy=True),
     Engine("elasticsearch", "Elasticsearch", (
