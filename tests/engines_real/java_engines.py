@@ -19,6 +19,7 @@ import pytest
 from model_kinds import KINDS, model_of
 
 import rankwood as rw
+from jdks import jdks
 from rankwood.formats.lightgbm import ZERO
 from rankwood.formats.search_engines import solr_thresholds
 from rankwood.scoring.agreement import adversarial_rows
@@ -94,6 +95,8 @@ class Engine:
         Whether to run it only when told, because much is downloaded.
     goal : str
         What Maven shall do: copy the jars that the pom lists, or with all that they depend on.
+    java : int
+        Oldest JDK that it runs on.
     """
 
     folder: str
@@ -103,6 +106,7 @@ class Engine:
     version: str | None = None
     heavy: bool = False
     goal: str = "copy"
+    java: int = 17
 
     @property
     def version_run(self) -> str:
@@ -143,9 +147,10 @@ _PROGRAMS: dict[str, list[str]] = {}
 def _program(engine: Engine, folder: Path) -> list[str]:
     if engine.heavy and "RANKWOOD_REAL_ENGINES" not in os.environ:
         pytest.skip(f"{engine.title} WAS NOT RUN: set RANKWOOD_REAL_ENGINES=1 to fetch and run it")
-    maven, javac, java = map(shutil.which, ("mvn", "javac", "java"))
-    if maven is None or javac is None or java is None:
-        pytest.skip(f"{engine.title} WAS NOT RUN: NO MAVEN, OR NO JDK; install both")
+    maven, homes = shutil.which("mvn"), [home for version, home in jdks().items() if version >= engine.java]
+    if maven is None or not homes:
+        pytest.skip(f"{engine.title} WAS NOT RUN: NO MAVEN, OR NO JDK FROM {engine.java} ON; install both")
+    javac, java = homes[0] / "bin" / "javac", homes[0] / "bin" / "java"
     jars, classes = folder / "jars", folder / "classes"
     pom = HERE / engine.folder / engine.pom
     command = [maven, "-q", "-B", "-f", pom, f"dependency:{engine.goal}", f"-Djars={jars}"]
@@ -157,7 +162,7 @@ def _program(engine: Engine, folder: Path) -> list[str]:
         pytest.skip(f"{engine.title} WAS NOT RUN: MAVEN CANNOT FETCH IT: {said[:300]}")
     sources = [HERE / "Rows.java", HERE / engine.folder / f"{engine.program}.java"]
     subprocess.run([javac, "-nowarn", "-cp", jars / "*", "-d", classes, *sources], check=True)
-    return [java, "-cp", f"{classes}{os.pathsep}{jars / '*'}", engine.program]
+    return [str(java), "-cp", f"{classes}{os.pathsep}{jars / '*'}", engine.program]
 
 
 def run(engine: Engine, folder: Path) -> dict[str, list[Outcome]]:

@@ -35,6 +35,7 @@ SOLR_9 = Target("Solr from 9.2", "solr", "model.json", {"store": "shop"}, ODD_NA
 SOLR_8 = Engine("solr", "Solr", (SOLR,))
 SOLR_SERVER = Engine("solr_server", "SolrServer", (replace(SOLR, name="Solr, indexed documents"),), heavy=True,
                      goal="copy-dependencies")  # fmt: skip
+ELASTICSEARCH = Target("Elasticsearch", "elasticsearch", "model.json", names=ODD_NAMES, sums="double", infinite=False)
 RANKLIB = Engine("ranklib", "RankLib", (
     Target("RankLib", "ranklib", "model.txt", {"missing": "ignore"}, single=True, sums="single", zero=True),
 ))  # fmt: skip
@@ -44,9 +45,8 @@ ENGINES = [
     SOLR_SERVER,
     Engine("solr", "Solr", (SOLR,), version="7.7.3", heavy=True),
     Engine("solr", "Solr", (SOLR_9,), "pom-9.xml", heavy=True),
-    Engine("elasticsearch", "Elasticsearch", (
-        Target("Elasticsearch", "elasticsearch", "model.json", names=ODD_NAMES, sums="double", infinite=False),
-    )),
+    Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH,)),
+    Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH,), "pom-9.xml", heavy=True, java=21),
     Engine("vespa", "Vespa", (
         Target("Vespa", "vespa", "model.json", names=RANK_FEATURES),
         Target("Vespa, XGBoost's dump", "xgboost-dump", "model.json", names=RANK_FEATURES, single=True, sums="single"),
