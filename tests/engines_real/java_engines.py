@@ -22,6 +22,7 @@ import rankwood as rw
 from jdks import jdks
 from rankwood.formats.lightgbm import ZERO
 from rankwood.formats.search_engines import solr_thresholds
+from rankwood.formats.writing import plain
 from rankwood.scoring.agreement import adversarial_rows
 from rankwood.scoring.c_source import round_down
 from strategies.exports import single_bound
@@ -61,8 +62,8 @@ class Target:
     lowered : bool
         Whether it reads thresholds one float32 too low: scores are compared with those of such a model, finite
         thresholds only, and the table has no row for it.
-    refuses : tuple of str
-        Kinds of models that cannot be written for it.
+    lifted : bool
+        Whether it adds a constant to scores so that none is negative.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Target:
     infinite: bool = True
     tiny: bool = True
     lowered: bool = False
-    refuses: tuple[str, ...] = ()
+    lifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,11 @@ class Job:
         if self.target.lowered:
             below = np.nextafter(round_down(model.threshold), np.float32(-np.inf))
             model = model.replace(threshold=below.astype(np.float64))
-        return model.score(np.where(np.isnan(X), 0.0, X) if self.target.zero else X)
+        scores = model.score(np.where(np.isnan(X), 0.0, X) if self.target.zero else X)
+        if self.target.lifted:
+            leaves = plain(model)
+            scores -= min(0.0, np.minimum.reduceat(leaves.leaf_value, leaves.leaf_offsets[:-1]).sum())
+        return scores
 
     def _warned(self) -> np.ndarray:
         """Rows with values between a threshold and the nearest that Solr can give."""

@@ -36,6 +36,10 @@ SOLR_8 = Engine("solr", "Solr", (SOLR,))
 SOLR_SERVER = Engine("solr_server", "SolrServer", (replace(SOLR, name="Solr, indexed documents"),), heavy=True,
                      goal="copy-dependencies")  # fmt: skip
 ELASTICSEARCH = Target("Elasticsearch", "elasticsearch", "model.json", names=ODD_NAMES, sums="double", infinite=False)
+QUERY = {"match": {"title": "{{query}}"}}
+EXTRACTORS = [{"query_extractor": {"feature_name": name, "query": QUERY}} for name in ODD_NAMES]
+ELASTICSEARCH_LTR = replace(ELASTICSEARCH, name="Elasticsearch, learning to rank", lifted=True,
+                            options={"feature_extractors": EXTRACTORS})  # fmt: skip
 RANKLIB = Engine("ranklib", "RankLib", (
     Target("RankLib", "ranklib", "model.txt", {"missing": "ignore"}, single=True, sums="single", zero=True),
 ))  # fmt: skip
@@ -45,8 +49,8 @@ ENGINES = [
     SOLR_SERVER,
     Engine("solr", "Solr", (SOLR,), version="7.7.3", heavy=True),
     Engine("solr", "Solr", (SOLR_9,), "pom-9.xml", heavy=True),
-    Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH,)),
-    Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH,), "pom-9.xml", heavy=True, java=21),
+    Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH, ELASTICSEARCH_LTR)),
+    Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH, ELASTICSEARCH_LTR), "pom-9.xml", heavy=True, java=21),
     Engine("vespa", "Vespa", (
         Target("Vespa", "vespa", "model.json", names=RANK_FEATURES),
         Target("Vespa, XGBoost's dump", "xgboost-dump", "model.json", names=RANK_FEATURES, single=True, sums="single"),

@@ -232,11 +232,11 @@ def export_elasticsearch(
     definition = {"preprocessors": [], "trained_model": {"ensemble": ensemble}}
     if definition_only:
         return json.dumps(definition, allow_nan=False)
-    config: dict[str, Any] = {"regression": {}}
-    if feature_extractors is not None:
-        config = {"learning_to_rank": {"feature_extractors": feature_extractors}}
-    body = {"input": {"field_names": names}, "inference_config": config, "definition": definition}
-    return json.dumps(body, allow_nan=False)
+    if feature_extractors is None:
+        body: dict[str, Any] = {"input": {"field_names": names}, "inference_config": {"regression": {}}}
+    else:  # the extractors are the input, and Elasticsearch allows no other
+        body = {"inference_config": {"learning_to_rank": {"feature_extractors": feature_extractors}}}
+    return json.dumps(body | {"definition": definition}, allow_nan=False)
 
 
 def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
