@@ -40,6 +40,12 @@ QUERY = {"match": {"title": "{{query}}"}}
 EXTRACTORS = [{"query_extractor": {"feature_name": name, "query": QUERY}} for name in ODD_NAMES]
 ELASTICSEARCH_LTR = replace(ELASTICSEARCH, name="Elasticsearch, learning to rank", lifted=True,
                             options={"feature_extractors": EXTRACTORS})  # fmt: skip
+VESPA = Engine("vespa", "Vespa", (
+    Target("Vespa", "vespa", "model.json", names=RANK_FEATURES),
+    Target("Vespa, XGBoost's dump", "xgboost-dump", "model.json", names=RANK_FEATURES, single=True, sums="single"),
+    Target("Vespa, XGBoost's model", "xgboost", "model.ubj", names=RANK_FEATURES, single=True, sums="single",
+           lowered=True),
+))  # fmt: skip
 RANKLIB = Engine("ranklib", "RankLib", (
     Target("RankLib", "ranklib", "model.txt", {"missing": "ignore"}, single=True, sums="single", zero=True),
 ))  # fmt: skip
@@ -51,12 +57,7 @@ ENGINES = [
     Engine("solr", "Solr", (SOLR_9,), "pom-9.xml", heavy=True),
     Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH, ELASTICSEARCH_LTR)),
     Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH, ELASTICSEARCH_LTR), "pom-9.xml", heavy=True, java=21),
-    Engine("vespa", "Vespa", (
-        Target("Vespa", "vespa", "model.json", names=RANK_FEATURES),
-        Target("Vespa, XGBoost's dump", "xgboost-dump", "model.json", names=RANK_FEATURES, single=True, sums="single"),
-        Target("Vespa, XGBoost's model", "xgboost", "model.ubj", names=RANK_FEATURES, single=True, sums="single",
-               lowered=True),
-    )),
+    VESPA,
     RANKLIB,
     Engine("onnxruntime", "OnnxRuntime", (
         Target("ONNX Runtime, version 3", "onnx", "model.onnx", sums="single"),
@@ -84,6 +85,21 @@ def test_solr_before_9_2_refuses_a_file_that_says_where_missing_values_go(tmp_pa
     job = Job(SOLR_9, "told", model, tmp_path / "told")
     execute(command, [job.folder], tmp_path)
     assert "No setter corrresponding to 'isNullSameAsZero'" in (job.folder / "error.txt").read_text()
+
+
+def test_vespa_knows_the_names_that_the_exporter_lets_through(tmp_path):
+    command = program(VESPA, tmp_path)
+    names = ["f1", "1a", "a.b", "attribute(tags{red})", "foreach(fields,N,bm25(N),true,sum)", "term(0).weight",
+             'f("a b")', "f(-1)", "_x@y", "inf", "if"]  # fmt: skip
+    folders = [tmp_path / str(number) for number in range(len(names))]
+    for name, folder in zip(names, folders, strict=True):
+        folder.mkdir()
+        model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, 3.0, 10.0, 20.0)], feature_names=[name])
+        rw.save_as(model, folder / "model.json", "vespa")
+        write_rows(folder, [name], np.array([[0.0], [1.0], [5.0]]))
+    execute(command, folders, tmp_path)
+    for name, folder in zip(names, folders, strict=True):
+        assert read_scores(folder).tolist() == [11.0, 12.0, 22.0], name
 
 
 @pytest.mark.parametrize("ranker", [0, 6, 8], ids=["MART", "LambdaMART", "random forest"])

@@ -120,6 +120,23 @@ def test_a_file_for_vespa_is_not_taken_for_lightgbms():
     assert read_json(plain_dump).metadata["source"]["format"] == "lightgbm-json"
 
 
+@pytest.mark.parametrize("name", ["f1", "1a", "a.b", "bm25(title)", "fieldMatch(title).proximity", "term(0).weight",
+                                  "attribute(tags{red})", "nativeRank(title,body)", "foreach(fields,N,bm25(N),true,sum)",
+                                  'f("a b")', "f(-1)", "_x@y", "inf"])  # fmt: skip
+def test_vespa_takes_names_of_rank_features(name):
+    content, _ = exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=[name]), "vespa")
+    assert json.loads(content)["feature_names"] == [name]
+
+
+@pytest.mark.parametrize("name", ["a-b", "x+y", "a/b", "7", "1e5", "-1", "true", "x<y", "title bm25", "über", "f(a-b)",
+                                  "a:b", "[x]", "(a)", "!a", "$x", "attribute(a)b", "f(a;b)", "f(a<b)"])  # fmt: skip
+def test_names_that_vespa_would_compute_with_are_refused(name):
+    """In Vespa itself these are not parsed, or silently taken for numbers and operators."""
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=2, feature_names=[name, "unused name"])
+    with pytest.raises(rw.ModelError, match=r"Vespa would not take .* for the name of a feature"):
+        exported(model, "vespa")
+
+
 def test_a_dump_can_be_read_as_vespa_would():
     """As one that was written for Vespa before such files were marked."""
     dump = json.loads(exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 5.25)]), "lightgbm-json")[0])
