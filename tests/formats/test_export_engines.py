@@ -121,7 +121,7 @@ def test_a_file_for_vespa_is_not_taken_for_lightgbms():
 
 
 @pytest.mark.parametrize("name", ["f1", "1a", "a.b", "bm25(title)", "fieldMatch(title).proximity", "term(0).weight",
-                                  "attribute(tags{red})", "nativeRank(title,body)", "foreach(fields,N,bm25(N),true,sum)",
+                                  "attribute(tags{red})", "nativeRank(title,body)", "f(N,bm25(N),true,sum)",
                                   'f("a b")', "f(-1)", "_x@y", "inf"])  # fmt: skip
 def test_vespa_takes_names_of_rank_features(name):
     content, _ = exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=[name]), "vespa")

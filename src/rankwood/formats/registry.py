@@ -26,7 +26,7 @@ from rankwood.formats import (
 from rankwood.formats.reading import Budget, parse_json
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
-from rankwood.formats.writing import MissingRule, check_missing, without_exit
+from rankwood.formats.writing import MissingRule, check_missing, missing_with_zero, without_exit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
@@ -456,9 +456,11 @@ def save_as(
         ensemble = ensemble.replace(feature_names=feature_names)
     if ensemble.n_features == 0 and exporter.name not in _WITHOUT_FEATURES:
         raise ModelError(f"{exporter.title} cannot hold a model without features")
-    ensemble = check_missing(ensemble, exporter.title, exporter.missing, missing)
+    with_zero = check_missing(ensemble, exporter.title, exporter.missing, missing)
     if exporter.name != "rankwood":
         ensemble = without_exit(ensemble, exporter.title)
+    if with_zero and exporter.missing == "told":
+        ensemble = missing_with_zero(ensemble)
     content = exporter.function(ensemble, target, **options)
     files = content if isinstance(content, dict) else {target: content}
     for file_path, written in files.items():

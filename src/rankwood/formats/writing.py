@@ -84,20 +84,22 @@ def single_leaves(model: Ensemble, target: str) -> NDArray[np.float32]:
     return values
 
 
-def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str) -> Ensemble:
-    """The model to write; refused if it sends missing values where the target cannot, unless `missing` is "ignore".
+def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str) -> bool:
+    """Refuse a model that sends missing values where the target cannot, unless `missing` is "ignore".
 
-    A target that must be told where they go is told nothing when they are ignored: they go with 0.
+    Returns
+    -------
+    bool
+        Whether they may go where 0 goes: because all do so, or because they are ignored.
     """
     if missing not in ("refuse", "ignore"):
         raise ModelError(f"missing must be 'refuse' or 'ignore', got {missing!r}")
-    if missing == "ignore" and rule == "told":
-        return model.replace(missing_left=model.threshold >= 0.0)
+    with_zero = missing == "ignore" or not not_with_zero(model).any()
     if missing == "ignore" or rule in ("any", "told"):
-        return model
+        return with_zero
     wrong = model.missing_left if rule == "right" else not_with_zero(model)
     if not wrong.any():
-        return model
+        return with_zero
     node = int(np.argmax(wrong))
     tree = int(model.trees.tree_of_node[node])
     does = "sends a missing value right" if rule == "right" else "reads a missing value as 0"
@@ -112,6 +114,11 @@ def not_with_zero(model: Ensemble) -> NDArray[np.bool_]:
     """For each split, whether it sends a missing value elsewhere than 0."""
     elsewhere: NDArray[np.bool_] = model.missing_left != (model.threshold >= 0.0)
     return elsewhere
+
+
+def missing_with_zero(model: Ensemble) -> Ensemble:
+    """The model with missing values sent where 0 goes."""
+    return model.replace(missing_left=model.threshold >= 0.0)
 
 
 def without_exit(model: Ensemble, target: str) -> Ensemble:
