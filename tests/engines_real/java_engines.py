@@ -60,8 +60,8 @@ class Target:
     tiny : bool
         Whether it tells values below 1e-35 from 0.
     lowered : bool
-        Whether it reads thresholds one float32 too low: scores are compared with those of such a model, finite
-        thresholds only, and the table has no row for it.
+        Whether it reads thresholds one float32 too low: scores are compared with those of such a model, if it has
+        finite thresholds only, and the table has no row for it.
     lifted : bool
         Whether it adds a constant to scores so that none is negative.
     """
@@ -173,7 +173,7 @@ def run(engine: Engine, folder: Path) -> dict[str, list[Outcome]]:
         Job(target, kind, _model(kind), folder / target.name / kind)
         for target in engine.targets
         for kind in KINDS
-        if not (target.lowered and kind == "edges")
+        if not (target.lowered and kind in ("edges", "categorical"))
     ]
     if (HERE / engine.folder / "home").exists():
         shutil.copytree(HERE / engine.folder / "home", folder / "home")
