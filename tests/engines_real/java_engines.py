@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -157,7 +159,9 @@ def _program(engine: Engine, folder: Path) -> list[str]:
     command = [maven, "-q", "-B", "-f", pom, f"dependency:{engine.goal}", f"-Djars={jars}"]
     if engine.version is not None:
         command.append(f"-Dengine.version={engine.version}")
-    fetched = subprocess.run(command, capture_output=True, text=True, check=False)
+    with open(Path(tempfile.gettempdir()) / f"rankwood-maven-{os.getuid()}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Maven's folder is not made for two that download at once
+        fetched = subprocess.run(command, capture_output=True, text=True, check=False)
     if fetched.returncode:
         said = next((line for line in fetched.stdout.splitlines() if "ERROR" in line), "it says nothing")
         pytest.skip(f"{engine.title} WAS NOT RUN: MAVEN CANNOT FETCH IT: {said[:300]}")

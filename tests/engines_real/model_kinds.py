@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pytest
 
 import rankwood as rw
 
@@ -36,25 +38,26 @@ def data(*, missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _lightgbm(*, missing: bool = False, **more: object) -> rw.Ensemble:
-    import lightgbm
+def _package(name: str) -> Any:
+    return pytest.importorskip(name, reason=f"{name.upper()} ABSENT: pip install 'rankwood[formats]'")
 
+
+def _lightgbm(*, missing: bool = False, **more: object) -> rw.Ensemble:
+    lightgbm = _package("lightgbm")
     X, y = data(missing=missing)
     ranker = lightgbm.LGBMRanker(n_estimators=20, num_leaves=12, min_child_samples=5, verbose=-1, n_jobs=1)
     return rw.load_model(ranker.fit(X, y, group=[N_DOCS] * N_QUERIES, **more))
 
 
 def _xgboost() -> rw.Ensemble:
-    import xgboost
-
+    xgboost = _package("xgboost")
     X, y = data()
     ranker = xgboost.XGBRanker(n_estimators=20, max_depth=4, objective="rank:ndcg", n_jobs=1)
     return rw.load_model(ranker.fit(X, y, qid=np.repeat(np.arange(N_QUERIES), N_DOCS)))
 
 
 def _catboost() -> rw.Ensemble:
-    import catboost
-
+    catboost = _package("catboost")
     X, y = data()
     ranker = catboost.CatBoostRanker(iterations=20, depth=4, verbose=False, allow_writing_files=False, thread_count=1)
     return rw.load_model(ranker.fit(X, y, group_id=np.repeat(np.arange(N_QUERIES), N_DOCS)))

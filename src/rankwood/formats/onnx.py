@@ -637,7 +637,7 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
 
     A tree needs an inner node there, so a tree of one leaf gets a node with that leaf twice. (One leaf for both sides
-    is allowed, too, but ONNX Runtime up to 1.29 then scores other trees wrongly.)
+    is allowed, too, but ONNX Runtime 1.29 then scores other trees wrongly, and 1.31 does not.)
     """
     from onnx import TensorProto
 
