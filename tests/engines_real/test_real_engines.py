@@ -49,6 +49,10 @@ VESPA = Engine("vespa", "Vespa", (
 RANKLIB = Engine("ranklib", "RankLib", (
     Target("RankLib", "ranklib", "model.txt", {"missing": "ignore"}, single=True, sums="single", zero=True),
 ))  # fmt: skip
+ONNX = (
+    Target("ONNX Runtime, version 3", "onnx", "model.onnx", sums="single"),
+    Target("ONNX Runtime, version 5", "onnx", "model.onnx", {"version": 5}, sums="double"),
+)
 
 ENGINES = [
     SOLR_8,
@@ -59,10 +63,8 @@ ENGINES = [
     Engine("elasticsearch", "Elasticsearch", (ELASTICSEARCH, ELASTICSEARCH_LTR), "pom-9.xml", heavy=True, java=21),
     VESPA,
     RANKLIB,
-    Engine("onnxruntime", "OnnxRuntime", (
-        Target("ONNX Runtime, version 3", "onnx", "model.onnx", sums="single"),
-        Target("ONNX Runtime, version 5", "onnx", "model.onnx", {"version": 5}, sums="double"),
-    ), heavy=True),
+    Engine("onnxruntime", "OnnxRuntime", ONNX, heavy=True),
+    Engine("onnxruntime", "OnnxRuntime", ONNX, version="1.21.1", heavy=True),
     Engine("lightgbm4j", "LightGbm", (Target("LightGBM", "lightgbm", "model.txt", tiny=False),), heavy=True),
     Engine("xgboost4j", "XgBoost", (
         Target("XGBoost", "xgboost", "model.ubj", single=True, sums="single", infinite=False),

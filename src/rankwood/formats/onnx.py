@@ -637,7 +637,9 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
 
     A tree needs an inner node there, so a tree of one leaf gets a node with that leaf twice. (One leaf for both sides
-    is allowed, too, but ONNX Runtime 1.29 then scores other trees wrongly, and 1.31 does not.)
+    is allowed, too, but ONNX Runtime scores other trees wrongly then, up to 1.29.) Leaves are numbered from the first
+    number with which no node has a leaf and a node of the same number below it, since ONNX Runtime takes them for the
+    same up to 1.23. What is before has no part in any tree.
     """
     from onnx import TensorProto
 
@@ -650,6 +652,10 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
         to = np.where(children >= 0, first + children, first_leaf + ~children)
         is_leaf.append(np.concatenate([children < 0, np.ones(len(alone), dtype=bool)]))
         target.append(np.concatenate([to, of_alone]))
+    gaps = np.where(is_leaf[0], target[1] - target[0], target[0] - target[1])[is_leaf[0] != is_leaf[1]]
+    start = next(number for number in range(len(gaps) + 1) if number not in set(gaps.tolist()))
+    target = [np.where(leafs, to + start, to) for leafs, to in zip(is_leaf, target, strict=True)]
+    values = np.concatenate([np.zeros(start), model.leaf_value, model.leaf_value[leaf]])
     roots = model.node_offsets[:-1].copy()
     roots[alone] = model.n_nodes + np.arange(len(alone))
     none = np.zeros(len(alone), dtype=np.int64)
@@ -671,8 +677,8 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
         nodes_falsenodeids=target[1].tolist(),
         nodes_falseleafs=is_leaf[1].astype(int).tolist(),
         nodes_missing_value_tracks_true=np.concatenate([model.missing_left, none]).astype(int).tolist(),
-        leaf_targetids=[0] * (model.n_leaves + len(alone)),
-        leaf_weights=_doubles(helper, "leaf_weights", np.append(model.leaf_value, model.leaf_value[leaf])),
+        leaf_targetids=[0] * len(values),
+        leaf_weights=_doubles(helper, "leaf_weights", values),
     )
 
 
