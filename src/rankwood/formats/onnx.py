@@ -662,7 +662,10 @@ def _regressor(model: Ensemble, helper: Any) -> Any:
 def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
 
-    A tree needs an inner node there, so a tree of one leaf gets a node whose two sides lead to that leaf.
+    A tree needs an inner node there, so a tree of one leaf gets a node with that leaf twice. (One leaf for both sides
+    is allowed, too, but ONNX Runtime scores other trees wrongly then, up to 1.29.) Leaves are numbered from the first
+    number with which no node has a leaf and a node of the same number below it, since ONNX Runtime takes them for the
+    same up to 1.23. What is before has no part in any tree.
     """
     from onnx import TensorProto
 
@@ -670,10 +673,15 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     tree_of = model.trees.tree_of_node
     first, first_leaf = model.node_offsets[tree_of], model.leaf_offsets[tree_of]
     is_leaf, target = [], []
-    for children in (model.left, model.right):
+    leaf, twin = model.leaf_offsets[alone], model.n_leaves + np.arange(len(alone))
+    for children, of_alone in ((model.left, leaf), (model.right, twin)):
         to = np.where(children >= 0, first + children, first_leaf + ~children)
         is_leaf.append(np.concatenate([children < 0, np.ones(len(alone), dtype=bool)]))
-        target.append(np.concatenate([to, model.leaf_offsets[alone]]))
+        target.append(np.concatenate([to, of_alone]))
+    gaps = np.where(is_leaf[0], target[1] - target[0], target[0] - target[1])[is_leaf[0] != is_leaf[1]]
+    start = next(number for number in range(len(gaps) + 1) if number not in set(gaps.tolist()))
+    target = [np.where(leafs, to + start, to) for leafs, to in zip(is_leaf, target, strict=True)]
+    leaf_values = np.concatenate([np.zeros(start), model.leaf_value, model.leaf_value[leaf]])
     roots = model.node_offsets[:-1].copy()
     roots[alone] = model.n_nodes + np.arange(len(alone))
     none = np.zeros(len(alone), dtype=np.int64)
@@ -695,8 +703,8 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
         nodes_falsenodeids=target[1].tolist(),
         nodes_falseleafs=is_leaf[1].astype(int).tolist(),
         nodes_missing_value_tracks_true=np.concatenate([model.missing_left, none]).astype(int).tolist(),
-        leaf_targetids=[0] * model.n_leaves,
-        leaf_weights=_doubles(helper, "leaf_weights", model.leaf_value),
+        leaf_targetids=[0] * len(leaf_values),
+        leaf_weights=_doubles(helper, "leaf_weights", leaf_values),
     )
 
 
