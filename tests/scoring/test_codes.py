@@ -28,7 +28,10 @@ def stumps(thresholds, missing_left, n_features):
 def assert_codes_decide(model, X):
     """At every node a document goes left just when its code is at most the node's: in all layouts and widths."""
     values = X[:, model.feature].astype(np.float64)
-    goes_left = np.where(np.isnan(values), model.missing_left.astype(bool), values <= model.threshold)
+    below = np.array(
+        [np.searchsorted(model.trees.thresholds_of(node), values[:, node]) for node in range(model.n_nodes)]
+    )
+    goes_left = np.where(np.isnan(values), model.missing_left.astype(bool), below.T % 2 == 0)
     for dtype in (np.uint8, np.uint16):
         codes = _native.Codes(*model.trees.native(), model.n_features, int(np.iinfo(dtype).max))
         column, cut = np.array([codes.node(i) for i in range(len(model.feature))]).reshape(-1, 2).T
