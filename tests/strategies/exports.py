@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rankwood.formats.registry import find_exporter
-from rankwood.formats.writing import ConversionWarning, check_missing
+from rankwood.formats.writing import ConversionWarning, check_missing, on_thresholds
 from strategies.ensembles import ensembles, rows_near_thresholds
 
 
@@ -19,6 +19,8 @@ def exported(model, target, /, *, missing="refuse", suffix=".json", **options):
     check_missing(model, exporter.title, exporter.missing, missing)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        if not exporter.sets:
+            model = on_thresholds(model, exporter.title)
         content = exporter.function(model, Path("model" + suffix), **options)
     assert all(issubclass(warning.category, ConversionWarning) for warning in said)
     return content, [str(warning.message) for warning in said]
