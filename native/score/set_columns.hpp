@@ -94,13 +94,13 @@ class SetColumns {
       };
       if (column_stride == 1) {
         for (std::size_t row = 0; row < n; ++row) write_row(table, bits_of(row), out + row * row_stride);
-      } else {
-        for (std::size_t row = 0; row < n; row += 8) {
-          const std::uint8_t* of_row[8];
-          const std::size_t n_rows = std::min<std::size_t>(8, n - row);
-          for (std::size_t i = 0; i < 8; ++i) of_row[i] = bits_of(row + std::min(i, n_rows - 1));
-          write_eight(table, of_row, n_rows, out + row, column_stride);
-        }
+        continue;
+      }
+      for (std::size_t row = 0; row < n; row += kRows) {
+        const std::uint8_t* of_row[kRows];
+        const std::size_t n_rows = std::min(kRows, n - row);
+        for (std::size_t i = 0; i < (n_rows + 7) / 8 * 8; ++i) of_row[i] = bits_of(row + std::min(i, n_rows - 1));
+        write_columns(table, of_row, n_rows, out + row, column_stride);
       }
     }
   }
@@ -115,6 +115,7 @@ class SetColumns {
     std::size_t first_bit, row_bytes;
   };
   static constexpr std::size_t kMaxSets = 1024;  // of a table
+  static constexpr std::size_t kRows = 64;       // whose codes of a column are written together
 
   // Below 0, 0 or above 0: as nodes stand in order of what their splits ask.
   static int compare(const EnsembleView& model, std::uint32_t a, std::uint32_t b) {
@@ -209,21 +210,25 @@ class SetColumns {
     }
   }
 
+  // Eight rows of eight sets at a time.
   template <class Code>
-  static void write_eight(const Table& table, const std::uint8_t* const* of_row, std::size_t n_rows, Code* out,
-                          std::size_t column_stride) {
+  static void write_columns(const Table& table, const std::uint8_t* const* of_row, std::size_t n_rows, Code* out,
+                            std::size_t column_stride) {
     for (std::size_t set = 0; set < table.n_sets; set += 8) {
-      std::uint64_t square = 0;
-      for (std::size_t i = 0; i < 8; ++i) square |= std::uint64_t{of_row[i][set / 8]} << 8 * i;
-      square = transpose_bits(square);
-      const std::size_t n = std::min<std::size_t>(8, table.n_sets - set);
-      for (std::size_t s = 0; s < n; ++s) {
-        const std::uint64_t spread = spread_bits(static_cast<std::uint8_t>(square >> 8 * s));
-        Code* const to = out + (set + s) * column_stride;
-        if (sizeof(Code) == 1 && n_rows == 8) {
-          store_eight(spread, to);
-        } else {
-          for (std::size_t i = 0; i < n_rows; ++i) to[i] = static_cast<Code>((spread >> 8 * i & 1) + kOffset<Code>);
+      const std::size_t n_sets = std::min<std::size_t>(8, table.n_sets - set);
+      for (std::size_t row = 0; row < n_rows; row += 8) {
+        std::uint64_t square = 0;
+        for (std::size_t i = 0; i < 8; ++i) square |= std::uint64_t{of_row[row + i][set / 8]} << 8 * i;
+        square = transpose_bits(square);
+        const std::size_t n = std::min<std::size_t>(8, n_rows - row);
+        for (std::size_t s = 0; s < n_sets; ++s) {
+          const std::uint64_t spread = spread_bits(static_cast<std::uint8_t>(square >> 8 * s));
+          Code* const to = out + (set + s) * column_stride + row;
+          if (sizeof(Code) == 1 && n == 8) {
+            store_eight(spread, to);
+          } else {
+            for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<Code>((spread >> 8 * i & 1) + kOffset<Code>);
+          }
         }
       }
     }
