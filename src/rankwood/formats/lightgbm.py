@@ -35,6 +35,7 @@ from rankwood.formats.reading import (
     entry,
     less_than,
     mean_weights,
+    members_of_bitset,
     never_left,
     numbers,
     renumbered,
@@ -443,13 +444,6 @@ def _zero_window(threshold: float, zero_left: bool) -> Pieces:
 def _below_category(values: FloatArray) -> FloatArray:
     """Thresholds below which whole parts are less: 2.7 is category 2, and all between -1 and 1 is category 0."""
     return np.where(values == 0, -1.0, less_than(values))
-
-
-def members_of_bitset(words: AnyArray) -> AnyArray:
-    """Numbers of the bits that are set in 32-bit words, lowest first."""
-    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
-    members: AnyArray = np.flatnonzero(bits)
-    return members
 
 
 def real_names(names: Sequence[str]) -> list[str] | None:

@@ -286,6 +286,13 @@ def category_pieces(
     return Pieces(cuts.tolist(), [not members_left, *[members_left, not members_left] * len(first)], missing_left)
 
 
+def members_of_bitset(words: AnyArray) -> AnyArray:
+    """Numbers of the bits that are set in 32-bit words, lowest first."""
+    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
+    members: AnyArray = np.flatnonzero(bits)
+    return members
+
+
 def with_sets(trees: Trees, splits: Splits, budget: Budget = UNLIMITED) -> Trees:
     """Trees whose nodes in `splits` part the line as told there; nodes whose first piece goes right are turned round.
 
