@@ -389,7 +389,7 @@ class _Columns:
         raise NotImplementedError
 
     def chain(self, entry: int) -> tuple[list[float], list[int]]:
-        """Values of a node that compares for equality, and of those behind it with the same child; children of them all.
+        """Values of a node that asks for equality, and of those behind it with the same child; children of them all.
 
         Converters of categorical models write such chains.
         """
