@@ -17,13 +17,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rankwood.errors import ModelError, one_line
-from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import NEEDED, Tree, Trees, sets_of
+from rankwood.model.trees import COLUMNS, NEEDED, SETS, Tree, Trees, sets_of
+
+if TYPE_CHECKING:
+    from rankwood.model.ensemble import Ensemble
 
 # In the worst case copies of copies grow exponentially with depth, so a tree may grow by this factor at most.
 MAX_GROWTH = 64
@@ -77,14 +79,8 @@ def without_sets(model: Ensemble, keep: Any = None) -> Ensemble:
             for number in range(trees.n_trees)
         ]
     )
-    return Ensemble.of(
-        new,
-        tree_weights=model.tree_weights,
-        n_features=model.n_features,
-        base=model.base,
-        feature_names=model.feature_names,
-        metadata=model.metadata,
-    ).replace(exit=model.exit)
+    arrays = {name: getattr(new, name) for name in (*COLUMNS, *SETS, "node_offsets")}
+    return model.replace(**arrays, exit=model.exit)
 
 
 def unfold(tree: Tree, keep: Any, name_of: Mapping[int, str]) -> Tree:
