@@ -193,29 +193,6 @@ def test_onnx_holds_members(tmp_path):
     assert rw.load_model(tmp_path / "again.onnx") == again
 
 
-def test_onnx_chains_of_equalities(tmp_path):
-    """As converters write sets of categories: several nodes lead to the same child."""
-    onnx = pytest.importorskip("onnx", reason="ONNX ABSENT")
-    from onnx import helper
-
-    equal, leaf = "BRANCH_EQ", "LEAF"
-    node = helper.make_node(
-        "TreeEnsembleRegressor", ["X"], ["score"], domain="ai.onnx.ml", n_targets=1,
-        nodes_treeids=[0] * 5, nodes_nodeids=[0, 1, 2, 3, 4], nodes_featureids=[0] * 5,
-        nodes_modes=[equal, equal, equal, leaf, leaf], nodes_values=[3.0, 1.0, 7.0, 0.0, 0.0],
-        nodes_truenodeids=[3, 3, 3, 0, 0], nodes_falsenodeids=[1, 2, 4, 0, 0],
-        target_treeids=[0, 0], target_nodeids=[3, 4], target_ids=[0, 0], target_weights=[1.0, 2.0],
-    )  # fmt: skip
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph([node], "g", [value("X", 1, [None, 1])], [value("score", 1, [None, 1])])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    (tmp_path / "model.onnx").write_bytes(helper.make_model(graph, opset_imports=opsets).SerializeToString())
-    assert onnx is not None
-    model = rw.load_model(tmp_path / "model.onnx")
-    assert (model.n_nodes, model.n_leaves) == (1, 2)
-    assert model.score([[x] for x in (0, 1, 2, 3, 7, 7.5, np.nan)]).tolist() == [2, 1, 2, 1, 1, 2, 2]
-
-
 @given(st.sets(st.integers(0, 60), min_size=1), st.sampled_from([less_than, less_than_float32]))
 def test_categories_are_found_again(members, below):
     pieces = category_pieces(np.array(sorted(members)), below, members_left=True, missing_left=False)

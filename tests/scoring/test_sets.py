@@ -169,3 +169,16 @@ def test_models_are_joined_cut_and_selected():
     )
     assert again == both
     assert both.select([0, 1]).set_offsets is None
+
+
+def test_more_sets_than_bitslice_has_columns():
+    n = 50_001
+    begin = np.arange(n, dtype=float)
+    model = rw.Ensemble(
+        feature=np.zeros(n, int), threshold=begin, left=np.full(n, -1), right=np.full(n, -2),
+        missing_left=np.zeros(n, bool), leaf_value=np.tile([0.0, 1.0], n), node_offsets=np.arange(n + 1),
+        tree_weights=np.ones(n), n_features=1, set_offsets=np.arange(n + 1), set_thresholds=begin + 2.5,
+    )  # fmt: skip
+    assert "bitslice" not in rw.available_engines(model)
+    X = np.array([[-1.0], [0.5], [2.2], [2.5], [30_000.7], [1e9], [np.nan]])
+    assert_array_equal(model.score(np.repeat(X, 10, axis=0))[::10], [0, 1, 3, 3, 2, 0, n])

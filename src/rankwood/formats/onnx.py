@@ -304,7 +304,7 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
     budget = [2 * reader.n_entries + len(reader.roots)]  # nodes and leaves there can be if none has two parents
     for root in reader.roots:
         builder.add(root, lambda item: _limited(reader, item, is_float32, budget))
-    n_left = reader.n_entries - len(reader.joined) - sum(2 * size + 1 for size in builder.sizes)
+    n_left = reader.n_entries - sum(2 * size + 1 for size in builder.sizes)
     if isinstance(reader, _Version3) and n_left:
         raise ModelError(f"the nodes of the ONNX file form no trees: no path leads to {n_left} of them")
     return TreeNode(
@@ -361,50 +361,10 @@ def split(
 
 
 class _Columns:
-    """Attributes of a tree operator, read with checks.
-
-    Attributes
-    ----------
-    modes : list of str
-        Mode of each node, without a prefix.
-    feature : list of int
-    value : list of float
-    tracks : list of bool
-        Whether a missing value goes where a true comparison leads.
-    joined : set of int
-        Nodes that were read as part of the set of another.
-    """
-
-    modes: list[str]
-    feature: list[int]
-    value: list[float]
-    tracks: list[bool]
+    """Attributes of a tree operator, read with checks."""
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         self.attributes = attributes
-        self.joined: set[int] = set()
-
-    def pair(self, entry: int) -> list[int]:
-        """The nodes that a node leads to, if its comparison is true and if it is false; leaves may be negative."""
-        raise NotImplementedError
-
-    def chain(self, entry: int) -> tuple[list[float], list[int]]:
-        """Values of a node that asks for equality, and of those behind it with the same child; children of them all.
-
-        Converters of categorical models write such chains.
-        """
-        values = [self.value[entry]]
-        true, false = self.pair(entry)
-        while false >= 0 and self.modes[false] == "EQ" and self.feature[false] == self.feature[entry]:
-            further = self.pair(false)
-            if further[0] != true or self.tracks[false] != self.tracks[entry]:
-                break
-            if false in self.joined:
-                raise ModelError("the nodes of the ONNX file form no trees: two paths lead to the same node")
-            self.joined.add(false)
-            values.append(self.value[false])
-            false = further[1]
-        return values, [true, false]
 
     def column(self, name: str, dtype: Any, length: int | None = None) -> AnyArray:
         """Array of an attribute, or of its form as a tensor; zeros if neither is given and `length` is known."""
@@ -450,7 +410,7 @@ class _Version3(_Columns):
         trees = self.column("nodes_treeids", np.int64)
         n = self.n_entries = len(trees)
         numbers = self.column("nodes_nodeids", np.int64, n)
-        self.modes = [mode.removeprefix("BRANCH_") for mode in self.texts("nodes_modes")]
+        self.modes = self.texts("nodes_modes")
         if len(self.modes) != n:
             raise ModelError(f"nodes_modes has {len(self.modes)} entries, not {n}")
         self.feature = self.column("nodes_featureids", np.int64, n).tolist()
@@ -504,21 +464,18 @@ class _Version3(_Columns):
         return list(roots.values())
 
     def read(self, entry: int, is_float32: bool) -> Any:
-        mode = self.modes[entry]
+        mode = self.modes[entry].removeprefix("BRANCH_")
         if mode == "LEAF":
             return self.weights[entry]
         if mode not in MODES or mode == "MEMBER":
-            raise ModelError(f"there is no mode {one_line(mode)}")
-        return _split(self, entry, [], is_float32)
-
-    def pair(self, entry: int) -> list[int]:
+            raise ModelError(f"there is no mode {one_line(self.modes[entry])}")
         children = []
         for number in (self.true[entry], self.false[entry]):
             child = self.place.get((self.tree[entry], number))
             if child is None:
                 raise ModelError(f"tree {self.tree[entry]} has no node {number}")
             children.append(child)
-        return children
+        return split(mode, self.feature[entry], self.value[entry], [], children, bool(self.tracks[entry]), is_float32)
 
 
 class _Version5(_Columns):
@@ -568,31 +525,24 @@ class _Version5(_Columns):
     def read(self, entry: int, is_float32: bool) -> Any:
         if entry < 0:
             return float(self.leaf[~entry])
-        pair = self.pair(entry)
-        if pair[0] == pair[1] < 0:  # how a tree of one leaf is written
-            return float(self.leaf[~pair[0]])
-        return _split(self, entry, self.members.get(entry, []), is_float32)
-
-    def pair(self, entry: int) -> list[int]:
         (true_ids, true_leaf), (false_ids, false_leaf) = self.children
         pair = []
         for number, is_leaf in ((true_ids[entry], true_leaf[entry]), (false_ids[entry], false_leaf[entry])):
             if not 0 <= number < (len(self.leaf) if is_leaf else self.n_entries):
                 raise ModelError(f"the file is damaged: node {entry} has a child that does not exist")
             pair.append(~number if is_leaf else number)
-        return pair
-
-
-def _split(reader: _Columns, entry: int, members: list[float], is_float32: bool) -> tuple[Any, ...]:
-    """Node of a reader as `TreeBuilder.add` takes it."""
-    mode, feature, value, tracks = reader.modes[entry], reader.feature[entry], reader.value[entry], reader.tracks[entry]
-    children = reader.pair(entry)
-    if mode == "EQ":
-        members, children = reader.chain(entry)
-        if np.isnan(members).any():
-            raise ModelError("a threshold is NaN")
-        mode = "MEMBER" if len(members) > 1 else mode
-    return split(mode, feature, value, members, children, bool(tracks), is_float32)
+        if pair[0] == pair[1] < 0:  # how a tree of one leaf is written
+            return float(self.leaf[~pair[0]])
+        members = self.members.get(entry, [])
+        return split(
+            self.modes[entry],
+            self.feature[entry],
+            self.value[entry],
+            members,
+            pair,
+            bool(self.tracks[entry]),
+            is_float32,
+        )
 
 
 # Writing a graph of one operator.
