@@ -59,10 +59,13 @@ def test_convert_to_other_formats(rankwood, ranklib_file, tmp_path):
         assert rw.verify(model, tmp_path / name, dtype="float32"), name
     mixed = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True), (0, 0.5, 1.0, 2.0, False)])
     mixed.save(tmp_path / "mixed.rw")
-    refused = rankwood("convert", tmp_path / "mixed.rw", tmp_path / "solr.json", "--to", "solr")
+    to_solr = ("convert", tmp_path / "mixed.rw", tmp_path / "solr.json", "--to", "solr")
+    refused = rankwood(*to_solr, "--option", "version=8.11.4")
     assert (refused.status, (tmp_path / "solr.json").exists()) == (2, False)
-    told = rankwood("convert", tmp_path / "mixed.rw", tmp_path / "solr.json", "--to", "solr", "--missing", "ignore")
-    assert told.status == 0
+    told = rankwood(*to_solr, "--option", "version=8.11.4", "--missing", "ignore")
+    assert (told.status, "Solr 9.2" in told.err) == (0, False)
+    newer = rankwood(*to_solr)
+    assert (newer.status, "for Solr 9.2 and later" in newer.err) == (0, True)
     wrong = rankwood("convert", ranklib_file, tmp_path / "m.onnx", "--option", "version")
     assert wrong.status == 2
     assert "NAME=VALUE" in wrong.err

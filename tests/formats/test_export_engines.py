@@ -56,16 +56,26 @@ def test_elasticsearch_scores_alike(given_):
     X = np.where(np.isinf(X), 1, X)  # which it reads as missing
     content, messages = exported(model, "elasticsearch")
     assert messages == []
-    assert_array_equal(elasticsearch.score(content, X, names(model)), model.score(X))
+    exact = elasticsearch.score(content, X, names(model))  # but for the order of sums
+    assert_allclose(exact, model.score(X), rtol=0, atol=single_bound(model) * 2.0**-29)
     routed = elasticsearch.outputs(exported(telling(model), "elasticsearch")[0], X, names(model))
     assert_array_equal(routed, outputs(telling(model), X))
+
+
+def test_elasticsearch_takes_both_zeros_for_zero():
+    """It holds -0.0 to be less than 0.0, as its real classes showed."""
+    model = rw.Ensemble.from_trees([(0, -0.0, 1.0, 2.0)])
+    content = exported(model, "elasticsearch")[0]
+    assert "-0.0" not in content
+    assert elasticsearch.score(content, np.array([[0.0], [-0.0]]), ["f0"]).tolist() == [1.0, 1.0]
 
 
 def test_elasticsearch_body_has_the_extractors():
     model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=["title_bm25"])
     extractors = [{"query_extractor": {"feature_name": "title_bm25", "query": {"match": {"title": "{{query}}"}}}}]
     body = json.loads(exported(model, "elasticsearch", feature_extractors=extractors)[0])
-    assert body["inference_config"]["learning_to_rank"]["feature_extractors"] == extractors
+    assert body["inference_config"] == {"learning_to_rank": {"feature_extractors": extractors}}
+    assert "input" not in body  # which Elasticsearch refuses beside extractors
     assert "trained_model" in json.loads(exported(model, "elasticsearch", definition_only=True)[0])
 
 
@@ -108,6 +118,23 @@ def test_a_file_for_vespa_is_not_taken_for_lightgbms():
         read_json(content, "lightgbm-json")
     plain_dump, _ = exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 5.25)]), "lightgbm-json")
     assert read_json(plain_dump).metadata["source"]["format"] == "lightgbm-json"
+
+
+@pytest.mark.parametrize("name", ["f1", "1a", "a.b", "bm25(title)", "fieldMatch(title).proximity", "term(0).weight",
+                                  "attribute(tags{red})", "nativeRank(title,body)", "f(N,bm25(N),true,sum)",
+                                  'f("a b")', "f(-1)", "_x@y", "inf"])  # fmt: skip
+def test_vespa_takes_names_of_rank_features(name):
+    content, _ = exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=[name]), "vespa")
+    assert json.loads(content)["feature_names"] == [name]
+
+
+@pytest.mark.parametrize("name", ["a-b", "x+y", "a/b", "7", "1e5", "-1", "true", "x<y", "title bm25", "über", "f(a-b)",
+                                  "a:b", "[x]", "(a)", "!a", "$x", "attribute(a)b", "f(a;b)", "f(a<b)"])  # fmt: skip
+def test_names_that_vespa_would_compute_with_are_refused(name):
+    """In Vespa itself these are not parsed, or silently taken for numbers and operators."""
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], n_features=2, feature_names=[name, "unused name"])
+    with pytest.raises(rw.ModelError, match=r"Vespa would not take .* for the name of a feature"):
+        exported(model, "vespa")
 
 
 def test_a_dump_can_be_read_as_vespa_would():
@@ -189,6 +216,9 @@ def test_solr_routes_alike_in_spite_of_its_slack(model, data):
     from strategies.ensembles import rows_near_thresholds
 
     X = data.draw(rows_near_thresholds(model, dtype=np.float32))
+    content, messages = exported(telling(model), "solr")
+    assert messages == [] or (len(messages) == 1 and "Solr 9.2 and later" in messages[0])
+    assert_array_equal(solr.outputs(content, X, names(model)), outputs(telling(model), X))
     X = np.where(np.isnan(X), 0, X)
     content, messages = exported(telling(model), "solr", missing="ignore")
     assert messages == []
@@ -219,7 +249,40 @@ def test_solr_names_the_model_and_lists_used_features():
     assert written["params"]["trees"][0]["root"]["feature"] == 'odd "name" \\ ü'
 
 
-@pytest.mark.parametrize("name", ["solr", "ranklib", "quickrank"])
+def test_solr_is_told_where_missing_values_go_from_9_2_on():
+    """Every split must say it: Solr stops at one that does not."""
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 1.0, 2.0, 4.0, True), False)])
+    content, (message,) = exported(model, "solr")
+    assert "for Solr 9.2 and later" in message
+    assert '"defaultValue": "NaN"' in message
+    params = json.loads(content)["params"]
+    assert params["isNullSameAsZero"] is False
+    root = params["trees"][0]["root"]
+    assert (root["missing"], root["right"]["missing"]) == ("right", "left")
+    assert solr.score(content, np.array([[np.nan, np.nan], [np.nan, 3.0]]), names(model)).tolist() == [2.0, 4.0]
+    for version in ("9.2", "9.10.1", 10):
+        assert exported(model, "solr", version=version)[0] == content
+
+
+def test_solr_before_9_2_takes_missing_values_for_zero():
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, (1, 1.0, 2.0, 4.0, True), False)])
+    for version in ("9.1.1", "8.11.4", 9):
+        with pytest.raises(
+            rw.ModelError, match=r"Solr before 9\.2 reads a missing value as 0 at every split, and 1 of 2"
+        ):
+            exported(model, "solr", version=version)
+        content, messages = exported(model, "solr", version=version, missing="ignore")
+        assert messages == []
+        assert "isNullSameAsZero" not in content
+        assert '"missing"' not in content
+    with_zero = model.replace(missing_left=model.threshold >= 0)
+    assert exported(with_zero, "solr", version="8.11")[0] == content
+    for version in ("new", 9.2, ""):
+        with pytest.raises(rw.ModelError, match="version must be one of Solr's as text"):
+            exported(model, "solr", version=version)
+
+
+@pytest.mark.parametrize("name", ["ranklib", "quickrank"])
 def test_directions_of_missing_values_that_cannot_be_said_are_refused(name):
     model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True), (0, 0.5, 1.0, (0, 1.0, 2.0, 3.0), True)])
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Elasticsearch's inference over a tree ensemble: float64; what is not finite is missing."""
+"""Elasticsearch's inference over a tree ensemble: float64, -0.0 is less than 0.0; what is not finite is missing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ def outputs(content, X, names):
 
 
 def score(content, X, names):
-    total = np.zeros(len(X))
-    for column in outputs(content, X, names).T:
-        total = total + column
-    return total
+    """Sums, with what rounding lost added at the end."""
+    return np.array([math.fsum(row) for row in outputs(content, X, names)])
 
 
 def _tree(tree, row):
@@ -36,8 +34,13 @@ def _tree(tree, row):
     while "left_child" in node:
         value = float(row[node["split_feature"]])
         if math.isfinite(value):
-            left = OPERATORS[node["decision_type"]](value, node["threshold"])
+            left = OPERATORS[node["decision_type"]](_ordered(value), _ordered(node["threshold"]))
         else:
             left = node["default_left"]
         node = nodes[node["left_child"] if left else node["right_child"]]
     return node["leaf_value"]
+
+
+def _ordered(value):
+    """Order of Java's Double.compare."""
+    return value, math.copysign(1.0, value)

@@ -1,4 +1,7 @@
-"""Solr's MultipleAdditiveTreesModel: float32 throughout, 1e-6 added to thresholds as they are read."""
+"""Solr's MultipleAdditiveTreesModel: float32 throughout, 1e-6 added to thresholds as they are read.
+
+From version 9.2 on, NaN goes where each split says if `isNullSameAsZero` is false. Else a missing value is 0.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ def outputs(content, X, names):
     model = json.loads(content)
     known = {feature["name"] for feature in model["features"]}
     trees = model["params"]["trees"]
+    if model["params"].get("isNullSameAsZero", True):
+        X = np.where(np.isnan(X), 0, X)
     return np.array([[_tree(tree, row, names, known) for tree in trees] for row in X], dtype=np.float32)
 
 
@@ -31,5 +36,9 @@ def _tree(tree, row, names, known):
             return np.float32(0)
         with np.errstate(over="ignore"):
             threshold = np.float32(node["threshold"]) + SLACK
-        node = node["left"] if np.float32(row[names.index(node["feature"])]) <= threshold else node["right"]
+        value = np.float32(row[names.index(node["feature"])])
+        if np.isnan(value):
+            node = node[node["missing"]]
+        else:
+            node = node["left"] if value <= threshold else node["right"]
     return np.float32(tree["weight"]) * np.float32(node["value"])

@@ -25,6 +25,7 @@ import pytest
 from calling import library_folder
 
 import rankwood as rw
+from jdks import jdks
 from strategies.adversarial_rows import adversarial_rows
 from strategies.ensembles import AWKWARD_THRESHOLDS, big_ensemble, grow
 
@@ -237,18 +238,6 @@ def test_versions_are_those_of_the_package():
     project = (BINDINGS / "java" / "pom.xml").read_text()
     assert re.findall(r'^version = "(.*)"$', crate, re.M) == [rw.__version__]
     assert re.findall(r"^  <version>(.*)</version>$", project, re.M) == [rw.__version__]
-
-
-def jdks() -> dict[int, Path]:
-    """Folders of the JDKs from 17 on, by version: JAVA_HOME, that of javac, and those that lie beside them."""
-    compilers = [shutil.which("javac"), shutil.which("bin/javac", path=os.environ.get("JAVA_HOME", ""))]
-    homes = [Path(compiler).resolve().parents[1] for compiler in compilers if compiler]
-    found: dict[int, Path] = {}
-    for home in [home for one in homes for home in [one, *one.parent.iterdir()] if (home / "bin/javac").exists()]:
-        version = int(re.search(r"javac (\d+)", run(home / "bin/javac", "-version"))[1])
-        if version >= 17 and (home / "include" / "jni.h").exists():
-            found.setdefault(version, home)
-    return dict(sorted(found.items()))
 
 
 def test_java(cases, candidates, libraries, flags, tmp_path):

@@ -9,14 +9,15 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rankwood.formats.registry import find_exporter
-from rankwood.formats.writing import ConversionWarning, check_missing, on_thresholds
+from rankwood.formats.writing import ConversionWarning, check_missing, missing_with_zero, on_thresholds
 from strategies.ensembles import ensembles, rows_near_thresholds
 
 
 def exported(model, target, /, *, missing="refuse", suffix=".json", **options):
     """What the exporter would write, and the texts of its warnings."""
     exporter = find_exporter(target, Path("model"))
-    check_missing(model, exporter.title, exporter.missing, missing)
+    if check_missing(model, exporter.title, exporter.missing, missing) and exporter.missing == "told":
+        model = missing_with_zero(model)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         if not exporter.sets:

@@ -11,6 +11,7 @@ Vespa sends a value left when it is less than the threshold. Dumps that rankwood
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,13 @@ ENDS = (b"\nend of trees", b"\nfeature importances:", b"\nfeature_importances:")
 INFINITE_FROM = 1e300  # a dump writes infinity as a number of this size or larger
 VESPA_MARK = {"rankwood": "vespa"}  # an entry of the dump that Vespa ignores
 FORBIDDEN = '",:[]{}\\'  # LightGBM refuses the first seven in training; the last would break its JSON dumps
+# What Vespa takes for a feature, as `f1` or `fieldMatch(title).proximity`. It puts names into an expression, in which
+# `a-b` is a difference and `7` a number.
+RANK_FEATURE = re.compile(
+    r"(?!(\d+\.?\d*(e\d+)?|true|false)$)[\w@]+(\.[\w@]+)*"
+    r"(\(([\w@.{},\s()]|-(?=[\d.])|\"[^\"]*\")*\)(\.[\w@]+)*)?",
+    re.ASCII | re.IGNORECASE,
+)
 # Objectives whose predictions are the raw scores.
 OBJECTIVES = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape")
 
@@ -625,6 +633,13 @@ def export_lightgbm_json(model: Ensemble, path: Path) -> str:
 
 def export_vespa(model: Ensemble, path: Path) -> str:
     """JSON dump for Vespa, which compares with `<` where the dump says `<=`."""
+    names = names_of(model, "Column_{}")
+    for feature in np.unique(model.feature).tolist():
+        if not RANK_FEATURE.fullmatch(names[feature]):
+            raise ModelError(
+                f"Vespa would not take {names[feature]!r} for the name of a feature, as attribute(price) and f1 are: "
+                "give other feature_names"
+            )
     form = _form(model, "Vespa")
     return _dump(form, finite(below_double(form.model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)
 

@@ -662,8 +662,11 @@ def _regressor(model: Ensemble, helper: Any) -> Any:
 def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -> Any:
     """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
 
-    A tree needs an inner node there, so a tree of one leaf gets a node whose two sides lead to that leaf. The members
-    of a set go right here, and where a true comparison leads there.
+    A tree needs an inner node there, so a tree of one leaf gets a node with that leaf twice. (One leaf for both sides
+    is allowed, too, but ONNX Runtime scores other trees wrongly then, up to 1.29.) Leaves are numbered from the first
+    number with which no node has a leaf and a node of the same number below it, since ONNX Runtime takes them for the
+    same up to 1.23. What is before has no part in any tree. The members of a set go right here, and
+    where a true comparison leads there.
     """
     from onnx import TensorProto
 
@@ -675,10 +678,15 @@ def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -
     left, right = np.where(has_set, model.right, model.left), np.where(has_set, model.left, model.right)
     missing_true = model.missing_left ^ has_set
     is_leaf, target = [], []
-    for children in (left, right):
+    leaf, twin = model.leaf_offsets[alone], model.n_leaves + np.arange(len(alone))
+    for children, of_alone in ((left, leaf), (right, twin)):
         to = np.where(children >= 0, first + children, first_leaf + ~children)
         is_leaf.append(np.concatenate([children < 0, np.ones(len(alone), dtype=bool)]))
-        target.append(np.concatenate([to, model.leaf_offsets[alone]]))
+        target.append(np.concatenate([to, of_alone]))
+    gaps = np.where(is_leaf[0], target[1] - target[0], target[0] - target[1])[is_leaf[0] != is_leaf[1]]
+    start = next(number for number in range(len(gaps) + 1) if number not in set(gaps.tolist()))
+    target = [np.where(leafs, to + start, to) for leafs, to in zip(is_leaf, target, strict=True)]
+    values = np.concatenate([np.zeros(start), model.leaf_value, model.leaf_value[leaf]])
     roots = model.node_offsets[:-1].copy()
     roots[alone] = model.n_nodes + np.arange(len(alone))
     none = np.zeros(len(alone), dtype=np.int64)
@@ -687,8 +695,8 @@ def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -
     modes[list(members)] = MODES.index("MEMBER")
     sets: dict[str, Any] = {}
     if members:  # one after the other, with NaN between them
-        values = np.concatenate([np.append(members[node], np.nan) for node in sorted(members)])[:-1]
-        sets["membership_values"] = _doubles(helper, "membership_values", values)
+        listed = np.concatenate([np.append(members[node], np.nan) for node in sorted(members)])[:-1]
+        sets["membership_values"] = _doubles(helper, "membership_values", listed)
     return helper.make_node(
         "TreeEnsemble",
         ["X"],
@@ -706,8 +714,8 @@ def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -
         nodes_falsenodeids=target[1].tolist(),
         nodes_falseleafs=is_leaf[1].astype(int).tolist(),
         nodes_missing_value_tracks_true=np.concatenate([missing_true, none]).astype(int).tolist(),
-        leaf_targetids=[0] * model.n_leaves,
-        leaf_weights=_doubles(helper, "leaf_weights", model.leaf_value),
+        leaf_targetids=[0] * len(values),
+        leaf_weights=_doubles(helper, "leaf_weights", values),
         **sets,
     )
 

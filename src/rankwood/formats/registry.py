@@ -26,7 +26,7 @@ from rankwood.formats import (
 from rankwood.formats.reading import Budget, parse_json
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
-from rankwood.formats.writing import MissingRule, check_missing, on_thresholds, without_exit
+from rankwood.formats.writing import MissingRule, check_missing, missing_with_zero, on_thresholds, without_exit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
@@ -320,8 +320,9 @@ class Exporter:
         Suffixes of its files, the usual one first.
     title : str
         The tool that reads it.
-    missing : {"any", "right", "zero"}
-        Where the tool sends missing values: where each split says, always right, or where 0 goes.
+    missing : {"any", "told", "right", "zero"}
+        Where the tool sends missing values: where each split says, so but only if the file tells it to, always right,
+        or where 0 goes.
     function : callable
         From a model, a path and options to the content of the file, or to the contents of several files by path.
     limits : str
@@ -375,7 +376,7 @@ _TABLE = (
              ranklib_quickrank.RANKLIB_LIMITS),
     Exporter("quickrank", (".xml",), "QuickRank", "zero", ranklib_quickrank.export_quickrank,
              ranklib_quickrank.QUICKRANK_LIMITS),
-    Exporter("solr", (".json",), "Solr", "zero", search_engines.export_solr, search_engines.SOLR_LIMITS),
+    Exporter("solr", (".json",), "Solr", "told", search_engines.export_solr, search_engines.SOLR_LIMITS),
     Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS, onnx.check_package,
              sets=True),
     Exporter("c", (".c",), "C compilers", "any", source_code.export_c, source_code.C_LIMITS, sets=True),
@@ -463,11 +464,13 @@ def save_as(
         ensemble = ensemble.replace(feature_names=feature_names)
     if ensemble.n_features == 0 and exporter.name not in _WITHOUT_FEATURES:
         raise ModelError(f"{exporter.title} cannot hold a model without features")
-    check_missing(ensemble, exporter.title, exporter.missing, missing)
+    with_zero = check_missing(ensemble, exporter.title, exporter.missing, missing)
     if exporter.name != "rankwood":
         ensemble = without_exit(ensemble, exporter.title)
     if not exporter.sets:
         ensemble = on_thresholds(ensemble, exporter.title)
+    if with_zero and exporter.missing == "told":
+        ensemble = missing_with_zero(ensemble)
     content = exporter.function(ensemble, target, **options)
     files = content if isinstance(content, dict) else {target: content}
     for file_path, written in files.items():

@@ -1,7 +1,8 @@
 """Models for Solr (`MultipleAdditiveTreesModel`) and Elasticsearch (`PUT _ml/trained_models/<id>`), written.
 
-Solr sends a value left when `x <= threshold + 1e-6` in float32, Elasticsearch when `x <= threshold` in float64. What
-plugins and Vespa read is written by `xgboost` (dumps), `ranklib_quickrank` and `lightgbm` (Vespa).
+Solr sends a value left when `x <= threshold + 1e-6` in float32, Elasticsearch when `x <= threshold` in float64. Missing
+values are 0 to Solr unless the file tells it, from version 9.2 on, to send them where splits say. What plugins and
+Vespa read is written by `xgboost` (dumps), `ranklib_quickrank` and `lightgbm` (Vespa).
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood.dtypes import FloatArray, IndexArray
+from rankwood.errors import ModelError
 from rankwood.formats.writing import (
     LARGEST_DOUBLE,
     MEASURED_ROWS,
+    check_missing,
     java_float,
     names_of,
     nested,
+    not_with_zero,
     plain,
     single_leaves,
     warn,
@@ -30,16 +34,25 @@ from rankwood.scoring.c_source import round_down
 
 Singles: TypeAlias = NDArray[np.float32]
 SLACK = np.float32(1e-6)
+TELLS_MISSING = "9.2"  # version from which a file can tell Solr where missing values go (SOLR-16596)
 CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 
 
 # Solr.
 
 
-def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: str | None = None) -> str:
+def export_solr(
+    model: Ensemble,
+    path: Path,
+    *,
+    name: str | None = None,
+    store: str | None = None,
+    version: str | int | None = None,
+) -> str:
     """JSON of a model to upload to Solr's model store.
 
-    Lists only the features that splits use, since Solr computes all that are listed.
+    Lists only the features that splits use, since Solr computes all that are listed. A model that takes missing values
+    for 0 is written for every version.
 
     Parameters
     ----------
@@ -47,9 +60,13 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
         Name of the model; that of the file unless given.
     store : str, optional
         Name of the feature store.
+    version : str or int, optional
+        Oldest version of Solr that shall load the model. Versions before 9.2 take missing values for 0; a model that
+        does not is refused for them. Unless given, such a model is written for 9.2, and a warning says so.
     """
     model = plain(model)
     names = names_of(model)
+    tells = _tells_missing(model, version)
     values = single_leaves(model, "Solr")
     thresholds = _thresholds(model, names)
     trees = []
@@ -60,7 +77,9 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
                 tree,
                 lambda n: (
                     f'{{"feature": {json.dumps(names[model.feature[n]])}, '
-                    f'"threshold": "{java_float(thresholds[n])}", "left": '
+                    f'"threshold": "{java_float(thresholds[n])}", '
+                    + (f'"missing": "{"left" if model.missing_left[n] else "right"}", ' if tells else "")
+                    + '"left": '
                 ),
                 lambda n: f'{{"value": "{java_float(values[n])}"}}',
                 ', "right": ',
@@ -72,7 +91,24 @@ def export_solr(model: Ensemble, path: Path, *, name: str | None = None, store: 
     head: dict[str, Any] = {} if store is None else {"store": store}
     head |= {"class": CLASS, "name": path.stem if name is None else name}
     head |= {"features": [{"name": names[feature]} for feature in used]}
-    return f'{json.dumps(head)[:-1]}, "params": {{"trees": [\n' + ",\n".join(trees) + "\n]}}\n"
+    params = '"isNullSameAsZero": false, ' if tells else ""
+    return f'{json.dumps(head)[:-1]}, "params": {{{params}"trees": [\n' + ",\n".join(trees) + "\n]}}\n"
+
+
+def _tells_missing(model: Ensemble, version: str | int | None) -> bool:
+    """Whether the file must tell Solr where missing values go: refused for a version that cannot know."""
+    parts = str(TELLS_MISSING if version is None else version).split(".")
+    if isinstance(version, float) or not all(part.isdecimal() for part in parts):  # 9.10 is not 9.1
+        raise ModelError(f"version must be one of Solr's as text, such as '9.2', got {version!r}")
+    if not not_with_zero(model).any():
+        return False
+    if [int(part) for part in parts] < [int(part) for part in TELLS_MISSING.split(".")]:
+        check_missing(model, f"Solr before {TELLS_MISSING}", "zero", "refuse")
+    warn(
+        f"the file is for Solr {TELLS_MISSING} and later, since the model does not take missing values for 0: earlier "
+        'versions refuse it. Features need "defaultValue": "NaN" among their params, or else what is missing is 0'
+    )
+    return True
 
 
 def _thresholds(model: Ensemble, names: list[str]) -> Any:
@@ -196,11 +232,11 @@ def export_elasticsearch(
     definition = {"preprocessors": [], "trained_model": {"ensemble": ensemble}}
     if definition_only:
         return json.dumps(definition, allow_nan=False)
-    config: dict[str, Any] = {"regression": {}}
-    if feature_extractors is not None:
-        config = {"learning_to_rank": {"feature_extractors": feature_extractors}}
-    body = {"input": {"field_names": names}, "inference_config": config, "definition": definition}
-    return json.dumps(body, allow_nan=False)
+    if feature_extractors is None:
+        body: dict[str, Any] = {"input": {"field_names": names}, "inference_config": {"regression": {}}}
+    else:  # the extractors are the input, and Elasticsearch allows no other
+        body = {"inference_config": {"learning_to_rank": {"feature_extractors": feature_extractors}}}
+    return json.dumps(body | {"definition": definition}, allow_nan=False)
 
 
 def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
@@ -211,8 +247,9 @@ def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
     structure: list[dict[str, Any]] = []
     features, thresholds = model.feature[nodes].tolist(), model.threshold[nodes].tolist()
     for node, goes_left in enumerate(model.missing_left[nodes].tolist()):
-        # Elasticsearch takes infinite values for missing, so `<= inf` holds for all others and `<= -inf` for none.
-        threshold = thresholds[node]
+        # Elasticsearch takes infinite values for missing, so `<= inf` holds for all others and `<= -inf` for none. It
+        # holds -0.0 to be less than 0.0, so the threshold is never -0.0: both zeros are `<= 0.0`.
+        threshold = thresholds[node] + 0.0
         structure.append(
             {
                 "node_index": node,
@@ -234,8 +271,10 @@ def _nodes(model: Ensemble, tree: int) -> list[dict[str, Any]]:
 SOLR_LIMITS = (
     "Solr compares `x <= threshold + 1e-6` in float32; thresholds are written so that the sum is the true one, and "
     "where no float32 does that (some below 1e-6 or negative) 0 and whole numbers still go the right way and a warning "
-    "says which values may not. Leaves are float32 and so is their sum. A feature without a value is 0."
+    "says which values may not. Leaves are float32 and so is their sum. Missing values go where splits say from Solr "
+    "9.2 on, if features have NaN for their default; before, and in other features, they are 0."
 )
 ELASTICSEARCH_LIMITS = (
-    "Exact in float64 (`lte`); Elasticsearch reads infinite values as missing, and its final score is a float32."
+    "Every float64 value goes the same way (`lte`), but Elasticsearch reads infinite values as missing. It sums in "
+    "float64 and corrects for rounding, so that last digits differ; its final score is a float32."
 )

@@ -21,8 +21,9 @@ LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 MEASURED_ROWS = 2000  # rows on which a deviation is measured
 
-# What a format does with a missing value: sends it where the split says; always right; takes it for 0.
-MissingRule: TypeAlias = Literal["any", "right", "zero"]
+# What a format does with a missing value: sends it where the split says; takes it for 0 unless the file tells it to go
+# where splits say; always right; takes it for 0.
+MissingRule: TypeAlias = Literal["any", "told", "right", "zero"]
 
 
 class ConversionWarning(UserWarning):
@@ -84,18 +85,22 @@ def single_leaves(model: Ensemble, target: str) -> NDArray[np.float32]:
     return values
 
 
-def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str) -> None:
-    """Refuse a model that sends missing values where the target cannot, unless `missing` is "ignore"."""
+def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str) -> bool:
+    """Refuse a model that sends missing values where the target cannot, unless `missing` is "ignore".
+
+    Returns
+    -------
+    bool
+        Whether they may go where 0 goes: because all do so, or because they are ignored.
+    """
     if missing not in ("refuse", "ignore"):
         raise ModelError(f"missing must be 'refuse' or 'ignore', got {missing!r}")
-    if missing == "ignore" or rule == "any":
-        return
-    zero_left = model.threshold >= 0.0
-    for set_node in model.trees.set_nodes.tolist():
-        zero_left[set_node] = model.trees.goes_left(set_node, 0.0)
-    wrong = model.missing_left if rule == "right" else model.missing_left != zero_left
+    with_zero = missing == "ignore" or not not_with_zero(model).any()
+    if missing == "ignore" or rule in ("any", "told"):
+        return with_zero
+    wrong = model.missing_left if rule == "right" else not_with_zero(model)
     if not wrong.any():
-        return
+        return with_zero
     node = int(np.argmax(wrong))
     tree = int(model.trees.tree_of_node[node])
     does = "sends a missing value right" if rule == "right" else "reads a missing value as 0"
@@ -104,6 +109,25 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
         f"first is node {node - model.trees.nodes_of(tree).start} of tree {tree}): "
         "convert with missing='ignore' (--missing ignore) if no value is ever missing"
     )
+
+
+def not_with_zero(model: Ensemble) -> NDArray[np.bool_]:
+    """For each split, whether it sends a missing value elsewhere than 0."""
+    elsewhere: NDArray[np.bool_] = model.missing_left != zero_left(model)
+    return elsewhere
+
+
+def zero_left(model: Ensemble) -> NDArray[np.bool_]:
+    """For each split, whether it sends 0 left."""
+    left: NDArray[np.bool_] = model.threshold >= 0.0
+    for node in model.trees.set_nodes.tolist():
+        left[node] = model.trees.goes_left(node, 0.0)
+    return left
+
+
+def missing_with_zero(model: Ensemble) -> Ensemble:
+    """The model with missing values sent where 0 goes."""
+    return model.replace(missing_left=zero_left(model))
 
 
 def without_exit(model: Ensemble, target: str) -> Ensemble:

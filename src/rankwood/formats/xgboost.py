@@ -634,6 +634,6 @@ XGBOOST_LIMITS = (
 )
 XGBOOST_DUMP_LIMITS = (
     "Every float32 value goes the same way (`x < threshold` in float32, threshold one step higher); leaves are float32 "
-    "and so is their sum. The plugins read missing values as 0 up to 2024 and in OpenSearch; newer ones follow the "
-    "split."
+    "and so is their sum. Missing values go where splits say in o19s' plugin since 2024 and in OpenSearch's from 3.8 "
+    "on; before, they are 0, and in OpenSearch 3.3 to 3.7 they go right."
 )
