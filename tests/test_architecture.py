@@ -29,7 +29,7 @@ HOUSE = floors.House()
 # share a layer, in which single modules still point one way. So do training, which may end with a fit of all leaves
 # and may run on a cluster, fitting, which knows losses, and cluster, which knows callbacks and checkpoints.
 LAYERS: list[set[str]] = [
-    {"_version", "errors", "dtypes", "_native", "startup", "printable"},
+    {"_version", "errors", "coding", "dtypes", "_native", "startup", "printable"},
     {"system", "matrix", "atomic", "group", "exact", "tasks"},
     {"data", "model", "scoring"},
     {"evaluation", "formats"},

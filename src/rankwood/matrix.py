@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError
+
+if TYPE_CHECKING:
+    from rankwood.coding import Codes, Coding, Kind
 
 # Columns of tables that are no features, by what they say.
 ROLES = {
@@ -138,7 +142,12 @@ BLOCK_BYTES = 16 << 20  # rows that must be converted are converted in blocks of
 
 
 def row_blocks(
-    X: Any, n_features: int, feature_names: Sequence[str] | None = None, *, block_bytes: int = BLOCK_BYTES
+    X: Any,
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+    *,
+    coding: Callable[[], Coding | None] = lambda: None,
+    block_bytes: int = BLOCK_BYTES,
 ) -> tuple[int, Iterator[tuple[slice, AnyArray]]]:
     """Number of rows of `X`, and its rows in blocks: their slice and their values as float32 or float64.
 
@@ -154,6 +163,8 @@ def row_blocks(
     feature_names : sequence of str, optional
         Names of the model's features. If the columns of `X` have names (texts, not numbers), they must be the same ones
         and are found by name; else columns count by position.
+    coding : callable
+        Gives the coding of the model's categories; asked for DataFrames and tables alone.
     block_bytes : int
         Size of a block that is converted.
 
@@ -163,7 +174,7 @@ def row_blocks(
     >>> n_rows, [block.tolist() for _, block in blocks]
     (2, [[[1.0, 2.0], [3.0, 4.0]]])
     """
-    n_rows, n_columns, take = _open(X, feature_names)
+    n_rows, n_columns, take = _open(X, feature_names, n_features, coding)
     if n_columns != n_features:
         raise DataError(f"X has {n_columns} features but the model was built on {n_features}")
     if isinstance(X, np.ndarray) and _fits_kernels(X):
@@ -173,7 +184,13 @@ def row_blocks(
     return n_rows, ((rows, _as_floats(take(rows))) for rows in slices)
 
 
-def one_block(X: Any, n_features: int, feature_names: Sequence[str] | None = None) -> AnyArray:
+def one_block(
+    X: Any,
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+    *,
+    coding: Callable[[], Coding | None] = lambda: None,
+) -> AnyArray:
     """All rows of `X` as one array that kernels read, for what must see whole queries; without a copy if it is that.
 
     Examples
@@ -184,7 +201,7 @@ def one_block(X: Any, n_features: int, feature_names: Sequence[str] | None = Non
     if is_plain(X, n_features):
         plain: AnyArray = X
         return plain
-    n_rows, blocks = row_blocks(X, n_features, feature_names, block_bytes=sys.maxsize)
+    n_rows, blocks = row_blocks(X, n_features, feature_names, coding=coding, block_bytes=sys.maxsize)
     return next((block for _, block in blocks), np.empty((n_rows, n_features)))
 
 
@@ -204,13 +221,16 @@ def is_plain(X: Any, n_features: int) -> bool:
     return len(shape) == 2 and shape[1] == n_features and shape[0] > 0 and flags.c_contiguous and flags.aligned
 
 
-def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callable[[slice], AnyArray]]:
+def _open(
+    X: Any, feature_names: Sequence[str] | None, n_features: int, coding: Callable[[], Coding | None]
+) -> tuple[int, int, Callable[[slice], AnyArray]]:
     """Number of rows, number of columns, and a function from a slice of rows to an array of numbers."""
     if hasattr(X, "queries") and hasattr(X, "X"):
         raise DataError("X is a Dataset: give its features, data.X")
     columns = None if isinstance(X, np.ndarray) else column_names(X)
     if columns is not None:
-        return len(X), len(columns), _frame_reader(X, column_order(feature_names_of(X), feature_names))
+        order = column_order(feature_names_of(X), feature_names)
+        return len(X), len(columns), _frame_reader(X, order, coding() if len(columns) == n_features else None)
     if hasattr(X, "tocsr") and len(X.shape) == 2:
         csr = X.tocsr()
         if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
@@ -226,7 +246,9 @@ def _open(X: Any, feature_names: Sequence[str] | None) -> tuple[int, int, Callab
 def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | None) -> list[int] | None:
     """Position in `names` of each of the model's `feature_names`; None when columns count by position.
 
-    Columns count by position when either side has no names, or both have the same names in the same order.
+    Columns count by position when either side has no names, or both have the same names in the same order. Where names
+    differ only in characters that tools write as underscores, and no two become the same, columns are found by these; a
+    warning says so.
 
     Examples
     --------
@@ -235,7 +257,12 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
     """
     if names is None or feature_names is None or list(names) == list(feature_names):
         return None
+    names, given = respelled(names, feature_names), list(names)
     missing, unknown = Counter(feature_names) - Counter(names), Counter(names) - Counter(feature_names)
+    if not missing and not unknown and names != given:
+        pairs = [f"{old!r} is {new!r}" for old, new in zip(given, names, strict=True) if old != new]
+        few = ", ".join(pairs[:3]) + (", ..." if len(pairs) > 3 else "")
+        warnings.warn(f"columns are matched by names with underscores, as LightGBM writes them: {few}", stacklevel=2)
     if missing or unknown:
         differ = [
             f"{what} {_shown(odd)}"
@@ -245,10 +272,31 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
         raise DataError(
             f"X has {len(names)} features but the model was built on {len(feature_names)}: {' and '.join(differ)}"
             if len(names) != len(feature_names)
-            else f"X names its features differently than the model: {' and '.join(differ)}"
+            else f"X names its features differently than the model: {' and '.join(differ)}; "
+            "Ensemble.rename_features, on the command line --rename OLD=NEW, makes names fit"
         )
     place = {name: number for number, name in enumerate(names)}
     return [place[name] for name in feature_names]
+
+
+def respelled(names: Sequence[str], feature_names: Sequence[str]) -> Sequence[str]:
+    """Names of columns as a model spells them, where that is not in doubt: LightGBM writes spaces as underscores.
+
+    Examples
+    --------
+    >>> respelled(["query length", "bm25"], ["bm25", "query_length"])
+    ['query_length', 'bm25']
+    """
+    here, known = set(names), set(feature_names)
+    wanted, left = [name for name in feature_names if name not in here], [name for name in names if name not in known]
+    for_whom, whose = (Counter(map(_plain_name, side)) for side in (wanted, left))
+    spelled = {_plain_name(name): name for name in wanted}
+    sure = {name: spelled[key] for name in left if for_whom[key := _plain_name(name)] == 1 == whose[key]}
+    return [sure.get(name, name) for name in names]
+
+
+def _plain_name(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)
 
 
 def _shown(names: Iterable[str]) -> str:
@@ -257,7 +305,7 @@ def _shown(names: Iterable[str]) -> str:
     return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
 
 
-def _frame_reader(X: Any, order: list[int] | None) -> Callable[[slice], AnyArray]:
+def _frame_reader(X: Any, order: list[int] | None, coding: Coding | None) -> Callable[[slice], AnyArray]:
     """Function from a slice of rows of a DataFrame or table to an array, with columns in this order."""
     if order is not None:
         if hasattr(X, "iloc"):
@@ -266,9 +314,49 @@ def _frame_reader(X: Any, order: list[int] | None) -> Callable[[slice], AnyArray
             X = X.select(order)
         else:
             X = X[:, order]
+    codes = {} if coding is None else coding.codes(_column_kinds(X))
     if hasattr(X, "iloc"):
-        return lambda rows: as_array(X.iloc[rows])
-    return lambda rows: as_array(X.slice(rows.start, rows.stop - rows.start))
+        return lambda rows: as_array(_with_codes(X.iloc[rows], codes))
+    return lambda rows: as_array(_with_codes(X.slice(rows.start, rows.stop - rows.start), codes))
+
+
+def _column_kinds(X: Any) -> list[Kind]:
+    """What the columns of a DataFrame or table hold."""
+    if hasattr(X, "iloc"):
+        return ["category" if str(dtype) == "category" else _kind(str(dtype), X.iloc[:, number])
+                for number, dtype in enumerate(X.dtypes)]  # fmt: skip
+    types = X.schema.types if hasattr(X, "column_names") else X.dtypes
+    return [_kind(str(dtype).lower(), ()) for dtype in types]
+
+
+TEXT_TYPES = ("str", "large_string", "utf8", "dictionary", "categorical", "enum")
+
+
+def _kind(dtype: str, values: Iterable[Any]) -> Kind:
+    if dtype == "object":
+        return "text" if any(isinstance(value, str) for value in values) else "number"
+    return "text" if dtype.startswith(TEXT_TYPES) else "number"
+
+
+def _with_codes(X: Any, codes: Mapping[int, Codes]) -> Any:
+    """Rows of a DataFrame or table with the codes of categories in place of some columns."""
+    for number, known in codes.items():
+        if hasattr(X, "iloc"):
+            column = X.iloc[:, number]
+            X = X.copy(deep=False)
+            X.isetitem(
+                number,
+                known.of_numbered(column.cat.codes.to_numpy(), column.cat.categories)
+                if str(column.dtype) == "category"
+                else known.of(column),
+            )
+        elif hasattr(X, "column_names"):  # pyarrow
+            values = known.of(X.column(number).to_pylist())
+            X = X.set_column(number, X.column_names[number], [values])
+        else:
+            column = X[:, number]
+            X = X.with_columns(type(column)(column.name, known.of(column.to_list())))
+    return X
 
 
 def _fits_kernels(array: AnyArray) -> bool:

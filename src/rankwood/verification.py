@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import DataError, MissingPackageError, ModelError, RankwoodError, one_line
-from rankwood.formats.registry import load_model, package_of
+from rankwood.formats.registry import SERVING, load_model, load_served, package_of, source_of, widen
+from rankwood.formats.search_engines import solr_thresholds
 from rankwood.matrix import as_array, column_order, feature_names_of
 from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.agreement import MAX_ROWS, adversarial_rows
@@ -230,12 +231,29 @@ class Scorer:
         The model itself, when its thresholds and leaves are known.
     single : bool, default False
         Whether it rounds values to float32 before it compares them.
+    remake : callable, optional
+        From another model to the scorer that scores with it in the same way.
     """
 
     name: str
     score: Callable[[AnyArray], AnyArray]
     ensemble: Ensemble | None = None
     single: bool = False
+    remake: Callable[[Ensemble], Scorer] | None = None
+
+    def of(self, model: Ensemble) -> Scorer:
+        """The scorer of this model, if it is another one than its own."""
+        return self if model is self.ensemble or self.remake is None else self.remake(model)
+
+
+def model_scorer(model: Ensemble, name: str, n_threads: int | None) -> Scorer:
+    """Scorer of a model as rankwood scores it."""
+    return Scorer(
+        name,
+        lambda X: model.score(X, n_threads=n_threads),
+        model,
+        remake=lambda other: model_scorer(other, name, n_threads),
+    )
 
 
 def as_scorer(model: Any, name: str, *, n_threads: int | None = None) -> Scorer:
@@ -244,8 +262,7 @@ def as_scorer(model: Any, name: str, *, n_threads: int | None = None) -> Scorer:
         return as_scorer(load_model(model), os.path.basename(model), n_threads=n_threads)
     model = getattr(model, "ensemble_", model)
     if isinstance(model, Ensemble):
-        ensemble = model
-        return Scorer(name, lambda X: ensemble.score(X, n_threads=n_threads), ensemble)
+        return model_scorer(model, name, n_threads)
     library = package_of(model, LIBRARIES)
     shown = f"{name} ({type(model).__name__})"
     if library is not None:
@@ -257,6 +274,42 @@ def as_scorer(model: Any, name: str, *, n_threads: int | None = None) -> Scorer:
     else:
         raise ModelError(f"{name} must be a model, a model file or have a predict method, got {type(model).__name__}")
     return Scorer(shown, lambda X: _as_scores(score(X), len(X), name), single=single)
+
+
+def as_served(model: Any, engine: str, name: str, *, n_threads: int | None = None) -> Scorer:
+    """Scorer that scores with a file, or with the model that `load_served` read from it, as a search engine does."""
+    if isinstance(model, (str, os.PathLike)):
+        model, name = load_served(model, engine), os.path.basename(model)
+    if not isinstance(model, Ensemble):
+        raise ModelError(f"{name} must be the file that {engine} serves, got {type(model).__name__}")
+    return _served_scorer(model, engine, f"{name} in {SERVING[engine].title}", n_threads)
+
+
+def _served_scorer(model: Ensemble, engine: str, name: str, n_threads: int | None) -> Scorer:
+    """Scorer whose sums are in float32 where the engine's are."""
+    source = source_of(model)
+    sums_single = source.get("format") in SERVING[engine].sums_single
+
+    def score(X: AnyArray) -> AnyArray:
+        if not sums_single:
+            return model.score(X, n_threads=n_threads)
+        return single_sums(model, X, np.zeros(len(X)), n_threads=n_threads).ways[0].astype(np.float32)
+
+    # Files of XGBoost are made for float32 values, whatever compares them.
+    single = sums_single or source.get("tool") == "xgboost"
+    return Scorer(name, score, model, single, lambda other: _served_scorer(other, engine, name, n_threads))
+
+
+def _served_notes(model: Ensemble, engine: str) -> list[str]:
+    """What a user must know of the engine, besides the comparison."""
+    source = source_of(model)
+    if source.get("format") == "solr" and source.get("missing") == "zero":
+        return ["Solr takes a missing value for 0 in this model (isNullSameAsZero)"]
+    if "ranklib" in (source.get("format"), str(source.get("type")).removeprefix("model/")):
+        return [f"{SERVING[engine].title} takes a missing value for 0 in a model of RankLib"]
+    if source.get("format") in SERVING[engine].sums_single and engine != "solr":
+        return ["plugins from before 2024 take a missing value for 0; here it goes where the file says"]
+    return []
 
 
 Scoring: TypeAlias = tuple[Callable[[AnyArray], Any], bool]
@@ -513,6 +566,8 @@ def verify(
     seed: int = 0,
     n_threads: int | None = None,
     names: tuple[str, str] = ("A", "B"),
+    served_by: str | None = None,
+    missing: Literal["compare", "ignore"] = "compare",
 ) -> Verification:
     """Compare the scores of two models on data and on rows at their thresholds.
 
@@ -544,6 +599,11 @@ def verify(
         Number of threads; every CPU unless given.
     names : tuple of str, default ("A", "B")
         Names of the models in the result.
+    served_by : {"solr", "elasticsearch", "opensearch", "vespa"}, optional
+        Search engine that `b` is deployed in: a file, or a model that `load_served` read from it. It is read and scored
+        as the engine does that: comparisons, float32 sums and missing values included.
+    missing : {"compare", "ignore"}, default "compare"
+        Whether rows with missing values are compared; "ignore" leaves them out, where no value is ever missing.
 
     Returns
     -------
@@ -568,18 +628,44 @@ def verify(
     """
     if dtype not in (None, "float32"):
         raise RankwoodError(f"dtype must be None or 'float32', got {dtype!r}")
-    first, second = (as_scorer(model, name, n_threads=n_threads) for model, name in zip((a, b), names, strict=True))
+    if missing not in ("compare", "ignore"):
+        raise RankwoodError(f"missing must be 'compare' or 'ignore', got {missing!r}")
+    first = as_scorer(a, names[0], n_threads=n_threads)
+    second = (
+        as_scorer(b, names[1], n_threads=n_threads)
+        if served_by is None
+        else as_served(b, served_by, names[1], n_threads=n_threads)
+    )
     if first.ensemble is None and second.ensemble is None and data is None:
         raise ModelError("neither is a model whose thresholds are known: give data to compare them on")
-    second = _aligned(first, second, n_threads)
-    notes: list[str] = []
+    first, second = _aligned(first, second)
+    notes = [] if served_by is None or second.ensemble is None else _served_notes(second.ensemble, served_by)
     single = dtype == "float32" or first.single or second.single
     models = [scorer.ensemble for scorer in (first, second) if scorer.ensemble is not None]
     routes = Routes.of(*models) if len(models) == 2 else None
     found = _Found(first, second, routes, n_threads, notes)
     for source, X in _matrices(models, data, single, max_rows, seed, notes):
+        if missing == "ignore":
+            X = X[~np.isnan(X).any(axis=1)]
+        if served_by == "solr" and first.ensemble is not None:
+            X = _comparable_in_solr(first.ensemble, X, notes, n_threads)
         found.compare(source, X)
     return found.result(tolerance, len(models) == 2)
+
+
+def _comparable_in_solr(model: Ensemble, X: AnyArray, notes: list[str], n_threads: int | None) -> AnyArray:
+    """Rows without those that no file can make Solr route as the model does, as it adds 1e-6 to thresholds."""
+    reached = solr_thresholds(model.threshold)[1].astype(np.float64)
+    nearest = model.replace(threshold=reached)
+    same = (model.leaves(X, n_threads=n_threads) == nearest.leaves(X, n_threads=n_threads)).all(axis=1)
+    if not same.all():
+        gap = float(np.abs(reached - model.threshold).max())
+        notes.append(
+            f"{np.count_nonzero(~same):,} rows were left out: values within {gap:.2g} of thresholds that Solr cannot "
+            "compare with, as it adds 1e-6 to them in float32"
+        )
+    kept: AnyArray = X[same]
+    return kept
 
 
 class _Found:
@@ -712,16 +798,17 @@ def _score(scorer: Scorer, X: AnyArray, rows: AnyArray, notes: list[str]) -> tup
     raise ModelError(f"{scorer.name} cannot score: {reason[:500]}")
 
 
-def _aligned(first: Scorer, second: Scorer, n_threads: int | None) -> Scorer:
-    """Second scorer with its features in the order of the first, when both models name them."""
+def _aligned(first: Scorer, second: Scorer) -> tuple[Scorer, Scorer]:
+    """Scorers of models of the same features, in the same order, when both models name them."""
     a, b = first.ensemble, second.ensemble
     if a is None or b is None or a.feature_names is None or b.feature_names is None:
-        return second
-    order = column_order(a.feature_names, b.feature_names)
-    if order is None:
-        return second
-    moved = b.replace(feature=np.array(order, dtype=np.int32)[b.feature], feature_names=a.feature_names)
-    return as_scorer(moved, second.name, n_threads=n_threads)
+        return first, second
+    a, b = widen(a, 0, b.feature_names), widen(b, 0, a.feature_names)  # if a file names only what it uses
+    names = a.feature_names or ()
+    order = column_order(names, b.feature_names)
+    if order is not None:
+        b = b.replace(feature=np.array(order, dtype=np.int32)[b.feature], feature_names=names)
+    return first.of(a), second.of(b)
 
 
 def _matrices(

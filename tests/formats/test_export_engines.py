@@ -141,11 +141,10 @@ def test_a_dump_can_be_read_as_vespa_would():
     """As one that was written for Vespa before such files were marked."""
     dump = json.loads(exported(rw.Ensemble.from_trees([(0, 0.5, 1.0, 5.25)]), "lightgbm-json")[0])
     assert read_json(json.dumps(dump), "vespa").score([[0.5], [0.4]]).tolist() == [5.25, 1.0]
-    dump["tree_info"][0]["tree_structure"] |= {"decision_type": "==", "threshold": "0||3"}
-    with pytest.raises(rw.ModelError, match="this is no vespa model but looks like lightgbm-json"):
-        read_json(json.dumps(dump), "vespa")
-    with pytest.raises(rw.ModelError, match="tree 0 splits by categories, which Vespa knows by name"):
-        read_json(json.dumps(dump | {"rankwood": "vespa"}))
+    node = dump["tree_info"][0]["tree_structure"]
+    node |= {"decision_type": "==", "threshold": "0||3", "default_left": True}
+    X = [[0.0], [1.0], [2.0], [3.0], [4.0], [np.nan]]
+    assert read_json(json.dumps(dump), "vespa").score(X).tolist() == [1.0, 5.25, 5.25, 1.0, 5.25, 1.0]
 
 
 def test_the_mark_adds_one_entry_to_the_dump():

@@ -37,6 +37,19 @@ DUMP = [
 ]  # fmt: skip
 
 
+NAMED = rw.Ensemble.from_trees(TREES, feature_names=["bm25", "clicks", "age", "length"])
+
+
+EXPRESSION = b"sigmoid(if (a(x) < 0.5, 1.0, if (!(b >= -1.5E-3), 2.0, 3)) + \nif (b >= 7, 4.0, 5.0) + 6.5)\n"
+
+
+def plugin_body(kind: str, definition: str) -> bytes:
+    features = [{"name": name, "template": {}} for name in NAMED.feature_names or ()]
+    stored = {"name": "mine", "feature_set": {"name": "set", "features": features}}
+    stored["model"] = {"type": kind, "definition": definition}
+    return json.dumps({"_index": ".ltrstore", "_source": {"name": "mine", "type": "model", "model": stored}}).encode()
+
+
 @cache
 def subject(name: str) -> bytes:
     made = {
@@ -45,6 +58,12 @@ def subject(name: str) -> bytes:
         "jforests": lambda: JFORESTS,
         "xgboost-dump": lambda: json.dumps(DUMP).encode(),
         "vespa": lambda: exported(rw.Ensemble.from_trees(TREES), "vespa")[0].encode(),
+        "solr": lambda: exported(NAMED, "solr", missing="ignore")[0].encode(),
+        "elasticsearch": lambda: exported(NAMED, "elasticsearch")[0].encode(),
+        "elasticsearch-ltr": lambda: plugin_body("model/xgboost+json", exported(NAMED, "xgboost-dump")[0]),
+        "elasticsearch-ranklib": lambda: plugin_body("model/ranklib", exported(NAMED, "ranklib", missing="ignore")[0]),
+        "catboost-one-hot": catboost_one_hot,
+        "vespa-expression": lambda: EXPRESSION,
         "onnx": onnx_content,
         "onnx-5": partial(onnx_content, 5),
         "lightgbm-categories": lambda: lightgbm_text(
@@ -62,6 +81,25 @@ def subject(name: str) -> bytes:
     return made[name]() if name in made else (DATA / name).read_bytes()
 
 
+def catboost_one_hot() -> bytes:
+    """As CatBoost writes a model with its pool: categories by hash, and texts of the hashes."""
+    texts = {101: "red", 2**32 - 7: "green", 303: "12", 404: "7"}
+    categories = [
+        {"feature_id": "colour", "feature_index": 0, "flat_feature_index": 1, "values": [101, -7]},
+        {"feature_id": "shop", "feature_index": 1, "flat_feature_index": 2, "values": [303, 404]},
+    ]
+    numeric = {"feature_id": "age", "feature_index": 0, "flat_feature_index": 0, "nan_value_treatment": "AsTrue"}
+    splits = [
+        {"split_type": "OneHotFeature", "cat_feature_index": 0, "value": -7},
+        {"split_type": "FloatFeature", "float_feature_index": 0, "border": 0.5},
+        {"split_type": "OneHotFeature", "cat_feature_index": 1, "value": 303},
+    ]
+    info = {"float_features": [numeric], "categorical_features": categories}
+    info["cat_features_hash"] = [{"hash": code, "value": text} for code, text in texts.items()]
+    trees = [{"splits": splits, "leaf_values": list(range(8)), "leaf_weights": [1] * 8}]
+    return json.dumps({"features_info": info, "oblivious_trees": trees, "scale_and_bias": [1, [0.5]]}).encode()
+
+
 def onnx_content(version: int = 3) -> bytes:
     pytest.importorskip("onnx", reason="ONNX ABSENT: pip install 'rankwood[formats]'")
     from test_onnx import ensemble5, graph, regressor
@@ -70,7 +108,8 @@ def onnx_content(version: int = 3) -> bytes:
 
 
 NAMES = [
-    "ranklib", "quickrank", "jforests", "xgboost-dump", "vespa", "onnx", "lightgbm-4.7.0.txt",
+    "ranklib", "quickrank", "jforests", "xgboost-dump", "vespa", "solr", "elasticsearch", "elasticsearch-ltr",
+    "elasticsearch-ranklib", "catboost-one-hot", "vespa-expression", "onnx", "lightgbm-4.7.0.txt",
     "lightgbm-4.7.0-zero.txt", "lightgbm-2.3.1.txt", "lightgbm-4.7.0.json", "xgboost-3.2.0.json",
     "xgboost-3.2.0-dart.ubj", "xgboost-1.7.6.ubj", "catboost-1.2.10.json", "catboost-1.2.10-lossguide.json",
 ]  # fmt: skip
@@ -173,7 +212,10 @@ def walk(value, path=()):
         yield from walk(inner, (*path, key))
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".json")] + ["xgboost-dump", "vespa"])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in NAMES if n.endswith(".json")] + ["xgboost-dump", "vespa", "solr", "elasticsearch", "elasticsearch-ltr"],
+)
 @settings(max_examples=80)
 @given(data=st.data())
 def test_json_with_other_values(name, data):

@@ -173,3 +173,62 @@ def test_other_operators_are_refused():
     nodes = [helper.make_node("Abs", ["X"], ["Y"])]
     with pytest.raises(ModelError, match="operator Abs"):
         from_onnx_model(graph(nodes, np.float32, 3))
+
+
+# Sets of categories as chains of comparisons, which is how onnxmltools writes those of LightGBM.
+
+
+def chain(values, tracks=0):
+    """A tree of x == v for each of the values, all of which lead to one leaf, and a last leaf for the others."""
+    n = len(values)
+    nodes = [("BRANCH_EQ", value, n, at + 1 if at + 1 < n else n + 1) for at, value in enumerate(values)]
+    modes, splits, true, false = zip(*nodes, ("LEAF", 0.0, 0, 0), ("LEAF", 0.0, 0, 0), strict=True)
+    return onnx.helper.make_node(
+        "TreeEnsembleRegressor", ["X"], ["Y"], domain="ai.onnx.ml", n_targets=1,
+        nodes_treeids=[0] * (n + 2), nodes_nodeids=list(range(n + 2)), nodes_modes=list(modes),
+        nodes_featureids=[0] * (n + 2), nodes_values=list(splits), nodes_truenodeids=list(true),
+        nodes_falsenodeids=list(false), nodes_missing_value_tracks_true=[tracks] * (n + 2),
+        target_treeids=[0, 0], target_nodeids=[n, n + 1], target_ids=[0, 0], target_weights=[1.0, 2.0],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("tracks", [0, 1])
+def test_chains_of_comparisons_are_sets(tracks):
+    model = rw.load_model(graph([chain([1.0, 4.0, 5.0, 7.5], tracks)], np.float32, 3))
+    values = [0, 1, 1.5, 4, 5, 6, 7.5, 8, np.nan]
+    X = np.column_stack([values, np.zeros(9)]).astype(np.float32)
+    assert model.score(X).tolist() == [2, 1, 2, 1, 1, 2, 1, 2, 1 if tracks else 2]
+
+
+def test_categories_of_lightgbm_by_onnxmltools():
+    onnxmltools = pytest.importorskip("onnxmltools", reason="ONNXMLTOOLS ABSENT: pip install onnxmltools")
+    lightgbm = pytest.importorskip("lightgbm", reason="LIGHTGBM ABSENT: pip install 'rankwood[formats]'")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNXRUNTIME ABSENT: pip install 'rankwood[formats]'")
+    from onnxmltools.convert.common.data_types import FloatTensorType
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=1000), rng.integers(0, 12, 1000)]).astype(np.float32)
+    y = np.isin(X[:, 1], [1, 4, 7, 9]) + X[:, 0]
+    settings = {"verbose": -1, "num_leaves": 8, "min_data_per_group": 5}
+    booster = lightgbm.train(settings, lightgbm.Dataset(X, y, categorical_feature=[1]), 5)
+    converted = onnxmltools.convert_lightgbm(booster, initial_types=[("X", FloatTensorType([None, 2]))])
+    session = onnxruntime.InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert rw.verify(rw.load_model(converted), session, X)
+
+
+def test_nodes_with_two_parents_are_copied_within_bounds():
+    """Each node leads to the next on both sides: two paths to the second, four to the third, and so on."""
+
+    def ladder(depth):
+        n = depth + 1
+        return onnx.helper.make_node(
+            "TreeEnsembleRegressor", ["X"], ["Y"], domain="ai.onnx.ml", n_targets=1, nodes_treeids=[0] * n,
+            nodes_nodeids=list(range(n)), nodes_modes=["BRANCH_LEQ"] * depth + ["LEAF"],
+            nodes_featureids=[0] * n, nodes_values=[float(at) for at in range(n)],
+            nodes_truenodeids=[*range(1, n), 0], nodes_falsenodeids=[*range(1, n), 0],
+            target_treeids=[0], target_nodeids=[depth], target_ids=[0], target_weights=[3.0],
+        )  # fmt: skip
+
+    assert rw.load_model(graph([ladder(5)], np.float32, 3)).score([[0.0, 0.0]]).tolist() == [3.0]
+    with pytest.raises(rw.ModelError, match="two paths lead to the same node, too often for copies"):
+        rw.load_model(graph([ladder(40)], np.float32, 3))

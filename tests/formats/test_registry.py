@@ -92,7 +92,7 @@ def test_json_of_another_tool_than_was_said(tmp_path):
 def test_files_that_are_no_models(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(ModelError, match="looks like a pickle, which could run any code: load it yourself"):
+    with pytest.raises(ModelError, match="this is a pickle, which could run any code when it is loaded"):
         load_model(path)
     path.write_text('{"a": 1}')
     with pytest.raises(ModelError, match="the JSON is of no model that rankwood knows"):

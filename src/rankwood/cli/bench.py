@@ -9,7 +9,17 @@ import numpy as np
 import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, DataFiles, PrecisionName, ZeroBased, load_data, load_models
+from rankwood.cli.models import (
+    AsJson,
+    DataFiles,
+    PrecisionName,
+    Rename,
+    ZeroBased,
+    load_data,
+    load_models,
+    named_as_data,
+    read_renames,
+)
 from rankwood.errors import RankwoodError
 from rankwood.lab.report.page import number
 from rankwood.scoring.timing import FEWEST_CALLS, Bench
@@ -39,6 +49,7 @@ def bench(
         ),
     ] = None,
     zero_based: ZeroBased = False,
+    rename: Rename = None,
     as_json: AsJson = False,
 ) -> None:
     """Time scoring engines on data, after checking that they agree: microseconds per document by size of batch.
@@ -60,7 +71,7 @@ def bench(
         if name != "auto":
             get_engine(name)  # an unknown engine is refused before any work
     sizes = BATCHES if not batch else [_size(text) for text in batch]
-    models = load_models([model])
+    models = named_as_data(load_models([model]), read_renames(rename))
     dataset = load_data(data, models, zero_based=zero_based, queries="optional", quiet=as_json)
     ((name, ensemble),) = models.items()
     rows = aligned_features(ensemble, dataset)

@@ -13,11 +13,14 @@ from rankwood.cli.models import (
     AsJson,
     Dask,
     DataFiles,
+    Rename,
     Threads,
     ZeroBased,
     dask_client,
     load_data,
     load_models,
+    named_as_data,
+    read_renames,
     width_of,
 )
 
@@ -43,6 +46,7 @@ def evaluate(
     threads: Threads = None,
     dask: Dask = None,
     zero_based: ZeroBased = False,
+    rename: Rename = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate models on data. Two or more models are also compared with the first, query by query.
@@ -58,7 +62,7 @@ def evaluate(
 
     chosen = Convention.get(convention)
     measures = list(dict.fromkeys(parse_measure(text) for text in measure or ["nDCG@10"]))
-    loaded = load_models(models)
+    loaded = named_as_data(load_models(models), read_renames(rename))
     files = data_files(data)
     if dask is not None:
         results, n_docs = _on_cluster(loaded, files, measures, chosen, threads, dask, zero_based)

@@ -11,7 +11,17 @@ import numpy as np
 import typer
 
 from rankwood.cli.console import print_json, print_table
-from rankwood.cli.models import AsJson, Threads, ZeroBased, growth, load_data, load_models
+from rankwood.cli.models import (
+    AsJson,
+    Rename,
+    Threads,
+    ZeroBased,
+    growth,
+    load_data,
+    load_models,
+    named_as_data,
+    read_renames,
+)
 from rankwood.model.early_exit import EarlyExit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.topology import SUMMARY, Topology
@@ -31,6 +41,7 @@ def inspect(
     ] = None,
     threads: Threads = None,
     zero_based: ZeroBased = False,
+    rename: Rename = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the topology of a model: trees, nodes, depth, features used, size.
@@ -40,7 +51,7 @@ def inspect(
     from rankwood.evaluation.evaluator import aligned_features
     from rankwood.model.visits import usage as find_usage
 
-    models = load_models([model])
+    models = named_as_data(load_models([model]), read_renames(rename))
     ((name, ensemble),) = models.items()
     topology = ensemble.topology()
     size = {"file_bytes": model.stat().st_size}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +17,7 @@ import typer
 from rankwood.cli.console import progress, tell
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FeatureMatrix
-from rankwood.errors import DataError, RankwoodError
+from rankwood.errors import DataError, RankwoodError, one_line
 from rankwood.model.ensemble import Ensemble
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
@@ -83,6 +85,14 @@ Shuffle = Annotated[
     bool, typer.Option("--shuffle", help="With --dask: rows of a query may stand apart, and are moved together.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename",
+        metavar="OLD=NEW|FILE",
+        help='Column OLD of the data is feature NEW of the model; or a JSON file, {"OLD": "NEW", ...}.',
+    ),
+]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of SVMlight data start at 0, not at 1.")]
 
 
@@ -125,6 +135,49 @@ def load_models(paths: Sequence[Path]) -> dict[str, Ensemble]:
     return models
 
 
+def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
+    """Names of features by column of the data, from texts OLD=NEW or names of JSON files.
+
+    Examples
+    --------
+    >>> read_renames(["query length=query_length"])
+    {'query length': 'query_length'}
+    """
+    names: dict[str, str] = {}
+    for text in texts or ():
+        old, equals, new = text.partition("=")
+        if equals:
+            names[old] = new
+            continue
+        try:
+            given = json.loads(Path(text).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise RankwoodError(
+                f"--rename {text}: give OLD=NEW, or a JSON file of such pairs: {error.strerror or error}"
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise RankwoodError(f"--rename {text}: the file is no JSON: {one_line(error)}") from None
+        if not isinstance(given, dict) or not all(isinstance(name, str) for name in given.values()):
+            raise RankwoodError(f'--rename {text}: the file must be a JSON object of names, {{"OLD": "NEW", ...}}')
+        names |= given
+    return names
+
+
+def named_as_data(models: Mapping[str, Ensemble], renames: Mapping[str, str]) -> dict[str, Ensemble]:
+    """Models that call their features as the data does, for commands that write no model."""
+    if not renames:
+        return dict(models)
+    back = {new: old for old, new in renames.items()}
+    known = {name for model in models.values() for name in model.feature_names or ()}
+    unknown = next((new for new in back if new not in known), None)
+    if unknown is not None:
+        raise RankwoodError(f"--rename: no model has a feature {unknown!r}; there are: {', '.join(sorted(known)[:12])}")
+    return {
+        name: model.rename_features({n: back[n] for n in model.feature_names or () if n in back})
+        for name, model in models.items()
+    }
+
+
 def source_leaves(model: Ensemble) -> int:
     """Number of leaves as the tool that the model comes from counts them."""
     from rankwood.formats.registry import source_of
@@ -154,6 +207,7 @@ def load_data(
     n_features: int | None = None,
     queries: Literal["required", "optional"] = "required",
     in_files: bool = False,
+    rename: Mapping[str, str] | None = None,
     quiet: bool = False,
 ) -> Dataset:
     """Read ranking data of any format, as wide as the models that will score it, and show progress.
@@ -178,14 +232,22 @@ def load_data(
         Whether data without queries is refused.
     in_files : bool, default False
         Leave the features in the files, which may be larger than memory.
+    rename : mapping or None, default None
+        New names of columns, by the names that they have in the files.
     quiet : bool, default False
         Show no progress.
     """
     from rankwood.data.files import open_data, read_data
-    from rankwood.formats.registry import widen
+    from rankwood.formats.registry import names_used_only, widen
 
     models = {} if models is None else models
-    needed, is_open = width_of(models) if models else (0, True)
+    by_width = {name: m for name, m in models.items() if not (names_used_only(m) and are_tables(paths))}
+    needed, is_open = width_of(by_width) if by_width else (0, True)
+
+    coding = next((found for model in models.values() if (found := model.coding) is not None), None)
+    if coding is not None and rename and coding.feature_names is not None:
+        back = {new: old for old, new in rename.items()}
+        coding = replace(coding, feature_names=tuple(back.get(name, name) for name in coding.feature_names))
 
     def read(width: int | None) -> Dataset:
         with progress("reading", unit="bytes", quiet=quiet) as advance:
@@ -195,14 +257,17 @@ def load_data(
                 n_threads=n_threads,
                 n_features=width,
                 queries=queries,
+                coding=coding,
                 progress=advance,
             )
 
     data = read(n_features if is_open else needed)
     if data.n_features < needed:
         data = read(needed)
+    if rename:
+        data = data.replace(feature_names=_renamed(data.feature_names, rename, paths))
     for name, model in models.items():
-        models[name] = widen(model, data.n_features)
+        models[name] = widen(model, data.n_features, data.feature_names)
     if models and data.n_features:
         last = 0
         for _, X in data.feature_blocks():
@@ -211,6 +276,15 @@ def load_data(
                 break
         tell_absent_features(data.n_features, last)
     return data
+
+
+def _renamed(columns: Sequence[str] | None, rename: Mapping[str, str], paths: Sequence[Path]) -> list[str]:
+    """Names of columns after renaming."""
+    unknown = next((name for name in rename if name not in (columns or ())), None)
+    if unknown is not None:
+        there = ", ".join(columns[:12]) if columns else "none, as columns of this format have no names"
+        raise DataError(f"{paths[0]}: there is no column {unknown!r} to rename; there are: {there}")
+    return [rename.get(name, name) for name in columns or ()]
 
 
 def width_of(models: Mapping[str, Ensemble]) -> tuple[int, bool]:

@@ -17,6 +17,7 @@ from rankwood.cli.models import (
     Dask,
     IfMissing,
     Missing,
+    Rename,
     Shuffle,
     Threads,
     ToFormat,
@@ -104,6 +105,7 @@ class PruneOptions:
     to_format: ToFormat = None
     missing: IfMissing = Missing.refuse
     zero_based: ZeroBased = False
+    rename: Rename = None
     dask: Dask = None
     shuffle: Shuffle = False
     as_json: AsJson = False

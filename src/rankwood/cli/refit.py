@@ -14,6 +14,7 @@ from rankwood.cli.models import (
     AsJson,
     IfMissing,
     Missing,
+    Rename,
     Threads,
     ToFormat,
     ZeroBased,
@@ -22,6 +23,7 @@ from rankwood.cli.models import (
     content_to_keep,
     load_data,
     load_models,
+    read_renames,
     target_format,
     write_changed,
 )
@@ -54,6 +56,7 @@ class RefitOptions:
     to_format: ToFormat = None
     missing: IfMissing = Missing.refuse
     zero_based: ZeroBased = False
+    rename: Rename = None
     as_json: AsJson = False
 
 
@@ -75,8 +78,10 @@ def refit(options: RefitOptions) -> None:
     (model,) = loaded.values()
     target = target_format(options.model, model, options.output, options.to_format)
 
+    reading: dict[str, Any] = {"zero_based": options.zero_based, "rename": read_renames(options.rename)}
+
     def data(paths: list[Path]) -> Dataset:
-        return load_data(paths, loaded, zero_based=options.zero_based, n_threads=options.threads, quiet=options.as_json)
+        return load_data(paths, loaded, n_threads=options.threads, quiet=options.as_json, **reading)
 
     train, valid = data(options.train), data(options.valid)
     test = data(options.test) if options.test else None

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from rankwood.cli.console import progress, tell
-from rankwood.cli.models import DataFiles, Threads, ZeroBased, check_output, load_data, load_models
+from rankwood.cli.models import (
+    DataFiles,
+    Rename,
+    Threads,
+    ZeroBased,
+    check_output,
+    load_data,
+    load_models,
+    named_as_data,
+    read_renames,
+)
 
 
 def report(
@@ -32,6 +42,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     threads: Threads = None,
     zero_based: ZeroBased = False,
+    rename: Rename = None,
 ) -> None:
     """Write a page about models on data: quality, speed, size, what differs per query, and what is significant.
 
@@ -48,7 +59,7 @@ def report(
         check_figures()
     chosen = Convention.get(convention)
     measures = [parse_measure(text) for text in measure or MEASURES]
-    loaded = load_models(models)
+    loaded = named_as_data(load_models(models), read_renames(rename))
     dataset = load_data(data, loaded, zero_based=zero_based, n_threads=threads)
     with progress("report", unit="steps") as advance:
         written = write_report(

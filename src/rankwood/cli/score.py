@@ -15,13 +15,17 @@ from rankwood.cli.models import (
     Dask,
     DataFiles,
     PrecisionName,
+    Rename,
     Threads,
     ZeroBased,
+    are_tables,
     check_output,
     dask_client,
     last_feature,
     load_data,
     load_models,
+    named_as_data,
+    read_renames,
     tell_absent_features,
 )
 from rankwood.data.tables import import_pyarrow
@@ -40,6 +44,7 @@ def score(
     ] = PrecisionName.double,
     threads: Threads = None,
     zero_based: ZeroBased = False,
+    rename: Rename = None,
     exit: Annotated[
         bool, typer.Option("--exit/--no-exit", help="Whether a model with early exit is scored with it, by queries.")
     ] = True,
@@ -61,7 +66,6 @@ def score(
     """  # noqa: E501  typer keeps line ends
     from rankwood.data.files import iter_features
     from rankwood.data.partitions import data_files
-    from rankwood.formats.registry import width_is_open
     from rankwood.scoring.engines import choose_engine, get_engine
     from rankwood.system import resolve_threads
 
@@ -71,7 +75,7 @@ def score(
     folder = output if output is not None and is_folder(output, data) else None
     if output is not None and folder is None:
         check_output(output, model, files)
-    models = load_models([model])
+    models = named_as_data(load_models([model]), read_renames(rename))
     (ensemble,) = models.values()
     if dask is not None or folder is not None:
         if exit and ensemble.exit is not None:
@@ -95,8 +99,9 @@ def score(
         blocks = iter_features(
             files,
             n_features=ensemble.n_features,
-            beyond="ignore" if width_is_open(ensemble) else "error",
+            beyond=_beyond(ensemble, files),
             feature_names=ensemble.feature_names,
+            coding=ensemble.coding,
             zero_based=zero_based,
             n_threads=threads,
             progress=lambda done, total: advance(done, total or None),
@@ -112,6 +117,13 @@ def score(
     tell_absent_features(ensemble.n_features, last)
     if output is not None:
         tell(f"wrote {n_docs:,} scores to {output}")
+
+
+def _beyond(model: Ensemble, files: Sequence[Path]) -> Literal["error", "ignore"]:
+    """What happens to features that the model does not know, where its file may have left some out."""
+    from rankwood.formats.registry import names_used_only, width_is_open
+
+    return "ignore" if width_is_open(model) or (names_used_only(model) and are_tables(files)) else "error"
 
 
 def _score_queries(
@@ -161,12 +173,18 @@ def _score_parts(
     from rankwood.atomic import atomic_folder
     from rankwood.data.partitions import file_of, partitions
     from rankwood.evaluation.partitions import check_seen
-    from rankwood.formats.registry import width_is_open
     from rankwood.scoring.partitions import part_scores
     from rankwood.tasks import in_order
 
-    beyond: Literal["error", "ignore"] = "ignore" if width_is_open(model) else "error"
-    parts = partitions(files, n_features=model.n_features, zero_based=zero_based, beyond=beyond, queries="optional")
+    parts = partitions(
+        files,
+        n_features=model.n_features,
+        zero_based=zero_based,
+        beyond=_beyond(model, files),
+        feature_names=model.feature_names,
+        coding=model.coding,
+        queries="optional",
+    )
     column_order(parts[0].features, model.feature_names)  # refuses other columns
     with ExitStack() as stack:
         write = stack.enter_context(

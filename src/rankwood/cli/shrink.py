@@ -12,7 +12,7 @@ import typer
 
 from rankwood.cli import smaller
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, IfMissing, Missing, Threads, ToFormat, ZeroBased, check_output
+from rankwood.cli.models import AsJson, IfMissing, Missing, Rename, Threads, ToFormat, ZeroBased, check_output
 from rankwood.cli.options import takes_options
 from rankwood.errors import RankwoodError
 
@@ -78,6 +78,7 @@ class ShrinkOptions:
     to_format: ToFormat = None
     missing: IfMissing = Missing.refuse
     zero_based: ZeroBased = False
+    rename: Rename = None
     as_json: AsJson = False
 
 

@@ -18,10 +18,12 @@ from rankwood.cli.models import (
     growth,
     load_data,
     load_models,
+    read_renames,
     source_leaves,
     target_format,
     write_changed,
 )
+from rankwood.errors import RankwoodError
 from rankwood.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class Options(Protocol):
     def missing(self) -> Missing: ...
     @property
     def zero_based(self) -> bool: ...
+    @property
+    def rename(self) -> list[str] | None: ...
     @property
     def threads(self) -> int | None: ...
     @property
@@ -89,6 +93,9 @@ def read(options: Options, files: Files, *, on_cluster: bool = False) -> Given:
     (model,) = loaded.values()
     target = target_format(options.model, model, options.output, options.to_format)
     how: dict[str, Any] = {"zero_based": options.zero_based, "n_threads": options.threads, "quiet": options.as_json}
+    how["rename"] = read_renames(options.rename)
+    if on_cluster and how["rename"]:
+        raise RankwoodError("--rename is for data that this process reads: leave --dask out, or rename in the files")
     data = {
         role: _left_to_workers(paths, loaded) if on_cluster and are_tables(paths) else load_data(paths, loaded, **how)
         for role, paths in files.items()

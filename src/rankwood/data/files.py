@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths, kind_of_all
 from rankwood.dtypes import FeatureMatrix
@@ -23,6 +24,7 @@ def read_data(
     queries: Literal["required", "optional"] = "required",
     doc_ids: bool = True,
     max_expansion: float = MAX_EXPANSION,
+    coding: Coding | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -48,6 +50,8 @@ def read_data(
         Whether document ids are kept.
     max_expansion : float, default 200
         Most times its size that a gzip file of SVMlight text may unpack to; see `read_svmlight`.
+    coding : Coding, optional
+        How texts of a model's categories become numbers: `Ensemble.coding`. Texts in tables are refused without it.
     n_threads : int, optional
         Every CPU is used unless given.
     progress : callable, optional
@@ -91,7 +95,7 @@ def read_data(
     from rankwood.data.tables import read_csv, read_parquet
 
     read = read_csv if kind == "csv" else read_parquet
-    data = read(files, queries=queries, n_threads=n_threads)
+    data = read(files, queries=queries, coding=coding, n_threads=n_threads)
     if n_features is not None and data.n_features != n_features:
         raise DataError(f"{files[0]}: there are {data.n_features} feature columns, {n_features} were expected")
     return data if doc_ids else data.replace(doc_ids=None)
@@ -106,6 +110,7 @@ def open_data(
     query_file: PathLike | Iterable[PathLike] | None = None,
     queries: Literal["required", "optional"] = "required",
     max_expansion: float = MAX_EXPANSION,
+    coding: Coding | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -117,7 +122,7 @@ def open_data(
 
     Parameters
     ----------
-    paths, n_features, absent, zero_based, query_file, queries, max_expansion, n_threads, progress
+    paths, n_features, absent, zero_based, query_file, queries, max_expansion, coding, n_threads, progress
         As for `read_data`.
 
     Returns
@@ -153,7 +158,7 @@ def open_data(
         )
     from rankwood.data.parts import as_dataset, file_parts
 
-    parts = file_parts(files, kind, queries=queries, n_threads=n_threads)
+    parts = file_parts(files, kind, queries=queries, coding=coding, n_threads=n_threads)
     features = parts[0].features
     if n_features is not None and len(features) != n_features:
         raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
@@ -173,6 +178,7 @@ def iter_features(
     rows_per_block: int | None = None,
     zero_based: bool = False,
     max_expansion: float = MAX_EXPANSION,
+    coding: Coding | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[FeatureMatrix]:
@@ -187,12 +193,12 @@ def iter_features(
     n_features : int
         Number of features of every block.
     beyond : {"error", "ignore"}, default "error"
-        What happens to features after the first `n_features`.
+        What happens to features after the first `n_features`; to other columns of tables, with `feature_names`.
     feature_names : sequence of str, optional
         Columns of tables that are taken, in this order; all feature columns unless given.
     rows_per_block : int, optional
         A block has some 16 MB unless given.
-    zero_based, max_expansion, n_threads, progress
+    zero_based, max_expansion, coding, n_threads, progress
         As for `read_data`.
 
     Yields
@@ -239,6 +245,7 @@ def iter_features(
         n_features=n_features,
         beyond=beyond,
         feature_names=feature_names,
+        coding=coding,
         rows_per_block=rows,
         n_threads=n_threads,
         progress=progress,

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import iter_features, open_data
 from rankwood.data.parts import TablePart, as_dataset, file_parts
 from rankwood.data.svmlight import side_file
-from rankwood.data.tables import ParquetSource
+from rankwood.data.tables import ParquetSource, named
 from rankwood.data.text import PathLike, as_paths, file_kind, kind_of_all
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
@@ -75,6 +76,8 @@ def partitions(
     n_features: int,
     zero_based: bool = False,
     beyond: Literal["error", "ignore"] = "error",
+    feature_names: Sequence[str] | None = None,
+    coding: Coding | None = None,
     queries: Literal["required", "optional"] = "required",
 ) -> list[Partition]:
     """Pieces of data files, in order: groups of rows of Parquet files, and other files as a whole.
@@ -90,7 +93,11 @@ def partitions(
     zero_based : bool, default False
         Whether feature ids of SVMlight text start at 0.
     beyond : {"error", "ignore"}, default "error"
-        What happens to features after the first `n_features` of SVMlight text.
+        What happens to features after the first `n_features`, or to other columns than the `feature_names`.
+    feature_names : sequence of str, optional
+        Columns that are features, if others are ignored.
+    coding : Coding, optional
+        How texts of categories become numbers.
     queries : {"required", "optional"}, default "required"
         Whether tables must have a column of query ids.
     """
@@ -98,11 +105,14 @@ def partitions(
     kind = kind_of_all(files)
     if kind == "svmlight":
         return [TextPart(file, n_features, zero_based, beyond) for file in files]
-    parts = [part for part in file_parts(files, kind, queries=queries, n_threads=1) if not _is_empty(part.source)]
+    parts = file_parts(files, kind, queries=queries, coding=coding, n_threads=1)
+    parts = [part for part in parts if not _is_empty(part.source)]
     if not parts:
         raise DataError(f"{files[0]}: the table has no rows")
     if beyond == "ignore":
-        return [replace(part, features=part.features[:n_features]) for part in parts]
+        kept = [part.features[:n_features] if feature_names is None else named(part.features, feature_names)
+                for part in parts]  # fmt: skip
+        return [replace(part, features=features) for part, features in zip(parts, kept, strict=True)]
     if len(parts[0].features) != n_features:
         raise DataError(f"{files[0]}: there are {len(parts[0].features)} feature columns, {n_features} were expected")
     return list(parts)

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import Queries, find_queries, find_runs, queries_of_runs
 from rankwood.data.tables import (
@@ -223,6 +224,7 @@ def file_parts(
     *,
     queries: Literal["required", "optional"] = "required",
     rows_per_part: int = ROWS_PER_PART,
+    coding: Coding | None = None,
     n_threads: int | None = None,
 ) -> list[TablePart]:
     """The parts of table files: groups of rows of Parquet files, and whole CSV files.
@@ -237,10 +239,12 @@ def file_parts(
         Whether a column of query ids must be there.
     rows_per_part : int, default 262144
         Most rows of a part, if groups of rows are so small.
+    coding : Coding, optional
+        How texts of categories become numbers.
     n_threads : int, optional
         Every CPU is used unless given.
     """
-    sources = file_sources(files, kind, n_threads=n_threads)
+    sources = file_sources(files, kind, coding=coding, n_threads=n_threads)
     roles, features = source_columns(sources)
     if "qid" not in roles and queries == "required":
         raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {shown(sources[0].names)}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from rankwood.coding import Codes, Coding, Kind
 from rankwood.data.dataset import Dataset
 from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
 from rankwood.errors import DataError, MissingPackageError
-from rankwood.matrix import ROLES, column_order, find_roles
+from rankwood.matrix import ROLES, column_order, find_roles, respelled
 from rankwood.system import resolve_threads
 
 # Ranking data as a table, CSV or Parquet, through pyarrow (the extra `arrow`).
@@ -32,6 +33,7 @@ def read_csv(
     *,
     delimiter: str | None = None,
     queries: Literal["required", "optional"] = "required",
+    coding: Coding | None = None,
     n_threads: int | None = None,
 ) -> Dataset:
     r"""The data set in CSV files with a header line, plain or gzip.
@@ -49,6 +51,8 @@ def read_csv(
         A comma, or a tab when the name ends in `.tsv`, unless given.
     queries : {"required", "optional"}, default "required"
         With "optional", data without query ids is one query.
+    coding : Coding, optional
+        How texts of a model's categories become numbers: `Ensemble.coding`. Texts are refused without it.
     n_threads : int, optional
         Every CPU is used unless given.
 
@@ -70,13 +74,14 @@ def read_csv(
     pa = import_pyarrow("reading CSV")
     threads = resolve_threads(n_threads) > 1
     tables = [checked(pa, file, lambda file=file: _csv_table(pa, file, delimiter, threads)) for file in files]
-    return _as_dataset(pa, files, tables, queries, from_text=True)
+    return _as_dataset(pa, files, tables, queries, coding, from_text=True)
 
 
 def read_parquet(
     paths: PathLike | Iterable[PathLike],
     *,
     queries: Literal["required", "optional"] = "required",
+    coding: Coding | None = None,
     n_threads: int | None = None,
 ) -> Dataset:
     """The data set in Parquet files.
@@ -89,6 +94,8 @@ def read_parquet(
         Several files must have the same columns.
     queries : {"required", "optional"}, default "required"
         With "optional", data without query ids is one query.
+    coding : Coding, optional
+        How texts of a model's categories become numbers: `Ensemble.coding`. Texts are refused without it.
     n_threads : int, optional
         Every CPU is used unless given.
 
@@ -116,7 +123,7 @@ def read_parquet(
         return parquet.ParquetFile(str(file)).read(use_threads=threads)
 
     tables = [checked(pa, file, lambda file=file: table(file)) for file in files]
-    return _as_dataset(pa, files, tables, queries, from_text=False)
+    return _as_dataset(pa, files, tables, queries, coding, from_text=False)
 
 
 def write_csv(data: Dataset, path: PathLike) -> None:
@@ -234,14 +241,14 @@ def csv_layout(pa: Any, file: Path, delimiter: str | None = None) -> CsvLayout:
     with csv.open_csv(str(file), parse_options=parse, convert_options=csv.ConvertOptions(null_values=_NULLS)) as start:
         schema = start.schema
     types = {}
-    for field in schema:
-        role = next((role for role, names in ROLES.items() if field.name in names), None)
+    for column in schema:
+        role = next((role for role, names in ROLES.items() if column.name in names), None)
         if role in ("qid", "docid"):
-            types[field.name] = pa.string()
-        elif pa.types.is_boolean(field.type):
-            types[field.name] = pa.bool_()
-        elif pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_null(field.type):
-            types[field.name] = pa.float32() if role is None else pa.float64()
+            types[column.name] = pa.string()
+        elif pa.types.is_boolean(column.type):
+            types[column.name] = pa.bool_()
+        elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_null(column.type):
+            types[column.name] = pa.float32() if role is None else pa.float64()
     return CsvLayout(schema.names, types, parse)
 
 
@@ -263,7 +270,9 @@ def with_column_name(reason: str, names: list[str]) -> str:
     return " ".join(reason.split())[:300]
 
 
-def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, from_text: bool) -> Dataset:
+def _as_dataset(
+    pa: Any, files: list[Path], tables: list[Any], queries: str, coding: Coding | None, *, from_text: bool
+) -> Dataset:
     if queries not in ("required", "optional"):
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
     roles, features = feature_columns(files, [table.column_names for table in tables])
@@ -274,9 +283,10 @@ def _as_dataset(pa: Any, files: list[Path], tables: list[Any], queries: str, fro
         if table.num_rows == 0:
             raise DataError(f"{file}: the table has no rows")
     X = np.empty((sum(table.num_rows for table in tables), len(features)), dtype=FEATURE)
+    codes = column_codes(coding, features, {column.name: _kind(pa, column.type) for column in tables[0].schema})
     start = 0
     for file, table in zip(files, tables, strict=True):
-        fill_features(pa, file, table, features, X[start : start + table.num_rows])
+        fill_features(pa, file, table, features, X[start : start + table.num_rows], codes)
         start += table.num_rows
     columns = {role: _joined(pa, files, tables, name, role) for role, name in roles.items()}
     qid = columns.get("qid")
@@ -321,11 +331,45 @@ def _roles(file: Path, names: list[str]) -> dict[str, str]:
         raise DataError(f"{file}: {error}") from None
 
 
-def fill_features(pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix) -> None:
+def _kind(pa: Any, kind: Any) -> Kind:
+    """What a column of a table holds."""
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    return "text" if is_text else "number"
+
+
+def column_codes(coding: Coding | None, columns: Sequence[str], kinds: Mapping[str, Kind]) -> dict[str, Codes]:
+    """Codes of each column that holds texts of a model's categories, by name of the column.
+
+    Parameters
+    ----------
+    coding : Coding or None
+        That of the model; without one there are no codes.
+    columns : sequence of str
+        Columns that are features.
+    kinds : mapping of str to str
+        What they hold.
+    """
+    if coding is None:
+        return {}
+    names = coding.feature_names
+    spelled = list(columns) if names is None else list(respelled(columns, names))
+    known = dict(zip(spelled, columns, strict=True))
+    ordered = [known.get(name) for name in (spelled if names is None else names)]  # columns by number of the feature
+    codes = coding.codes(["number" if column is None else kinds[column] for column in ordered])
+    return {str(ordered[number]): of_column for number, of_column in codes.items()}
+
+
+def fill_features(
+    pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix, codes: Mapping[str, Codes]
+) -> None:
     from pyarrow import compute
 
     for name in features:
         kind = table.schema.field(name).type
+        if name in codes:
+            values = pa.array(codes[name].of(table.column(name).to_pylist()))
+            table = table.set_column(table.column_names.index(name), name, values)
+            continue
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         if not (numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             value = next((value for value in table.column(name).to_pylist() if value is not None), None)
@@ -418,6 +462,8 @@ class Source(Protocol):
         Its columns.
     first_row : int
         Number of its first row in the file.
+    codes : mapping of str to mapping
+        Codes of the columns that hold texts of categories.
     n_bytes : int
         Its size, as progress counts it.
     """
@@ -430,6 +476,9 @@ class Source(Protocol):
 
     @property
     def first_row(self) -> int: ...
+
+    @property
+    def codes(self) -> Mapping[str, Codes]: ...
 
     @property
     def n_bytes(self) -> int: ...
@@ -445,6 +494,7 @@ class CsvSource:
     file: Path
     threads: bool = False
     first_row: int = 0
+    codes: Mapping[str, Codes] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -479,6 +529,7 @@ class ParquetSource:
     rows_at_once: int = _PARQUET_ROWS
     row_groups: tuple[int, ...] | None = None
     first_row: int = 0
+    codes: Mapping[str, Codes] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -535,6 +586,7 @@ class ArrowSource:
     table: Any
     file: Path = Path("the table")
     first_row: int = 0
+    codes: Mapping[str, Codes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Any) -> ArrowSource:
@@ -565,6 +617,7 @@ def iter_table_features(
     n_features: int,
     beyond: Literal["error", "ignore"] = "error",
     feature_names: Sequence[str] | None,
+    coding: Coding | None = None,
     rows_per_block: int,
     n_threads: int | None,
     progress: Progress | None,
@@ -574,14 +627,16 @@ def iter_table_features(
     Parameters
     ----------
     beyond : {"error", "ignore"}, default "error"
-        What happens to columns after the first `n_features`, unless there are `feature_names`.
+        What happens to columns after the first `n_features`, or to others than the `feature_names`.
     feature_names : sequence of str or None
         Columns that are taken, in this order; None takes all feature columns.
+    coding : Coding or None
+        How texts of categories become numbers.
     """
-    sources = file_sources(files, kind, rows_per_block=rows_per_block, n_threads=n_threads)
+    sources = file_sources(files, kind, rows_per_block=rows_per_block, coding=coding, n_threads=n_threads)
     _, features = source_columns(sources)
-    if beyond == "ignore" and feature_names is None:
-        features = features[:n_features]
+    if beyond == "ignore":
+        features = features[:n_features] if feature_names is None else named(features, feature_names)
     if len(features) != n_features:
         raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
     order = column_order(features, feature_names)
@@ -599,15 +654,42 @@ def iter_table_features(
         done += source.n_bytes
 
 
+def named(columns: Sequence[str], feature_names: Sequence[str]) -> list[str]:
+    """The columns that are features of a model, spelled as the table has them."""
+    known = set(feature_names)
+    spelled = respelled(columns, feature_names)
+    return [column for column, name in zip(columns, spelled, strict=True) if name in known]
+
+
 def file_sources(
-    files: list[Path], kind: Literal["csv", "parquet"], *, rows_per_block: int = _PARQUET_ROWS, n_threads: int | None
+    files: list[Path],
+    kind: Literal["csv", "parquet"],
+    *,
+    rows_per_block: int = _PARQUET_ROWS,
+    coding: Coding | None = None,
+    n_threads: int | None,
 ) -> Sequence[CsvSource | ParquetSource]:
     """Table files as sources."""
-    import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
+    pa = import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
     threads = resolve_threads(n_threads) > 1
+    codes = {} if coding is None else checked(pa, files[0], lambda: _file_codes(pa, files[0], kind, coding))
     if kind == "csv":
-        return [CsvSource(file, threads) for file in files]
-    return [ParquetSource(file, threads, min(rows_per_block, _PARQUET_ROWS)) for file in files]
+        return [CsvSource(file, threads, codes=codes) for file in files]
+    return [ParquetSource(file, threads, min(rows_per_block, _PARQUET_ROWS), codes=codes) for file in files]
+
+
+def _file_codes(pa: Any, file: Path, kind: str, coding: Coding) -> Mapping[str, Codes]:
+    """Codes of the columns of a file, by what its beginning tells of them."""
+    if kind == "csv":
+        layout = csv_layout(pa, file)
+        kinds: dict[str, Kind] = {name: "number" if name in layout.types else "text" for name in layout.names}
+    else:
+        from pyarrow import parquet
+
+        schema = parquet.read_schema(str(file))
+        kinds = {column.name: _kind(pa, column.type) for column in schema}
+    roles = find_roles(list(kinds)).values()
+    return column_codes(coding, [name for name in kinds if name not in roles], kinds)
 
 
 def source_columns(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]]:
@@ -622,7 +704,7 @@ def source_features(source: Source, columns: list[str]) -> Iterator[tuple[Featur
     pa = import_pyarrow("reading tables")
     for table, position in _sentences(pa, source, columns):
         X = np.empty((table.num_rows, len(columns)), dtype=FEATURE)
-        fill_features(pa, source.file, table, columns, X)
+        fill_features(pa, source.file, table, columns, X, source.codes)
         if len(X):
             yield X, position
 

@@ -2,16 +2,21 @@
 
 CatBoost rounds a value to float32 and sends it right when it is greater than the border. Leaf values are multiplied by
 a scale, and a bias is added. Missing values go below or above all borders of a feature, as its treatment says.
+
+A one-hot split sends one category right. Files know categories by the hash of their text; the texts are there when the
+model was saved with its pool. Texts that are all whole numbers are these numbers here; others are codes, numbered as
+the file lists the categories.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,14 +26,18 @@ from rankwood.formats.reading import (
     NUMBER,
     UNLIMITED,
     Budget,
+    Pieces,
+    Splits,
     TreeBuilder,
     as_column,
     at_most_of_float32,
     check_one_score,
     ensemble_of,
     entry,
+    less_than,
     number,
     parse_json,
+    with_categories,
     with_covers,
 )
 from rankwood.model.ensemble import Ensemble
@@ -53,6 +62,7 @@ READING_SECONDS = 300
 # for each byte of the file.
 MEMORY = 2 << 30, 64
 JSON_SIZE = 64 << 20, 100
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 MAX_DEPTH = 16  # CatBoost's limit for oblivious trees
 # "AsIs": a NaN is compared as it is, and it is not greater than any border.
 MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
@@ -105,11 +115,12 @@ def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
     scale, bias = _scale_and_bias(value)
     oblivious = value.get("oblivious_trees")
     if oblivious is not None:
-        trees = _oblivious_trees(oblivious, features)
+        trees, splits = _oblivious_trees(oblivious, features)
     else:
-        trees = _nested_trees(entry(value, "trees", kind=list), features)
-    return ensemble_of(
+        trees, splits = _nested_trees(entry(value, "trees", kind=list), features)
+    model = ensemble_of(
         trees,
+        splits,
         source={"format": "catboost"},
         n_features=features.n_features,
         tree_weights=np.full(trees.n_trees, scale),
@@ -117,6 +128,13 @@ def from_catboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
         feature_names=features.names,
         budget=budget,
     )
+    lists = {feature.column: feature.listed for feature in features.categories.values() if not feature.are_numbers}
+    columns = sorted(lists)
+    return with_categories(model, [lists[column] for column in columns], columns) if columns else model
+
+
+# A border, or what a split on one category is in thresholds.
+Split: TypeAlias = tuple[int, float | Pieces, bool]
 
 
 class _Features:
@@ -126,7 +144,8 @@ class _Features:
         info = entry(value, "features_info", kind=dict)
         self.column: dict[int, int] = {}
         self.missing_left: dict[int, bool] = {}
-        self.label: dict[int, str] = {}
+        self.categories: dict[int, _Categories] = {}
+        texts = _texts(info)
         names: dict[int, str] = {}
         for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
             for feature in entry(info, kind, kind=list) if kind in info else ():
@@ -134,6 +153,10 @@ class _Features:
                 names[column] = str(feature.get("feature_id") or "")
                 if kind == "float_features":
                     self._add(feature, column)
+                elif kind == "categorical_features":
+                    index = entry(feature, "feature_index", kind=int, where="a feature")
+                    self.categories[index] = _Categories(column, names[column], feature.get("values"), texts)
+        self.statistics = _statistics(info, self.categories)
         self.n_features = 1 + max(names, default=-1)
         if min(names, default=0) < 0 or self.n_features > MAX_FEATURES:
             raise ModelError("the file is damaged: a feature has an impossible number")
@@ -149,18 +172,77 @@ class _Features:
         self.column[index] = column
         self.missing_left[index] = MISSING_LEFT[treatment]
 
-    def split(self, split: Any, where: str) -> tuple[int, float, bool]:
+    def split(self, split: Any, where: str) -> Split:
         """Column, border, and whether missing values go left, of a split."""
         kind = entry(split, "split_type", kind=str, where=where)
+        if kind == "OneHotFeature":
+            index = entry(split, "cat_feature_index", kind=int, where=where)
+            if index not in self.categories:
+                raise ModelError(f"{where}: there is no categorical feature {one_line(index)}")
+            return self._one_hot(self.categories[index], entry(split, "value", kind=int, where=where), where)
+        if kind == "OnlineCtr":
+            raise ModelError(
+                f"{where} splits by statistics of categories ({self.statistics}), which only CatBoost computes: train "
+                "with one_hot_max_size=255, or encode such features as numbers"
+            )
         if kind != "FloatFeature":
-            index = split.get("cat_feature_index", split.get("split_index"))
-            what = f"{where} splits by {one_line(kind)} (feature {one_line(index)})"
-            raise ModelError(f"{what}: only numeric features can be imported")
+            raise ModelError(f"{where} splits by {one_line(kind)}: only numeric and one-hot features can be imported")
         index = entry(split, "float_feature_index", kind=int, where=where)
         if index not in self.column:
             raise ModelError(f"{where}: there is no float feature {index}")
         border = number(entry(split, "border", where=where), f"{where}: a border")
         return self.column[index], border, self.missing_left[index]
+
+    def _one_hot(self, categories: _Categories, value: int, where: str) -> Split:
+        if categories.texts is None:
+            raise ModelError(
+                f"{where} splits by a category of feature {one_line(categories.name)}, whose texts the file does not "
+                "have: save the model with its pool, model.save_model('model.json', format='json', pool=pool)"
+            )
+        text = categories.texts.get(value & 0xFFFFFFFF)
+        if text is None:
+            raise ModelError(f"{where}: feature {one_line(categories.name)} has no category {one_line(value)}")
+        if categories.are_numbers:
+            point = float(text)
+        else:
+            point = float(categories.listed.index(text))
+        cuts = [float(less_than(point)[0]), point]
+        return categories.column, Pieces(cuts, [True, False, True], True), True
+
+
+class _Categories:
+    """Categories of a feature: their texts by hash, or None when the file lacks some."""
+
+    def __init__(self, column: int, name: str, hashes: Any, texts: dict[int, str]) -> None:
+        self.column, self.name = column, name or str(column)
+        listed = as_column([] if hashes is None else hashes, np.int64, f"values of feature {one_line(self.name)}")
+        unsigned = [value & 0xFFFFFFFF for value in listed.tolist()]
+        known = all(value in texts for value in unsigned)
+        self.texts = {value: texts[value] for value in unsigned} if known and unsigned else None
+        self.listed = list((self.texts or {}).values())
+        self.are_numbers = bool(self.texts) and all(WHOLE.fullmatch(text) for text in (self.texts or {}).values())
+
+
+def _texts(info: dict[str, Any]) -> dict[int, str]:
+    """Texts of categories by hash, which a file has that was saved with its pool."""
+    pairs = info.get("cat_features_hash", [])
+    if not isinstance(pairs, list):
+        raise ModelError(f"cat_features_hash is {one_line(pairs)}, not a list")
+    where = "cat_features_hash"
+    return {
+        entry(pair, "hash", kind=int, where=where) & 0xFFFFFFFF: entry(pair, "value", kind=str, where=where)
+        for pair in pairs
+    }
+
+
+def _statistics(info: dict[str, Any], categories: dict[int, _Categories]) -> str:
+    """Names of the features whose categories have statistics, for a message."""
+    ctrs = info.get("ctrs")
+    parts = [ctr.get("elements") for ctr in ctrs if isinstance(ctr, dict)] if isinstance(ctrs, list) else []
+    elements = [element for part in parts if isinstance(part, list) for element in part]
+    used = {element.get("cat_feature_index") for element in elements if isinstance(element, dict)}
+    names = [one_line(feature.name) for index, feature in categories.items() if index in used]
+    return ", ".join(names[:5]) or "of some feature"
 
 
 def _scale_and_bias(value: Any) -> tuple[float, float]:
@@ -175,11 +257,13 @@ def _scale_and_bias(value: Any) -> tuple[float, float]:
     return float(numbers[0]), float(numbers[1]) if len(numbers) > 1 else 0.0
 
 
-def _oblivious_trees(trees: Any, features: _Features) -> Trees:
+def _oblivious_trees(trees: Any, features: _Features) -> tuple[Trees, Splits]:
     """Trees with one split per level: bit i of a leaf's number tells on which side of split i the leaf lies."""
     if not isinstance(trees, list):
         raise ModelError(f"the trees are {one_line(trees)}, not a list")
     parts: dict[str, list[AnyArray]] = {name: [] for name in NEEDED}
+    one_hot: dict[int, Pieces] = {}
+    n_nodes = 0
     for position, tree in enumerate(trees):
         where = f"tree {position}"
         splits = tree.get("splits") if isinstance(tree, dict) else None
@@ -198,6 +282,11 @@ def _oblivious_trees(trees: Any, features: _Features) -> Trees:
         last = level == depth - 1
         parts["left"].append(np.where(last, ~(child - len(nodes)), child))
         parts["right"].append(np.where(last, ~(child + 1 - len(nodes)), child + 1))
+        pieces = {at: split for at, (_, split, _) in enumerate(levels) if isinstance(split, Pieces)}
+        if pieces:
+            one_hot |= {n_nodes + node: pieces[at] for node, at in enumerate(level.tolist()) if at in pieces}
+            levels = [(column, 0.0 if at in pieces else split, left) for at, (column, split, left) in enumerate(levels)]
+        n_nodes += len(nodes)
         for name, place in (("feature", 0), ("threshold", 1), ("missing_left", 2)):
             parts[name].append(np.array([at[place] for at in levels])[level] if depth else np.zeros(0, bool))
         parts["leaf_value"].append(values)
@@ -206,11 +295,11 @@ def _oblivious_trees(trees: Any, features: _Features) -> Trees:
     oblivious = Trees.from_columns(columns, offsets_of([len(values) - 1 for values in parts["leaf_value"]]))
     weights = [tree.get("leaf_weights") for tree in trees]
     if not all(isinstance(column, list) for column in weights):
-        return oblivious
-    return with_covers(oblivious, [weight for column in weights for weight in column])
+        return oblivious, one_hot
+    return with_covers(oblivious, [weight for column in weights for weight in column]), one_hot
 
 
-def _nested_trees(trees: list[Any], features: _Features) -> Trees:
+def _nested_trees(trees: list[Any], features: _Features) -> tuple[Trees, Splits]:
     """Trees that are not oblivious, whose nodes hold their children."""
     builder = TreeBuilder()
     weights: list[Any] = []  # of leaves
@@ -227,7 +316,10 @@ def _nested_trees(trees: list[Any], features: _Features) -> Trees:
                 weights.append(node.get("weight"))
                 return number(value, f"{where}: a leaf")
             column, border, missing_left = features.split(entry(node, "split", kind=dict, where=where), where)
-            return column, border, entry(node, "left", where=where), entry(node, "right", where=where), missing_left
+            children = entry(node, "left", where=where), entry(node, "right", where=where)
+            if isinstance(border, Pieces):
+                return column, border, *children
+            return column, border, *children, missing_left
 
         builder.add(tree, read)
-    return with_covers(builder.trees(at_most_of_float32), weights)
+    return with_covers(builder.trees(at_most_of_float32), weights), builder.splits

@@ -22,7 +22,6 @@ import numpy as np
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError, one_line
 from rankwood.formats.reading import (
-    NO_SPLITS,
     NUMBER,
     UNLIMITED,
     Budget,
@@ -42,6 +41,7 @@ from rankwood.formats.reading import (
     renumbered,
     texts,
     whole,
+    with_categories,
     with_covers,
 )
 from rankwood.formats.writing import (
@@ -123,7 +123,7 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
     categories = _categories(lines, trees, decision & IS_CATEGORY != 0)
     trees, splits = decide(trees, (decision >> MISSING_SHIFT) & 3, decision & DEFAULT_LEFT != 0, categories)
     is_average = b"average_output" in header
-    return ensemble_of(
+    model = ensemble_of(
         trees,
         splits,
         source={"format": "lightgbm", "objective": _text(header.get(b"objective", b""))},
@@ -132,6 +132,57 @@ def parse_lightgbm_text(content: bytes, budget: Budget = UNLIMITED) -> Ensemble:
         feature_names=real_names(names),
         budget=budget,
     )
+    after = _lines(content[min(ends) :])
+    infos = [info.split(b":") if info[:1] != b"[" else [] for info in header.get(b"feature_infos", b"").split(b" ")]
+    told = next((line[22:-1].split(b",") for line in after if line.startswith(b"[categorical_feature: ")), [])
+    columns = [_code(number) for number in told] or None
+    largest = [max(map(_code, info), default=-1) for info in infos]
+    return _with_pandas(model, _pandas_lists(after), largest, columns)
+
+
+def _pandas_lists(after: Lines) -> Any:
+    """Categories of pandas that are noted at the end of the text; None if there are none, or if they are damaged."""
+    for line in after:
+        if line.startswith(b"pandas_categorical:"):
+            try:
+                return json.loads(line.removeprefix(b"pandas_categorical:"))
+            except (ValueError, RecursionError):
+                return None
+    return None
+
+
+def _code(text: bytes) -> int:
+    return int(text) if text.isdigit() and len(text) < 9 else -1
+
+
+def _with_pandas(model: Ensemble, lists: Any, largest: Sequence[int], columns: Sequence[int] | None = None) -> Ensemble:
+    """Model that knows the categories of the DataFrame it was trained on.
+
+    LightGBM lists them without saying whose they are: it has a list for every column of categories, also for ordered
+    ones, whose codes are plain numbers to it, and takes other columns for categories when it is told to. If there are
+    as many lists as features with categories, and no code is beyond its list, they belong together in order.
+
+    Parameters
+    ----------
+    model : Ensemble
+    lists : object
+        `pandas_categorical` of the file.
+    largest : sequence of int
+        Largest code that each feature has as a category in training; -1 for features that have none.
+    columns : sequence of int, optional
+        Features with categories, where the file tells.
+    """
+    if not isinstance(lists, list) or not lists or not all(isinstance(known, list) for known in lists):
+        return model
+    if not all(isinstance(value, (str, int, float)) for known in lists for value in known):
+        return model
+    if columns is None:
+        columns = [number for number, code in enumerate(largest) if code >= 0]
+    fits = len(columns) == len(lists) and all(
+        0 <= column < len(largest) and largest[column] < len(known)
+        for column, known in zip(columns, lists, strict=True)
+    )
+    return with_categories(model, lists, columns if fits else None)
 
 
 def _lines(block: bytes) -> Lines:
@@ -307,8 +358,8 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
         as_column(column, np.int64, "numbers of nodes") for column in (reader.node_index, reader.leaf_index)
     )
     trees, splits = renumbered(with_covers(trees, reader.leaf_count), splits, nodes, leaves)
-    is_average = bool(dump.get("average_output", False))
-    return ensemble_of(
+    is_average = bool(dump.get("average_output", False)) and format != "vespa"  # Vespa sums
+    model = ensemble_of(
         trees,
         splits,
         source={"format": format, "objective": one_line(dump.get("objective", ""))},
@@ -317,6 +368,11 @@ def _from_dump(dump: Any, format: str, reader: _Reader, budget: Budget) -> Ensem
         feature_names=real_names(names),
         budget=budget,
     )
+    known = dump.get("feature_infos")
+    values = [known.get(name) for name in names] if isinstance(known, dict) else []
+    listed = [info.get("values") if isinstance(info, dict) else None for info in values]
+    codes = [[code for code in part if isinstance(code, int)] if isinstance(part, list) else [] for part in listed]
+    return _with_pandas(model, dump.get("pandas_categorical"), [max(part, default=-1) for part in codes])
 
 
 class _Reader:
@@ -374,12 +430,12 @@ class _VespaReader(_Reader):
 
     def trees(self) -> tuple[Trees, Splits]:
         trees = self.builder.trees(less_than).replace(missing_left=np.array(self.default_left, dtype=bool))
-        if self.categories:
-            tree = trees.tree_of_node[min(self.categories)]
-            raise ModelError(
-                f"tree {tree} splits by categories, which Vespa knows by name: import the model of LightGBM"
-            )
-        return never_left(trees), NO_SPLITS
+        # Vespa knows categories by name; here they have the numbers that LightGBM gives them.
+        splits = {
+            node: category_pieces(members, less_than, members_left=True, missing_left=self.default_left[node])
+            for node, members in self.categories.items()
+        }
+        return never_left(trees), splits
 
 
 def _finite_or_inf(value: float, largest: float = INFINITE_FROM) -> float:
@@ -554,12 +610,12 @@ def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank
         f"max_feature_idx={model.n_features - 1}",
         f"objective={objective}",
         f"feature_names={' '.join(names)}",
-        f"feature_infos={' '.join(['[-inf:inf]'] * model.n_features)}",
+        f"feature_infos={' '.join(_infos(model))}",
         f"tree_sizes={_join(len(tree.encode()) for tree in trees)}",
     ]
     tail = ["end of trees", "", "feature_importances:", *importances, "", "parameters:", "[boosting: gbdt]",
             f"[objective: {objective}]", "end of parameters", "",
-            "pandas_categorical:null"]  # fmt: skip
+            f"pandas_categorical:{json.dumps(_known_lists(model) or None)}"]  # fmt: skip
     return "\n".join(head) + "\n\n" + "".join(trees) + "\n".join(tail) + "\n"
 
 
@@ -617,6 +673,22 @@ def _bitset(members: AnyArray) -> AnyArray:
     return np.packbits(bits, bitorder="little").view("<u4")
 
 
+def _infos(model: Ensemble) -> list[str]:
+    """What LightGBM notes of each feature: its range, or its codes of categories."""
+    infos = ["[-inf:inf]"] * model.n_features
+    coding = model.coding
+    if coding is not None and coding.columns is not None:
+        for column, known in zip(coding.columns, coding.lists, strict=True):
+            infos[column] = ":".join(map(str, range(-1, len(known))))
+    return infos
+
+
+def _known_lists(model: Ensemble) -> list[list[Any]]:
+    """Categories that LightGBM is to take codes of when it is given a DataFrame."""
+    coding = model.coding
+    return [] if coding is None else [list(known) for known in coding.lists]
+
+
 def _join(values: Iterable[float]) -> str:
     return " ".join(map(repr, values))
 
@@ -670,7 +742,7 @@ def _dump(form: _Form, thresholds: FloatArray, *, vespa: bool = False) -> str:
     for tree in range(model.n_trees):
         text.append(_json_tree(form, tree, thresholds, *counts))
         text.append(",\n" if tree + 1 < model.n_trees else "\n")
-    text.append('], "pandas_categorical": []}\n')
+    text.append(f'], "pandas_categorical": {json.dumps([] if vespa else _known_lists(model))}}}\n')
     return "".join(text)
 
 

@@ -35,6 +35,7 @@ from rankwood.formats.reading import (
 from rankwood.formats.writing import categories_of, on_thresholds, plain
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
+from rankwood.model.unfold import MIN_ALLOWANCE
 
 FLOAT, DOUBLE = 1, 11  # onnx.TensorProto
 MAX_OPERATORS = 10_000
@@ -301,10 +302,11 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
     if reader.post_transform not in ("NONE", "LOGISTIC"):
         raise ModelError(f"scores go through {reader.post_transform}: only NONE and LOGISTIC can be imported")
     builder = TreeBuilder()
-    budget = [2 * reader.n_entries + len(reader.roots)]  # nodes and leaves there can be if none has two parents
+    # Nodes and leaves that there can be if none has two parents, and some for copies of those that have.
+    budget = [2 * reader.n_entries + len(reader.roots) + MIN_ALLOWANCE]
     for root in reader.roots:
         builder.add(root, lambda item: _limited(reader, item, is_float32, budget))
-    n_left = reader.n_entries - sum(2 * size + 1 for size in builder.sizes)
+    n_left = reader.n_entries - len(reader.met)
     if isinstance(reader, _Version3) and n_left:
         raise ModelError(f"the nodes of the ONNX file form no trees: no path leads to {n_left} of them")
     return TreeNode(
@@ -318,10 +320,13 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
 
 
 def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget: list[int]) -> Any:
-    """Read a node, and refuse when more were read than there are: then some node has two parents."""
+    """Read a node once more for every path that leads to it, and refuse when these are too many, or run in a circle."""
     budget[0] -= 1
     if budget[0] < 0:
-        raise ModelError("the nodes of the ONNX file form no trees: two paths lead to the same node")
+        raise ModelError(
+            "the nodes of the ONNX file form no trees: two paths lead to the same node, too often for copies; import "
+            "the model that the file was made from"
+        )
     return reader.read(item, is_float32)
 
 
@@ -422,6 +427,7 @@ class _Version3(_Columns):
         self.place = {key: entry for entry, key in enumerate(zip(self.tree, numbers.tolist(), strict=True))}
         if len(self.place) != n:
             raise ModelError("the file is damaged: two nodes of a tree have the same number")
+        self.met: set[int] = set()  # nodes that paths have led to
         self.weights = self._weights()
         self.roots = self._roots()
         has_base = "base_values" in attributes or "base_values_as_tensor" in attributes
@@ -464,18 +470,37 @@ class _Version3(_Columns):
         return list(roots.values())
 
     def read(self, entry: int, is_float32: bool) -> Any:
+        self.met.add(entry)
         mode = self.modes[entry].removeprefix("BRANCH_")
         if mode == "LEAF":
             return self.weights[entry]
         if mode not in MODES or mode == "MEMBER":
             raise ModelError(f"there is no mode {one_line(self.modes[entry])}")
-        children = []
-        for number in (self.true[entry], self.false[entry]):
-            child = self.place.get((self.tree[entry], number))
-            if child is None:
-                raise ModelError(f"tree {self.tree[entry]} has no node {number}")
-            children.append(child)
-        return split(mode, self.feature[entry], self.value[entry], [], children, bool(self.tracks[entry]), is_float32)
+        children = [self._child(entry, number) for number in (self.true[entry], self.false[entry])]
+        values = [self.value[entry]]
+        # Converters write a set of categories as a chain: x == 1 leads to A, else x == 4 leads to A, else ... to B.
+        while mode == "EQ" and self._goes_on(entry, children[1]) and len(values) <= self.n_entries:
+            self.met.add(children[1])
+            values.append(self.value[children[1]])
+            children[1] = self._child(children[1], self.false[children[1]])
+        if len(values) > 1:
+            mode = "MEMBER"
+            if any(value != value for value in values):
+                raise ModelError("a threshold is NaN")
+        tracks = bool(self.tracks[entry])
+        return split(mode, self.feature[entry], values[0], values, children, tracks, is_float32)
+
+    def _child(self, entry: int, number: int) -> int:
+        child = self.place.get((self.tree[entry], number))
+        if child is None:
+            raise ModelError(f"tree {self.tree[entry]} has no node {number}")
+        return child
+
+    def _goes_on(self, entry: int, other: int) -> bool:
+        """Whether a node asks for another value of the same feature, and leads to the same node if it is that."""
+        return self.modes[other] == self.modes[entry] and all(
+            column[other] == column[entry] for column in (self.feature, self.true, self.tracks)
+        )
 
 
 class _Version5(_Columns):
@@ -486,6 +511,7 @@ class _Version5(_Columns):
         self.aggregate = self.choice("aggregate_function", AGGREGATES, 1)
         self.post_transform = self.choice("post_transform", TRANSFORMS, 0)
         self.base = 0.0
+        self.met: set[int] = set()
         modes = self.column("nodes_modes", np.int64)
         n = self.n_entries = len(modes)
         if ((modes < 0) | (modes >= len(MODES))).any():

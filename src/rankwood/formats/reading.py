@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankwood.coding import Coding
 from rankwood.dtypes import NODE, AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError, one_line
 from rankwood.model.ensemble import Ensemble
@@ -554,6 +556,39 @@ def with_covers(trees: Trees, covers: Any) -> Trees:
     alone = trees.sizes[trees.tree_of_leaf] == 0
     column = np.where(alone & np.isnan(column), 0.0, column)
     return trees.replace(leaf_cover=column) if (np.isfinite(column) & (column >= 0)).all() else trees
+
+
+NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
+
+
+def numbered(names: Iterable[str]) -> dict[str, int] | None:
+    """Column of each feature where all are named by numbers, as in f0, f12: such names are invented. Else None.
+
+    Examples
+    --------
+    >>> numbered(["f3", "f0"]), numbered(["f3", "bm25"])
+    ({'f3': 3, 'f0': 0}, None)
+    """
+    found = {name: NUMBERED.fullmatch(name) for name in names}
+    return {name: int(match[1]) for name, match in found.items() if match} if all(found.values()) else None
+
+
+USED_ONLY = "used only"  # what `source["features"]` says when a file names just the features that it uses
+
+
+def with_categories(model: Ensemble, lists: Sequence[Sequence[Any]], columns: Sequence[int] | None) -> Ensemble:
+    """Model that notes which categories its features have, in the order of their codes.
+
+    Parameters
+    ----------
+    model : Ensemble
+    lists : sequence of sequence
+        Categories of each feature that has some.
+    columns : sequence of int or None
+        Numbers of these features; None when the tool does not tell.
+    """
+    coding = Coding(tuple(map(tuple, lists)), None if columns is None else tuple(columns))
+    return model.with_metadata(categories=coding.as_note())
 
 
 def mean_weights(n_trees: int) -> FloatArray:

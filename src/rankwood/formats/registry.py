@@ -10,6 +10,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from rankwood.atomic import atomic_write
 from rankwood.errors import ModelError, RankwoodError, one_line
 from rankwood.formats import (
@@ -20,10 +22,12 @@ from rankwood.formats import (
     search_engines,
     sklearn,
     source_code,
+    vespa_expression,
     xgboost,
     ydf,
 )
-from rankwood.formats.reading import Budget, parse_json
+from rankwood.formats.reading import USED_ONLY, Budget, parse_json
+from rankwood.formats.refused import is_coreml, refusal
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
 from rankwood.formats.writing import MissingRule, check_missing, missing_with_zero, on_thresholds, without_exit
@@ -40,10 +44,14 @@ FORMATS = {
     "rankwood": "rankwood's own model file",
     "lightgbm": "LightGBM model text",
     "lightgbm-json": "LightGBM JSON dump",
-    "vespa": "LightGBM JSON dump with thresholds for Vespa",
+    "vespa": "LightGBM JSON dump with thresholds for Vespa, and other tools' files as Vespa takes them",
+    "vespa-expression": "Vespa ranking expression of trees",
     "xgboost": "XGBoost model, JSON or UBJSON",
     "xgboost-dump": "XGBoost JSON dump",
     "catboost": "CatBoost model, JSON or .cbm",
+    "solr": "Solr MultipleAdditiveTreesModel, JSON",
+    "elasticsearch": "Elasticsearch trained model, JSON",
+    "elasticsearch-ltr": "model in the store of a learning-to-rank plugin of Elasticsearch or OpenSearch, JSON",
     "sklearn": "fitted scikit-learn estimator (object)",
     "ranklib": "RankLib model text",
     "quickrank": "QuickRank XML",
@@ -60,13 +68,53 @@ PARSERS: dict[str, Reader] = {
     "quickrank": ranklib_quickrank.parse_quickrank,
     "jforests": ranklib_quickrank.parse_jforests,
     "onnx": onnx.parse_onnx,
+    "vespa-expression": vespa_expression.parse_expression,
 }
+
+
+def _from_vespa(value: Any, budget: Budget) -> Ensemble:
+    """Ensemble of a file as Vespa reads it: a dump of LightGBM or XGBoost, or XGBoost's model."""
+    if xgboost.is_xgboost_json(value):
+        return xgboost.from_xgboost_json(value, budget, xgboost.VESPA_MODEL)
+    if xgboost.is_xgboost_dump(value):
+        return xgboost.from_xgboost_dump(value, budget=budget, reading=xgboost.VESPA_DUMP)
+    return lightgbm.from_vespa(value, budget)
+
+
+def _from_plugin(value: Any, budget: Budget) -> Ensemble:
+    """Ensemble of a model in the store of a learning-to-rank plugin, with the names of its feature set."""
+    stored = search_engines.plugin_model(value)
+    if stored.type == "model/ranklib" and isinstance(stored.definition, str):
+        model = ranklib_quickrank.parse_ranklib(stored.definition.encode(), budget)
+    elif stored.type == "model/xgboost+json":
+        model = xgboost.from_xgboost_dump(stored.definition, stored.names, budget=budget)
+    elif stored.type == "model/xgboost+json+raw":
+        model = xgboost.from_xgboost_json(stored.definition, budget, xgboost.PLUGIN_MODEL)
+    else:
+        known = "model/ranklib, model/xgboost+json and model/xgboost+json+raw"
+        raise ModelError(f"a model of type {one_line(stored.type)} is not read: of plugins, {known} are trees")
+    source = source_of(model) | {"format": "elasticsearch-ltr", "type": stored.type}
+    model = model.with_metadata(source=source)
+    if stored.names is None or model.feature_names == tuple(stored.names):
+        return model
+    # Models that know features by number mean those of the feature set.
+    if model.n_features > len(stored.names):
+        raise ModelError(f"the model looks at feature {model.n_features}, and its set has {len(stored.names)} features")
+    closed = {name: fact for name, fact in source.items() if name != "n_features"}
+    return model.replace(
+        n_features=len(stored.names), feature_names=stored.names, metadata=model.metadata | {"source": closed}
+    )
+
+
 # Readers of a parsed JSON or UBJSON value, each with the test that tells its format.
 JSON_FORMATS: dict[str, tuple[Callable[[Any], bool], Reader]] = {
     "xgboost": (xgboost.is_xgboost_json, xgboost.from_xgboost_json),
     "lightgbm-json": (lightgbm.is_lightgbm_json, lightgbm.from_lightgbm_json),
-    "vespa": (lightgbm.is_vespa, lightgbm.from_vespa),
+    "vespa": (lightgbm.is_vespa, _from_vespa),
     "catboost": (catboost.is_catboost_json, catboost.from_catboost_json),
+    "solr": (search_engines.is_solr, search_engines.from_solr),
+    "elasticsearch": (search_engines.is_elasticsearch, search_engines.from_elasticsearch),
+    "elasticsearch-ltr": (search_engines.is_plugin, _from_plugin),
     "xgboost-dump": (xgboost.is_xgboost_dump, xgboost.from_xgboost_dump),
 }
 # Readers of model objects, by the package that defines their class or a base of it.
@@ -139,17 +187,33 @@ def load_model(
     return _fitted(model, n_features, feature_names)
 
 
-def widen(model: Ensemble, n_features: int) -> Ensemble:
+def widen(model: Ensemble, n_features: int, names: Sequence[str] | None = None) -> Ensemble:
     """Model for data of `n_features` columns, if its format left open how many there are; else the model itself.
+
+    Parameters
+    ----------
+    model : Ensemble
+    n_features : int
+        Number of columns.
+    names : sequence of str, optional
+        Names of the columns, for a model whose file names only the features that it uses.
 
     Examples
     --------
     >>> widen(Ensemble.from_trees([(0, 0.5, 1.0, 2.0)]), 3)
     Ensemble(1 trees, 2 leaves, 1 features)
     """
+    if names_used_only(model) and names is not None and set(model.feature_names or ()) < set(names):
+        place = np.array([list(names).index(name) for name in model.feature_names or ()], dtype=np.int32)
+        return model.replace(n_features=len(names), feature_names=names, feature=place[model.feature], exit=model.exit)
     if not width_is_open(model) or n_features <= model.n_features:
         return model
     return model.replace(n_features=n_features)
+
+
+def names_used_only(model: Ensemble) -> bool:
+    """Whether the model's file names the features that it uses, and the data may have others, in any order."""
+    return source_of(model).get("features") == USED_ONLY
 
 
 def width_is_open(model: Ensemble) -> bool:
@@ -173,6 +237,8 @@ def source_of(model: Ensemble) -> dict[str, Any]:
 def _fitted(model: Ensemble, n_features: int | None, feature_names: Sequence[str] | None) -> Ensemble:
     """Model with the width and the names that the caller of `load_model` gave."""
     changes: dict[str, Any] = {}
+    if feature_names is not None:
+        model = widen(model, 0, feature_names)
     if n_features is not None and n_features != model.n_features:
         if n_features < model.n_features or not width_is_open(model):
             raise ModelError(f"the model is of {model.n_features} features, not of {n_features}")
@@ -206,7 +272,9 @@ def recognise(start: bytes) -> str | None:
         return "quickrank"
     if ranklib_quickrank.is_ranklib(text):
         return "ranklib"
-    return "onnx" if onnx.is_onnx(start) else None
+    if vespa_expression.is_expression(text):
+        return "vespa-expression"
+    return "onnx" if onnx.is_onnx(start) and not is_coreml(start) else None
 
 
 def _read(path: Source, format: str | None, names: list[str] | None, n_features: int | None) -> Ensemble:
@@ -271,10 +339,11 @@ def _parse(
 
 
 def _unknown(start: bytes) -> str:
+    known = refusal(start)
+    if known is not None:
+        return known
     if not start:
         what = "the file is empty"
-    elif start[:1] == b"\x80":
-        what = "this looks like a pickle, which could run any code: load it yourself and give load_model the object"
     else:
         what = "the content is in no model format that rankwood knows"
     return f"{what}; it reads: {', '.join(name for name in FORMATS if name not in OBJECTS_ONLY)}"
@@ -303,6 +372,83 @@ def _from_object(model: Any) -> Ensemble:
         raise
     except Exception as error:  # whatever the library raises, for instance because the model is not fitted
         raise ModelError(f"the {type(model).__name__} cannot be imported: {one_line(error)}") from error
+
+
+# Serving: what search engines make of the files that they are given.
+
+
+@dataclass(frozen=True)
+class ServingEngine:
+    """A search engine that scores with models.
+
+    Parameters
+    ----------
+    title : str
+        Its name.
+    formats : tuple of str
+        Formats that it takes, keys of `FORMATS`.
+    written : str
+        The one that is written for it, a key of `EXPORTERS`.
+    sums_single : tuple of str
+        Those of which it adds up leaves in float32, of features in float32.
+    """
+
+    title: str
+    formats: tuple[str, ...]
+    written: str
+    sums_single: tuple[str, ...]
+
+
+_PLUGIN = ("elasticsearch-ltr", "xgboost-dump", "ranklib")
+SERVING = {
+    "solr": ServingEngine("Solr", ("solr",), "solr", ("solr",)),
+    "elasticsearch": ServingEngine("Elasticsearch", ("elasticsearch", *_PLUGIN), "elasticsearch", _PLUGIN),
+    "opensearch": ServingEngine("OpenSearch", _PLUGIN, "xgboost-dump", _PLUGIN),
+    "vespa": ServingEngine("Vespa", ("vespa", "vespa-expression"), "vespa", ()),
+}
+
+
+def load_served(path: Source, engine: str) -> Ensemble:
+    """Ensemble of a model file as a search engine reads it; of a file that the engine does not take an error.
+
+    Parameters
+    ----------
+    path : str or path
+        The file as it is deployed, or as the engine gives it back.
+    engine : str
+        A key of `SERVING`.
+    """
+    if engine not in SERVING:
+        raise ModelError(f"there is no search engine {engine!r}; there are: {', '.join(SERVING)}")
+    served = SERVING[engine]
+    if engine == "vespa":
+        return load_model(path, with_path(path, lambda: _vespa_format(path)))
+    model = load_model(path)
+    with open_model(path) as file:
+        is_own = recognise(file.read(START)) == "rankwood"
+    format = "rankwood" if is_own else str(source_of(model).get("format"))
+    if format not in served.formats:
+        raise ModelError(
+            f"{os.fspath(path)}: {served.title} takes no {format} file: it takes {', '.join(served.formats)}; "
+            "rankwood convert writes them"
+        )
+    return model
+
+
+def _vespa_format(path: Source) -> str:
+    """Format that Vespa reads a file in, or an error if it takes no such file."""
+    with open_model(path) as file:
+        content = file.read()
+    kind = recognise(content[:START])
+    told = _format_of(content, kind)
+    if told == "vespa-expression":
+        return told
+    if told == "xgboost" and kind == "json":
+        raise ModelError("Vespa takes XGBoost's model as UBJSON, not as JSON: save_model('model.ubj')")
+    if told not in ("vespa", "lightgbm-json", "xgboost", "xgboost-dump"):
+        known = "LightGBM's dump, XGBoost's dump or .ubj, and what rankwood convert --to vespa writes"
+        raise ModelError(f"Vespa takes no {told or 'such'} file; of trees it takes {known}")
+    return "vespa"
 
 
 # Writing: the formats, and `save_as`.

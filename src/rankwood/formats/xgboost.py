@@ -5,15 +5,16 @@ default way. Categories in a node's set go right. Scores are margins, before the
 
 A dump has trees and nothing else: no base score, no weights of DART, no order of the features. Features named f0, f1,
 ... are the columns with these numbers; others are taken in alphabetical order, unless the user gives their order.
+
+Engines that serve such models round values otherwise and take the leaves' values from elsewhere: `Reading`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rankwood.errors import ModelError, one_line
 from rankwood.formats.reading import (
     NO_SPLITS,
     UNLIMITED,
+    USED_ONLY,
     Budget,
     Pieces,
     Splits,
@@ -33,10 +35,12 @@ from rankwood.formats.reading import (
     check_one_score,
     ensemble_of,
     entry,
+    less_than,
     less_than_float32,
     mixed_trees,
     never_left,
     number,
+    numbered,
     texts,
     whole,
     with_covers,
@@ -74,7 +78,6 @@ TABLE = {
 LOGIT = ("binary:logistic", "reg:logistic")
 LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 OUT_OF_RANGE_CATEGORY = float(1 << 24)
-NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,7})")
 NO_PARENT = 2**31 - 1
 # Objectives whose predictions are the margins, and what a file says of each.
 LAMBDARANK = {
@@ -93,6 +96,42 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "reg:squarederror": {"reg_loss_param": {"scale_pos_weight": "1"}},
 }
 DUMP_OBJECTIVES = ("rank:pairwise", "rank:ndcg", "rank:map", "reg:linear", "binary:logitraw")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an engine makes of XGBoost's files.
+
+    Parameters
+    ----------
+    notes : dict
+        What is noted of the source besides, and otherwise, than of XGBoost's own.
+    below : callable
+        Thresholds T for the engine's `x < value`.
+    leaves : {"split_conditions", "base_weights"}
+        The array of a model file that it takes the values of leaves from.
+    base : bool
+        Whether it adds the base score.
+    """
+
+    notes: dict[str, str] = field(default_factory=dict)
+    below: Callable[[Any], FloatArray] = less_than_float32
+    leaves: str = "split_conditions"
+    base: bool = True
+
+
+def _below_step_down(values: Any) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return less_than(np.nextafter(np.asarray(values, dtype=np.float32), -np.float32(LARGEST_SINGLE)))
+
+
+AS_XGBOOST = Reading()
+# Vespa compares in float64, in a model file with the float32 before each threshold.
+VESPA_DUMP = Reading(
+    {"format": "vespa", "tool": "xgboost"}, lambda values: less_than(np.asarray(values).astype(np.float32))
+)
+VESPA_MODEL = Reading({"format": "vespa", "tool": "xgboost"}, _below_step_down, "base_weights")
+PLUGIN_MODEL = Reading(leaves="base_weights", base=False)  # `model/xgboost+json+raw`
 
 
 # Reading a model (`Booster.save_model`).
@@ -119,8 +158,8 @@ def from_booster(model: Any) -> Ensemble:
     return from_booster(booster[:n_rounds])
 
 
-def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
-    """Ensemble of a model file, given as the parsed JSON or UBJSON value."""
+def from_xgboost_json(value: Any, budget: Budget = UNLIMITED, reading: Reading = AS_XGBOOST) -> Ensemble:
+    """Ensemble of a model file, given as the parsed JSON or UBJSON value; `reading` says how an engine takes it."""
     learner = entry(value, "learner", kind=dict)
     parameters = entry(learner, "learner_model_param", kind=dict)
     for name, what in (("num_class", "classes"), ("num_target", "targets")):
@@ -133,21 +172,24 @@ def from_xgboost_json(value: Any, budget: Budget = UNLIMITED) -> Ensemble:
     stated = booster["model"].get("gbtree_model_param", {})
     if isinstance(stated, dict) and "num_trees" in stated and whole(stated["num_trees"], "num_trees") != len(tables):
         raise ModelError(f"the file is damaged: it has {len(tables)} trees and says {one_line(stated['num_trees'])}")
-    _tell_early_stop(learner, len(tables))
+    if reading is AS_XGBOOST:
+        _tell_early_stop(learner, len(tables))
+    elif weights is not None:
+        raise ModelError("the model is DART's, whose weights of trees the engine does not read: it cannot serve it")
     names = texts(learner.get("feature_names", []), "feature_names") or None
     n_features = whole(parameters.get("num_feature"), "num_feature", 0)
     if names is not None:
         n_features = max(n_features, len(names))
-    trees, splits = _trees(tables)
+    trees, splits = _trees(tables, reading)
     if names is not None and len(names) != n_features:
         names = None
     return ensemble_of(
         trees,
         splits,
-        source={"format": "xgboost", "objective": objective, "version": _version(value)},
+        source={"format": "xgboost", "objective": objective, "version": _version(value)} | reading.notes,
         n_features=n_features,
         tree_weights=weights,
-        base=base_margin(parameters.get("base_score"), objective),
+        base=base_margin(parameters.get("base_score"), objective) if reading.base else 0.0,
         feature_names=names,
         budget=budget,
     )
@@ -207,9 +249,10 @@ def _version(value: dict[str, Any]) -> list[int]:
     return [int(part) for part in version[:3] if isinstance(part, (int, np.integer))]
 
 
-def _trees(tables: list[Any]) -> tuple[Trees, Splits]:
+def _trees(tables: list[Any], reading: Reading) -> tuple[Trees, Splits]:
     """Trees of a model file, and their splits on categories."""
-    parts: dict[str, list[AnyArray]] = {name: [] for name in TABLE}
+    kinds = TABLE | {reading.leaves: np.float32}
+    parts: dict[str, list[AnyArray]] = {name: [] for name in kinds}
     covers: list[Any] = []
     sizes = np.zeros(len(tables), dtype=np.int64)
     categories: list[tuple[int, dict[int, AnyArray]]] = []
@@ -219,7 +262,7 @@ def _trees(tables: list[Any]) -> tuple[Trees, Splits]:
             raise ModelError(f"{where} is {one_line(tree)}")
         if whole(entry(tree, "tree_param", kind=dict, where=where).get("size_leaf_vector"), "size_leaf_vector", 0) > 1:
             raise ModelError(f"{where} has vectors in its leaves: a ranker has one score per document")
-        for name, dtype in TABLE.items():
+        for name, dtype in kinds.items():
             values = entry(tree, name, kind=(list, np.ndarray), where=where)
             parts[name].append(as_column(values, dtype, f"{name} of {where}"))
         sizes[at] = len(parts["left_children"][-1])
@@ -227,9 +270,11 @@ def _trees(tables: list[Any]) -> tuple[Trees, Splits]:
         if any(len(columns[-1]) != sizes[at] for columns in parts.values()):
             raise ModelError(f"{where}: its arrays have different lengths")
         if len(as_column(tree.get("categories_nodes", []), np.int64, f"categories_nodes of {where}")):
+            if reading is not AS_XGBOOST:
+                raise ModelError(f"{where} splits by categories, which the engine does not read: it cannot serve it")
             categories.append((at, _categories(tree, where)))
-    table = {name: np.concatenate([np.zeros(0, TABLE[name]), *columns]) for name, columns in parts.items()}
-    trees, splits, leaves = _converted(table, sizes, categories)
+    table = {name: np.concatenate([np.zeros(0, kinds[name]), *columns]) for name, columns in parts.items()}
+    trees, splits, leaves = _converted(table, sizes, categories, reading)
     return with_covers(trees, _leaf_covers(covers, sizes, leaves)), splits
 
 
@@ -245,7 +290,7 @@ def _leaf_covers(covers: list[Any], sizes: AnyArray, leaves: AnyArray) -> AnyArr
 
 
 def _converted(
-    table: dict[str, AnyArray], sizes: AnyArray, categories: list[tuple[int, dict[int, AnyArray]]]
+    table: dict[str, AnyArray], sizes: AnyArray, categories: list[tuple[int, dict[int, AnyArray]]], reading: Reading
 ) -> tuple[Trees, Splits, AnyArray]:
     """Trees, their splits on categories, and the entries of the table that became the leaves."""
     is_leaf, conditions = table["left_children"] == -1, table["split_conditions"]
@@ -257,9 +302,9 @@ def _converted(
         is_leaf=is_leaf,
         sizes=sizes,
         feature=table["split_indices"],
-        threshold=less_than_float32(conditions),
+        threshold=reading.below(conditions),
         missing_left=table["default_left"],
-        leaf_value=conditions,
+        leaf_value=table[reading.leaves],
     )
     trees = never_left(trees)
     if not categories:
@@ -311,7 +356,11 @@ def is_xgboost_dump(value: Any) -> bool:
 
 
 def from_xgboost_dump(
-    value: Any, feature_names: Sequence[str] | None = None, *, budget: Budget = UNLIMITED
+    value: Any,
+    feature_names: Sequence[str] | None = None,
+    *,
+    budget: Budget = UNLIMITED,
+    reading: Reading = AS_XGBOOST,
 ) -> Ensemble:
     """Ensemble of a dump: a list of trees, or the object with `splits` and `objective` that search engines take."""
     objective = value.get("objective") if isinstance(value, dict) else None
@@ -323,13 +372,20 @@ def from_xgboost_dump(
         reader.where = f"tree {at}"
         reader.builder.add(root, reader.read)
     place, names = _columns_of(reader.names, feature_names)
-    trees = with_covers(never_left(reader.builder.trees(less_than_float32)), reader.covers)
+    trees = with_covers(never_left(reader.builder.trees(reading.below)), reader.covers)
+    if isinstance(value, dict) and value.get("missing_as_zero") is True:  # OpenSearch, from 3.6 on
+        trees = trees.replace(missing_left=trees.threshold >= 0.0)
     column = np.array([place[name] for name in reader.names], dtype=NODE)  # names are numbered as they appear
-    with np.errstate(over="ignore"):
-        leaf_value = trees.leaf_value.astype(np.float32).astype(np.float64)  # the digits are those of a float32
+    leaf_value = trees.leaf_value
+    if reading is not VESPA_DUMP:
+        with np.errstate(over="ignore"):
+            leaf_value = leaf_value.astype(np.float32).astype(np.float64)  # the digits are those of a float32
+    notes = {} if objective is None else {"objective": one_line(objective)}
+    if names is not None and feature_names is None:
+        notes["features"] = USED_ONLY
     return ensemble_of(
         trees.replace(feature=column[trees.feature], leaf_value=leaf_value),
-        source={"format": "xgboost-dump"} | ({} if objective is None else {"objective": one_line(objective)}),
+        source={"format": "xgboost-dump"} | notes | reading.notes,
         n_features=None if names is None else len(names),
         feature_names=names,
         budget=budget,
@@ -344,9 +400,9 @@ def _columns_of(used: Iterable[str], given: Sequence[str] | None) -> tuple[dict[
         if unknown is not None:
             raise ModelError(f"the model uses feature {one_line(unknown)!r}, which is not among the names given")
         return place, list(given)
-    numbers = {name: NUMBERED.fullmatch(name) for name in used}
-    if all(numbers.values()):
-        return {name: int(match[1]) for name, match in numbers.items() if match}, None
+    numbers = numbered(used)
+    if numbers is not None:
+        return numbers, None
     warnings.warn(
         "the dump names its features but does not tell their order: columns are taken in the order of the alphabet; "
         "give feature_names, or data with names",

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.coding import Coding
 from rankwood.data.queries import find_queries
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import DataError, ModelError, one_line
@@ -339,6 +340,16 @@ class Ensemble:
         metadata: dict[str, Any] = json.loads(self._metadata)
         return metadata
 
+    @property
+    def coding(self) -> Coding | None:
+        """How texts of categories become the numbers that the model compares; None when it is not known.
+
+        DataFrames are scored with it; readers of files take it as `coding`.
+        """
+        if '"categories"' not in self._metadata:  # notes may be long
+            return None
+        return Coding.noted(self.metadata.get("categories"), self.feature_names)
+
     def tree(self, number: int) -> Tree:
         """One tree by itself, without its weight.
 
@@ -399,7 +410,7 @@ class Ensemble:
             return lazy
         if qid is not None or group is not None:
             return self._score_queries(X, qid, group, engine, precision, threads)[0]
-        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
+        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, coding=lambda: self.coding)
         return self._prepare(engine, n_rows).score_blocks(n_rows, blocks, precision, threads)
 
     def trees_evaluated(
@@ -449,7 +460,7 @@ class Ensemble:
             65,536, else in uint32.
         """
         threads = resolve_threads(n_threads)
-        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names)
+        n_rows, blocks = row_blocks(X, self.n_features, self.feature_names, coding=lambda: self.coding)
         return self._prepare(engine, n_rows).leaves_of_blocks(n_rows, blocks, threads)
 
     def select(self, trees: Any) -> Ensemble:
@@ -509,6 +520,30 @@ class Ensemble:
             feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
             exit=None,
         )
+
+    def rename_features(self, names: Mapping[str, str]) -> Ensemble:
+        """The same model with other names for some of its features.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New name of each feature that gets one, by its old name.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=["query_length"])
+        >>> model.rename_features({"query_length": "query length"}).feature_names
+        ('query length',)
+        """
+        if not names:
+            return self
+        own = self.feature_names or ()
+        unknown = next((name for name in names if name not in own), None)
+        if unknown is not None:
+            known = ", ".join(own[:12]) + (", ..." if len(own) > 12 else "") if own else "none, only numbers"
+            raise ModelError(f"the model has no feature {one_line(unknown)!r} to rename; its names are: {known}")
+        return self._with(feature_names=as_names([names.get(name, name) for name in own], self.n_features))
 
     def with_metadata(self, **entries: Any) -> Ensemble:
         """The same model with some entries of its metadata added or replaced.
@@ -637,7 +672,7 @@ class Ensemble:
         self, X: Any, qid: Any, group: Any, engine: str, precision: Precision, threads: int
     ) -> tuple[FloatArray, NodeArray]:
         """Scores, and trees evaluated, of the rows of queries."""
-        rows = one_block(X, self.n_features, self.feature_names)
+        rows = one_block(X, self.n_features, self.feature_names, coding=lambda: self.coding)
         queries = find_queries(len(rows), qid, group)
         return self._prepare(engine, len(rows)).score_queries(rows, queries, precision, threads)
 

@@ -225,7 +225,7 @@ def usage(model: Ensemble, X: Any, *, n_threads: int | None = None) -> Usage:
     it; a leaf stands for the set of features above it, and a document looks at the union of the sets of its leaves.
     """
     threads = resolve_threads(n_threads)
-    n_rows, blocks = row_blocks(X, model.n_features, model.feature_names)
+    n_rows, blocks = row_blocks(X, model.n_features, model.feature_names, coding=lambda: model.coding)
     if n_rows == 0:
         raise DataError("X has no rows: there is nothing to tell about how they use the model")
     shape = _Shape(model)

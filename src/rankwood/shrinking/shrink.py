@@ -195,8 +195,10 @@ def shrink(
         rows.insert(place + 1, exit_row)
         timings[place + 1 : place + 1] = more[1:]
         chosen = exit_row if exit_row.accepted else chosen
+    # A student that was grown compares the same codes of categories as its teacher.
+    known = {name: note for name, note in model.metadata.items() if name == "categories"}
     return ShrinkResult(
-        ensemble=chosen.ensemble.with_metadata(shrink=_note(rows[0], chosen, how)) if accepted else model,
+        ensemble=chosen.ensemble.with_metadata(shrink=_note(rows[0], chosen, how), **known) if accepted else model,
         accepted=accepted,
         reached=reached or target.is_met(chosen),
         chosen=chosen,
