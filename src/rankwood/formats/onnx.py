@@ -712,7 +712,7 @@ def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -
     gaps = np.where(is_leaf[0], target[1] - target[0], target[0] - target[1])[is_leaf[0] != is_leaf[1]]
     start = next(number for number in range(len(gaps) + 1) if number not in set(gaps.tolist()))
     target = [np.where(leafs, to + start, to) for leafs, to in zip(is_leaf, target, strict=True)]
-    values = np.concatenate([np.zeros(start), model.leaf_value, model.leaf_value[leaf]])
+    leaf_values = np.concatenate([np.zeros(start), model.leaf_value, model.leaf_value[leaf]])
     roots = model.node_offsets[:-1].copy()
     roots[alone] = model.n_nodes + np.arange(len(alone))
     none = np.zeros(len(alone), dtype=np.int64)
@@ -740,8 +740,8 @@ def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -
         nodes_falsenodeids=target[1].tolist(),
         nodes_falseleafs=is_leaf[1].astype(int).tolist(),
         nodes_missing_value_tracks_true=np.concatenate([missing_true, none]).astype(int).tolist(),
-        leaf_targetids=[0] * len(values),
-        leaf_weights=_doubles(helper, "leaf_weights", values),
+        leaf_targetids=[0] * len(leaf_values),
+        leaf_weights=_doubles(helper, "leaf_weights", leaf_values),
         **sets,
     )
 
