@@ -4,6 +4,14 @@
 // nodes has n + 1 leaves, so its leaves start at node_offsets[t] + t and need no offsets of their own. Children are
 // numbered inside the tree: child >= 0 is an inner node, child < 0 is leaf ~child. Node 0 is the root; a tree without
 // inner nodes is its leaf 0. A document goes left when x <= threshold; a missing value (NaN) when missing_left.
+//
+// A split on a set, such as categories, has further thresholds, which rise: those of node i are set_thresholds from
+// set_offsets[i] to set_offsets[i + 1]. A document goes left when an even number of its thresholds lies below x, so
+//
+//   thresholds        t0        t1        t2              the set (t0, t1] and (t2, infinity) goes right
+//   -------left--------]--right--]--left--]----right--->  x
+//
+// and a split with one threshold is the same thing. Where no node has a set, there are no offsets.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +42,14 @@ struct EnsembleView {
   std::size_t n_leaves;
   std::size_t n_trees;
   std::int32_t n_features;
+  const std::int64_t* set_offsets = nullptr;  // n_nodes + 1 entries; null: no node has a set
+  const double* set_thresholds = nullptr;
+
+  bool has_set(std::size_t node) const { return set_offsets != nullptr && set_offsets[node] != set_offsets[node + 1]; }
+  // The further thresholds of a node; it has some.
+  std::span<const double> set_of(std::size_t node) const {
+    return {set_thresholds + set_offsets[node], static_cast<std::size_t>(set_offsets[node + 1] - set_offsets[node])};
+  }
 
   std::size_t first_node(std::size_t tree) const { return static_cast<std::size_t>(node_offsets[tree]); }
   std::size_t first_leaf(std::size_t tree) const { return static_cast<std::size_t>(node_offsets[tree]) + tree; }
@@ -62,21 +78,41 @@ inline void check_offsets(const EnsembleView& model) {
   }
 }
 
-// The arrays as a view. Throws std::invalid_argument unless their lengths and offsets agree.
+// Throw std::invalid_argument unless the offsets split the further thresholds of sets among the nodes.
+inline void check_set_offsets(std::span<const std::int64_t> offsets, std::size_t n_nodes, std::size_t n_thresholds) {
+  if (offsets.size() != n_nodes + 1) {
+    throw std::invalid_argument("set_offsets must have one entry per inner node and one more (" +
+                                std::to_string(n_nodes + 1) + "), got " + std::to_string(offsets.size()));
+  }
+  const bool rise = std::is_sorted(offsets.begin(), offsets.end());
+  if (!rise || offsets.front() != 0 || static_cast<std::uint64_t>(offsets.back()) != n_thresholds) {
+    throw std::invalid_argument("set_offsets must rise from 0 to the number of set_thresholds (" +
+                                std::to_string(n_thresholds) + ")");
+  }
+}
+
+// The arrays as a view; set_offsets may be empty. Throws std::invalid_argument unless their lengths and offsets agree.
 inline EnsembleView view_of_arrays(std::span<const std::int32_t> feature, std::span<const double> threshold,
                                    std::span<const std::int32_t> left, std::span<const std::int32_t> right,
                                    std::span<const std::uint8_t> missing_left, std::span<const double> leaf_value,
-                                   std::span<const std::int64_t> node_offsets, std::int32_t n_features) {
+                                   std::span<const std::int64_t> node_offsets,
+                                   std::span<const std::int64_t> set_offsets, std::span<const double> set_thresholds,
+                                   std::int32_t n_features) {
   const std::size_t n = feature.size();
   if (node_offsets.empty()) throw std::invalid_argument("node_offsets must have one entry per tree and one more");
   if (threshold.size() != n || left.size() != n || right.size() != n || missing_left.size() != n) {
     throw std::invalid_argument("feature, threshold, left, right and missing_left must have one entry per inner node");
   }
   if (n_features < 0) throw std::invalid_argument("n_features must not be negative");
-  const EnsembleView model{feature.data(),      threshold.data(),        left.data(),         right.data(),
-                           missing_left.data(), leaf_value.data(),       node_offsets.data(), n,
-                           leaf_value.size(),   node_offsets.size() - 1, n_features};
+  EnsembleView model{feature.data(),      threshold.data(),        left.data(),         right.data(),
+                     missing_left.data(), leaf_value.data(),       node_offsets.data(), n,
+                     leaf_value.size(),   node_offsets.size() - 1, n_features};
   check_offsets(model);
+  if (!set_offsets.empty() || !set_thresholds.empty()) {
+    check_set_offsets(set_offsets, n, set_thresholds.size());
+    model.set_offsets = set_offsets.data();
+    model.set_thresholds = set_thresholds.data();
+  }
   return model;
 }
 
@@ -125,7 +161,14 @@ class TreeChecker {
       fail(node, "there is no feature " + std::to_string(feature) + ", the model has " +
                      std::to_string(model_.n_features) + " features, counted from 0");
     }
-    if (std::isnan(model_.threshold[model_.first_node(tree_) + node])) fail(node, "the threshold is NaN");
+    double last = model_.threshold[model_.first_node(tree_) + node];
+    if (std::isnan(last)) fail(node, "the threshold is NaN");
+    if (!model_.has_set(model_.first_node(tree_) + node)) return;
+    for (const double threshold : model_.set_of(model_.first_node(tree_) + node)) {
+      if (!(threshold > last)) fail(node, "the thresholds of its set do not rise");
+      last = threshold;
+    }
+    if (std::isinf(last)) fail(node, "the last threshold of its set is infinite, so that no value is above it");
   }
 
   void visit_child(std::size_t node, std::int32_t child) {

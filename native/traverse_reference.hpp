@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ensemble.hpp"
@@ -30,6 +31,30 @@ inline std::int32_t next_of(const TraversalNode& node, T x) {
   const double value = x;  // exact, so float32 is compared without rounding the threshold
   const int left = static_cast<int>(value <= node.threshold) | (static_cast<int>(value != value) & node.missing_left);
   return left != 0 ? node.left : node.right;
+}
+
+// Whether an even number of the further thresholds of a set, which rise, lies below x.
+inline bool even_below(std::span<const double> thresholds, double x) {
+  return (std::lower_bound(thresholds.begin(), thresholds.end(), x) - thresholds.begin()) % 2 == 0;
+}
+
+// The leaf of one tree that each row reaches, where nodes may have sets: one row after the other.
+//   IN  set_offsets  of the tree's nodes     others as below
+template <class T>
+void leaves_by_sets(const TraversalNode* nodes, const std::int64_t* set_offsets, const double* set_thresholds,
+                    const T* rows, std::size_t row_stride, std::size_t n_rows, std::int32_t* leaf) {
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    std::int32_t at = 0;
+    do {
+      const TraversalNode& node = nodes[at];
+      const double x = rows[row * row_stride + static_cast<std::size_t>(node.feature)];
+      const double* const first = set_thresholds + set_offsets[at];
+      const double* const end = set_thresholds + set_offsets[at + 1];
+      const bool beyond = x > node.threshold && first != end;  // what a missing value is not
+      at = beyond && !even_below({first, end}, x) ? node.left : next_of(node, x);
+    } while (at >= 0);
+    leaf[row] = ~at;
+  }
 }
 
 // The leaf of one tree that each row reaches.
@@ -77,13 +102,18 @@ class ReferenceTraversal {
       nodes_.push_back({model.threshold[i], model.feature[i], model.left[i], model.right[i],
                         static_cast<std::int32_t>(model.missing_left[i] != 0)});
     }
+    if (model.set_offsets == nullptr) return;
+    const std::int64_t first = model.set_offsets[0];  // these may be some trees of many
+    set_thresholds_.assign(model.set_thresholds + first, model.set_thresholds + model.set_offsets[model.n_nodes]);
+    for (std::size_t i = 0; i <= model.n_nodes; ++i) set_offsets_.push_back(model.set_offsets[i] - first);
   }
 
   std::size_t n_trees() const { return node_offsets_.size() - 1; }
   std::size_t n_features() const { return n_features_; }
   std::size_t n_bytes() const {
     return nodes_.size() * sizeof nodes_[0] + leaf_value_.size() * sizeof leaf_value_[0] +
-           node_offsets_.size() * sizeof node_offsets_[0];
+           (node_offsets_.size() + set_offsets_.size()) * sizeof node_offsets_[0] +
+           set_thresholds_.size() * sizeof set_thresholds_[0];
   }
 
   // scores[row] = base + weight[0] * value[0] + weight[1] * value[1] + ..., added in double from left to right, so
@@ -146,12 +176,16 @@ class ReferenceTraversal {
       return;
     }
     const TraversalNode* nodes = nodes_.data() + node_offsets_[tree];
-    leaves_of_tree(nodes, block, stride, n_rows, leaf);
+    if (set_offsets_.empty()) return leaves_of_tree(nodes, block, stride, n_rows, leaf);
+    leaves_by_sets(nodes, set_offsets_.data() + node_offsets_[tree], set_thresholds_.data(), block, stride, n_rows,
+                   leaf);
   }
 
   std::vector<TraversalNode> nodes_;
   std::vector<double> leaf_value_;
   std::vector<std::int64_t> node_offsets_;
+  std::vector<std::int64_t> set_offsets_;  // empty where no node has a set
+  std::vector<double> set_thresholds_;
   std::size_t n_features_;
 };
 

@@ -17,9 +17,10 @@ namespace {
 template <class Engine>
 void make(Engine* self, const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
           const In<std::int32_t>& right, const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
-          const In<std::int64_t>& node_offsets, std::int32_t n_features, const In<double>& tree_weights, double base) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+          const In<std::int64_t>& node_offsets, const In<std::int64_t>& set_offsets, const In<double>& set_thresholds,
+          std::int32_t n_features, const In<double>& tree_weights, double base) {
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
   unlocked([&] {
     std::vector<std::int32_t> depths(model.n_trees);
@@ -58,8 +59,9 @@ void bind_engine(nb::module_& m, const char* name, const char* doc) {
   nb::class_<Engine> engine(m, name, doc);
   engine.def("__init__", &make<Engine>, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
              nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
-             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
-             nb::arg("tree_weights").noconvert(), nb::arg("base"));
+             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("set_offsets").noconvert(),
+             nb::arg("set_thresholds").noconvert(), nb::arg("n_features"), nb::arg("tree_weights").noconvert(),
+             nb::arg("base"));
   engine.def_prop_ro("n_bytes", &Engine::n_bytes);
   bind_rows_of<Engine, float>(engine);
   bind_rows_of<Engine, double>(engine);
@@ -79,9 +81,10 @@ struct Codes {
 
 void make_codes(Codes* self, const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
                 const In<std::int32_t>& right, const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
-                const In<std::int64_t>& node_offsets, std::int32_t n_features, std::size_t max_code) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+                const In<std::int64_t>& node_offsets, const In<std::int64_t>& set_offsets,
+                const In<double>& set_thresholds, std::int32_t n_features, std::size_t max_code) {
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   require(max_code == 255 || max_code == 65535, "max_code must be 255 or 65535");
   unlocked([&] {
     std::vector<std::int32_t> depths(model.n_trees);
@@ -123,8 +126,8 @@ void bind_codes(nb::module_& m) {
   nb::class_<Codes> codes(m, "Codes", "Feature values of a model's documents as small integers.");
   codes.def("__init__", &make_codes, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
             nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
-            nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
-            nb::arg("max_code"));
+            nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("set_offsets").noconvert(),
+            nb::arg("set_thresholds").noconvert(), nb::arg("n_features"), nb::arg("max_code"));
   codes.def_prop_ro("n_columns", &Codes::n_columns);
   codes.def("node", &Codes::node, nb::arg("i"));
   bind_codes_of<float>(codes);
@@ -170,11 +173,12 @@ void share_engine(WithExit<const Engine&>* self, const Engine& engine, const In<
 template <class Engine>
 void make_segments(WithExit<ExitSegments<Engine>>* self, const In<std::int32_t>& feature, const In<double>& threshold,
                    const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
-                   const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                   const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                   const In<std::int64_t>& set_offsets, const In<double>& set_thresholds, std::int32_t n_features,
                    const In<double>& tree_weights, double base, const In<std::int64_t>& checkpoints,
                    const In<double>& margins, std::int64_t top) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
   const ExitRule rule = rule_of(checkpoints, margins, top, model.n_trees);
   unlocked([&] {
@@ -236,9 +240,9 @@ void bind_segments(nb::module_& m, const char* name, const char* doc) {
   nb::class_<WithExit<ExitSegments<Engine>>> engine(m, name, doc);
   engine.def("__init__", &make_segments<Engine>, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
              nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
-             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
-             nb::arg("tree_weights").noconvert(), nb::arg("base"), nb::arg("checkpoints").noconvert(),
-             nb::arg("margins").noconvert(), nb::arg("top"));
+             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("set_offsets").noconvert(),
+             nb::arg("set_thresholds").noconvert(), nb::arg("n_features"), nb::arg("tree_weights").noconvert(),
+             nb::arg("base"), nb::arg("checkpoints").noconvert(), nb::arg("margins").noconvert(), nb::arg("top"));
   engine.def_prop_ro("n_bytes", [](const WithExit<ExitSegments<Engine>>& self) { return self.engine.n_bytes(); });
   bind_exit(engine);
 }
@@ -264,11 +268,12 @@ struct ScorerInUse {
 
 void make_scorer(ScorerInUse* self, const In<std::int32_t>& feature, const In<double>& threshold,
                  const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
-                 const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                 const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                 const In<std::int64_t>& set_offsets, const In<double>& set_thresholds, std::int32_t n_features,
                  const In<double>& tree_weights, double base, const In<std::int64_t>& checkpoints,
                  const In<double>& margins, std::int64_t top, std::size_t max_query_rows) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
   const ExitRule rule = rule_of(checkpoints, margins, top, model.n_trees);
   const bool exits = checkpoints.shape(0) > 0;
@@ -315,9 +320,10 @@ void bind_scorer(nb::module_& m) {
   nb::class_<ScorerInUse> scorer(m, "Scorer", "A model prepared for batches of every size, for one thread.");
   scorer.def("__init__", &make_scorer, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
              nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
-             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"),
-             nb::arg("tree_weights").noconvert(), nb::arg("base"), nb::arg("checkpoints").noconvert(),
-             nb::arg("margins").noconvert(), nb::arg("top"), nb::arg("max_query_rows"));
+             nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("set_offsets").noconvert(),
+             nb::arg("set_thresholds").noconvert(), nb::arg("n_features"), nb::arg("tree_weights").noconvert(),
+             nb::arg("base"), nb::arg("checkpoints").noconvert(), nb::arg("margins").noconvert(), nb::arg("top"),
+             nb::arg("max_query_rows"));
   scorer.def_prop_ro("n_bytes", [](const ScorerInUse& self) { return self.scorer.n_bytes(); });
   scorer.def(
       "is_bitsliced", [](const ScorerInUse& self, std::size_t n) { return self.scorer.is_bitsliced(n); },

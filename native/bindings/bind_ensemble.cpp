@@ -8,9 +8,10 @@ namespace {
 
 void bind_check_trees(const Out<std::int32_t>& depths, const In<std::int32_t>& feature, const In<double>& threshold,
                       const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
-                      const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+                      const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                      const In<std::int64_t>& set_offsets, const In<double>& set_thresholds, std::int32_t n_features) {
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   require(depths.shape(0) == model.n_trees, "depths must have one entry per tree");
   unlocked([&] { check_trees(model, depths.data()); });
 }
@@ -18,9 +19,10 @@ void bind_check_trees(const Out<std::int32_t>& depths, const In<std::int32_t>& f
 // Checks everything again before it copies: the kernel follows children and features without looking back.
 void make_traversal(ReferenceTraversal* self, const In<std::int32_t>& feature, const In<double>& threshold,
                     const In<std::int32_t>& left, const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
-                    const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+                    const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                    const In<std::int64_t>& set_offsets, const In<double>& set_thresholds, std::int32_t n_features) {
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   unlocked([&] {
     std::vector<std::int32_t> depths(model.n_trees);
     check_trees(model, depths.data());
@@ -62,12 +64,14 @@ void bind_ensemble(nb::module_& m) {
   m.def("check_trees", &bind_check_trees, nb::arg("depths").noconvert(), nb::arg("feature").noconvert(),
         nb::arg("threshold").noconvert(), nb::arg("left").noconvert(), nb::arg("right").noconvert(),
         nb::arg("missing_left").noconvert(), nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(),
-        nb::arg("n_features"), "Raise ValueError unless the arrays are trees; fill in the depth of each.");
+        nb::arg("set_offsets").noconvert(), nb::arg("set_thresholds").noconvert(), nb::arg("n_features"),
+        "Raise ValueError unless the arrays are trees; fill in the depth of each.");
 
   nb::class_<ReferenceTraversal> traversal(m, "ReferenceTraversal", "Trees packed for the plain traversal.");
   traversal.def("__init__", &make_traversal, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
                 nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
-                nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("n_features"));
+                nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(),
+                nb::arg("set_offsets").noconvert(), nb::arg("set_thresholds").noconvert(), nb::arg("n_features"));
   traversal.def_prop_ro("n_bytes", &ReferenceTraversal::n_bytes);
   bind_rows_of<float>(traversal);
   bind_rows_of<double>(traversal);

@@ -146,10 +146,11 @@ void bind_tree_gains(const In<Code, 2>& codes, const In<double>& values, const I
 // Trees whose links were checked when their model was made; here only what the kernels index by.
 EnsembleView checked_view(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
                           const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
-                          const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
-                          const In<double>& tree_weights, const In<double>& counts) {
-  const EnsembleView model =
-      view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets, n_features);
+                          const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                          const In<std::int64_t>& set_offsets, const In<double>& set_thresholds,
+                          std::int32_t n_features, const In<double>& tree_weights, const In<double>& counts) {
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
   std::vector<std::int32_t> depths(model.n_trees);
   check_trees(model, depths.data());
   require(tree_weights.shape(0) == model.n_trees, "tree_weights must have one entry per tree");
@@ -159,11 +160,12 @@ EnsembleView checked_view(const In<std::int32_t>& feature, const In<double>& thr
 
 void bind_node_importance(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
                           const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
-                          const In<double>& leaf_value, const In<std::int64_t>& node_offsets, std::int32_t n_features,
-                          const In<double>& tree_weights, const In<double>& counts, const Out<double>& importance,
-                          const Out<std::uint8_t>& right_is_heavier) {
+                          const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                          const In<std::int64_t>& set_offsets, const In<double>& set_thresholds,
+                          std::int32_t n_features, const In<double>& tree_weights, const In<double>& counts,
+                          const Out<double>& importance, const Out<std::uint8_t>& right_is_heavier) {
   const EnsembleView model = checked_view(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
-                                          n_features, tree_weights, counts);
+                                          set_offsets, set_thresholds, n_features, tree_weights, counts);
   require(importance.shape(0) == model.n_nodes && right_is_heavier.shape(0) == model.n_nodes,
           "importance and right_is_heavier must have one entry per inner node");
   unlocked(
@@ -173,11 +175,12 @@ void bind_node_importance(const In<std::int32_t>& feature, const In<double>& thr
 std::vector<double> bind_merge_leaves(const In<std::int32_t>& feature, const In<double>& threshold,
                                       const In<std::int32_t>& left, const In<std::int32_t>& right,
                                       const In<std::uint8_t>& missing_left, const In<double>& leaf_value,
-                                      const In<std::int64_t>& node_offsets, std::int32_t n_features,
+                                      const In<std::int64_t>& node_offsets, const In<std::int64_t>& set_offsets,
+                                      const In<double>& set_thresholds, std::int32_t n_features,
                                       const In<double>& tree_weights, const In<double>& counts, std::size_t n_leaves,
                                       const Out<std::int64_t>& instead) {
   const EnsembleView model = checked_view(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
-                                          n_features, tree_weights, counts);
+                                          set_offsets, set_thresholds, n_features, tree_weights, counts);
   require(instead.shape(0) == model.n_nodes, "instead must have one entry per inner node");
   std::vector<double> values;
   unlocked([&] { values = merge_leaves(model, tree_weights.data(), counts.data(), n_leaves, instead.data()); });
@@ -291,7 +294,8 @@ void bind_pruning(nb::module_& m) {
   const auto with_trees = [&](const char* name, auto function, auto... more) {
     m.def(name, function, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(), nb::arg("left").noconvert(),
           nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(), nb::arg("leaf_value").noconvert(),
-          nb::arg("node_offsets").noconvert(), nb::arg("n_features"), nb::arg("tree_weights").noconvert(),
+          nb::arg("node_offsets").noconvert(), nb::arg("set_offsets").noconvert(),
+          nb::arg("set_thresholds").noconvert(), nb::arg("n_features"), nb::arg("tree_weights").noconvert(),
           nb::arg("counts").noconvert(), more...);
   };
   with_trees("node_importance", &bind_node_importance, nb::arg("importance").noconvert(),

@@ -21,9 +21,11 @@ std::span<const T> span_of(const In<T>& array) {
 inline EnsembleView view_of(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
                             const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
                             const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                            const In<std::int64_t>& set_offsets, const In<double>& set_thresholds,
                             std::int32_t n_features) {
   return view_of_arrays(span_of(feature), span_of(threshold), span_of(left), span_of(right), span_of(missing_left),
-                        span_of(leaf_value), span_of(node_offsets), n_features);
+                        span_of(leaf_value), span_of(node_offsets), span_of(set_offsets), span_of(set_thresholds),
+                        n_features);
 }
 
 template <class T>

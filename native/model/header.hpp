@@ -6,8 +6,9 @@
 //   data        the arrays, without gaps
 //
 // The description is JSON again: format version, number of features, base, names, the model's own metadata, early exit
-// (version 2), and a checksum of the arrays (optional). src/rankwood/model/file.py writes such files. What is read here
-// may be anything: every error is a std::invalid_argument with a sentence.
+// (version 2), and a checksum of the arrays (optional). Files of models with sets have version 3 and the arrays of
+// sets, with early exit or without. src/rankwood/model/file.py writes such files. What is read here may be anything:
+// every error is a std::invalid_argument with a sentence.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,7 @@ struct ArrayKind {
   std::size_t entry_bytes;
   bool optional;
 };
-inline constexpr std::array<ArrayKind, 11> kArrays = {{
+inline constexpr std::array<ArrayKind, 13> kArrays = {{
     {"feature", "I32", 4, false},
     {"threshold", "F64", 8, false},
     {"left", "I32", 4, false},
@@ -47,10 +48,13 @@ inline constexpr std::array<ArrayKind, 11> kArrays = {{
     {"split_gain", "F64", 8, true},
     {"node_count", "I64", 8, true},
     {"leaf_cover", "F64", 8, true},
+    {"set_offsets", "I64", 8, true},
+    {"set_thresholds", "F64", 8, true},
 }};
 inline constexpr std::size_t kScoringArrays = 8;  // those that scores depend on come first
+inline constexpr std::size_t kSetArrays = 11;     // but for those of sets, which come last
 
-inline constexpr std::int64_t kFormatVersion = 2;  // the highest that is read
+inline constexpr std::int64_t kFormatVersion = 3;  // the highest that is read
 inline constexpr std::int64_t kMaxFeatures = std::int64_t{1} << 24;
 inline constexpr std::uint64_t kMaxHeader = 100'000'000;  // safetensors' own limit
 inline constexpr std::size_t kHeaderStart = 9;            // bytes that tell whether it can be such a file
@@ -165,7 +169,9 @@ class ModelHeader {
     });
     const auto& [version, features, score, names, notes, rule, sum] = facts;
     check_version(version);
-    const bool has_exit = whole_number(*version).value_or(0) > 1;
+    const std::int64_t number = whole_number(*version).value_or(0);
+    has_sets_ = number > 2;
+    const bool has_exit = has_sets_ ? rule.has_value() : number > 1;
     for (std::size_t i = 0; i + 1 < kNames.size(); ++i) {
       const bool expected = kNames[i] != "exit" || has_exit;
       if (facts[i].has_value() != expected) note_odd(kNames[i]);
@@ -304,11 +310,20 @@ class ModelHeader {
     for (std::size_t i = 0; i < kArrays.size(); ++i) {
       if (!found[i] && !kArrays[i].optional && (!missing || kArrays[i].name < *missing)) missing = kArrays[i].name;
     }
+    for (std::size_t i = kSetArrays; i < kArrays.size(); ++i) {
+      if (found[i].has_value() == has_sets_) continue;
+      if (has_sets_) {
+        missing = kArrays[i].name;
+      } else {
+        unknown = kArrays[i].name;
+      }
+    }
     if (missing) refuse("the file is damaged: it has no array " + std::string(*missing));
     if (unknown) refuse("the file is damaged: it has an unknown array " + one_line(*unknown));
     for (std::size_t i = 0; i < kArrays.size(); ++i) {
       if (found[i]) places[i] = place_of(kArrays[i], *found[i]);
     }
+    if (has_sets_ && places.back().length == 0) refuse("the file is damaged: array set_thresholds is empty");
     std::uint64_t at = 0;
     for (const std::size_t i : order()) {
       if (places[i].begin != at) damaged(kArrays[i], "does not begin where the one before it ends");
@@ -369,6 +384,7 @@ class ModelHeader {
   }
 
   static constexpr std::size_t kMaxOdd = 6;
+  bool has_sets_ = false;
 };
 
 }  // namespace rankwood

@@ -53,8 +53,8 @@ class ModelFile {
   const ModelHeader& header() const { return header_; }
   const double* tree_weights() const { return tree_weights_.data(); }
   EnsembleView view() const {
-    return view_of_arrays(feature_, threshold_, left_, right_, missing_left_, leaf_value_, node_offsets_,
-                          header_.n_features);
+    return view_of_arrays(feature_, threshold_, left_, right_, missing_left_, leaf_value_, node_offsets_, set_offsets_,
+                          set_thresholds_, header_.n_features);
   }
 
   // What Ensemble.fingerprint gives in Python: SHA-256 of what scores depend on.
@@ -62,6 +62,7 @@ class ModelFile {
     Sha256 hash;
     hash.add("rankwood " + std::to_string(header_.n_features) + " " + python_hex(header_.base));
     for (std::size_t i = 0; i < kScoringArrays; ++i) add_array(hash, i, "");
+    for (std::size_t i = kSetArrays; i < kArrays.size() && header_.places[i].there; ++i) add_array(hash, i, "");
     if (header_.exit) {
       const auto listed = [](const auto& numbers, const auto& text) {
         std::string list;
@@ -115,8 +116,12 @@ class ModelFile {
         return task(self.split_gain_);
       case 9:
         return task(self.node_count_);
-      default:
+      case 10:
         return task(self.leaf_cover_);
+      case 11:
+        return task(self.set_offsets_);
+      default:
+        return task(self.set_thresholds_);
     }
   }
 
@@ -153,9 +158,9 @@ class ModelFile {
 
   ModelHeader header_;
   std::vector<std::int32_t> feature_, left_, right_;
-  std::vector<double> threshold_, leaf_value_, tree_weights_, split_gain_, leaf_cover_;
+  std::vector<double> threshold_, leaf_value_, tree_weights_, split_gain_, leaf_cover_, set_thresholds_;
   std::vector<std::uint8_t> missing_left_;
-  std::vector<std::int64_t> node_offsets_, node_count_;
+  std::vector<std::int64_t> node_offsets_, node_count_, set_offsets_;
 };
 
 }  // namespace rankwood

@@ -322,6 +322,7 @@ class ExitSegments {
     part.left += node;
     part.right += node;
     part.missing_left += node;
+    if (part.set_offsets != nullptr) part.set_offsets += node;
     part.leaf_value += leaf;
     part.node_offsets = offsets.data();
     part.n_trees = end - first;

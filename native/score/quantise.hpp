@@ -5,7 +5,8 @@
 // A missing value gets a code of its own choosing: the number of thresholds whose splits send it right, when those are
 // the lowest ones (as when it counts as 0). Where splits disagree otherwise, the feature has a column of codes for the
 // splits that send a missing value left and one for the others. A feature with more thresholds than a code can
-// count has several columns, each with some of them.
+// count has several columns, each with some of them. Splits on sets have columns of their own behind all others
+// (set_columns.hpp).
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "interruption.hpp"
 #include "rows.hpp"
 #include "score/kernels.hpp"
+#include "score/set_columns.hpp"
 
 namespace rankwood {
 
@@ -45,6 +48,7 @@ class Quantiser {
     nodes.code.resize(model.n_nodes);
     std::vector<std::uint32_t> order(model.n_nodes);
     std::iota(order.begin(), order.end(), 0u);
+    if (model.set_offsets != nullptr) std::erase_if(order, [&](std::uint32_t node) { return model.has_set(node); });
     std::size_t n_compared = 0;
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       check_interruption(++n_compared);
@@ -72,15 +76,17 @@ class Quantiser {
     set_levels(singles_, single_tables_);
     set_levels(doubles_, double_tables_);
     set_steps();
+    if (model.set_offsets != nullptr) sets_.emplace(model, single_tables_.size(), nodes.column);
     nodes_ = nullptr;
   }
   Quantiser(const Quantiser&) = delete;  // tables point into the numbers
   Quantiser& operator=(const Quantiser&) = delete;
 
-  std::size_t n_columns() const { return single_tables_.size(); }
+  std::size_t n_columns() const { return single_tables_.size() + (sets_ ? sets_->n_columns() : 0); }
   std::size_t n_bytes() const {
     return (singles_.size() + steps_.size()) * sizeof singles_[0] + doubles_.size() * sizeof doubles_[0] +
-           n_columns() * (sizeof single_tables_[0] + sizeof double_tables_[0] + sizeof step_tables_[0]);
+           (sets_ ? sets_->n_bytes() : 0) +
+           single_tables_.size() * (sizeof single_tables_[0] + sizeof double_tables_[0] + sizeof step_tables_[0]);
   }
 
   // Codes of the rows [first, first + n): codes[column * column_stride + row * row_stride]. Signed ones are offset by
@@ -88,11 +94,12 @@ class Quantiser {
   template <class T, class Code>
   void quantise(const Rows<T>& rows, std::size_t first, std::size_t n, Code* codes, std::size_t column_stride,
                 std::size_t row_stride) const noexcept {
-    if (n_columns() == 0) return;  // trees without splits: there may be no memory for codes, either
+    if (sets_) sets_->quantise(rows, first, n, codes, column_stride, row_stride);
+    if (single_tables_.empty()) return;  // trees without splits: there may be no memory for codes, either
     QuantiseTask<T> task;
     task.columns = tables(T{}).data();
     task.steps = step_tables_.data();
-    task.n_columns = n_columns();
+    task.n_columns = single_tables_.size();
     task.row_stride = rows.row_stride;
     task.feature_stride = rows.feature_stride;
     task.n_features = rows.n_features;
@@ -168,7 +175,7 @@ class Quantiser {
         thresholds.push_back(threshold);
       }
       if (model.missing_left[node] == 0) nan_code = static_cast<std::int32_t>(thresholds.size());
-      nodes_->column[node] = static_cast<std::int32_t>(n_columns());
+      nodes_->column[node] = static_cast<std::int32_t>(single_tables_.size());
       nodes_->code[node] = static_cast<std::int32_t>(thresholds.size()) - 1;
     }
     flush();
@@ -256,6 +263,7 @@ class Quantiser {
   std::vector<SearchTable<float>> single_tables_;
   std::vector<SearchTable<double>> double_tables_;
   std::vector<StepTable> step_tables_;
+  std::optional<SetColumns> sets_;
 };
 
 // What engines are made from: they keep the quantiser, which they may share, and not the codes of nodes.

@@ -527,8 +527,7 @@ class Routes:
 
 
 def _goes_left(model: Ensemble, node: int, values: Any) -> bool:
-    value = float(values[model.feature[node]])
-    return bool(model.missing_left[node]) if value != value else value <= float(model.threshold[node])
+    return model.trees.goes_left(node, float(values[model.feature[node]]))
 
 
 def _shape(model: Ensemble) -> tuple[bytes, NDArray[np.int64]]:

@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 import rankwood as rw
 from rankwood.cli.models import spread_values
 from rankwood.lab.datasets.catalogue import catalogue
+from rankwood.model.unfold import without_sets
 
 
 def test_version_names_the_instruction_set(rankwood):
@@ -88,8 +89,15 @@ def test_inspect_tells_the_topology(rankwood, models):
     assert "Features most often split on" in rankwood("inspect", models[1]).out
 
 
-def test_inspect_tells_the_size_against_the_source(rankwood, models):
-    grown = Path(__file__).parents[1] / "formats" / "data" / "lightgbm-4.7.0-zero.txt"
+def test_inspect_tells_the_size_against_the_source(rankwood, models, tmp_path):
+    given = Path(__file__).parents[1] / "formats" / "data" / "lightgbm-4.7.0-zero.txt"
+    result = json.loads(rankwood("inspect", given, "--json").out)
+    assert (result["n_leaves"], result["n_nodes"], result["n_sets"]) == (24, 20, 3)
+    assert "source counts" not in rankwood("inspect", given).out
+    # Files of before there were sets have more leaves than their source, and note those.
+    model, grown = rw.load_model(given), tmp_path / "old.rw"
+    source = model.metadata["source"] | {"n_leaves": 24, "n_nodes": 20}
+    without_sets(model).with_metadata(source=source).save(grown)
     result = json.loads(rankwood("inspect", grown, "--json").out)
     assert (result["n_leaves"], result["n_nodes"]) == (36, 32)
     assert result["metadata"]["source"]["n_leaves"] == 24

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rankwood as rw
+from rankwood.model.unfold import without_sets
 
 STORED = Path(__file__).parents[1] / "formats" / "data"
 NEVER = ("--accept", "non-inferior", "--margin", 1e-9, "--alpha", 1e-300, "--rates", 0.75)
@@ -321,17 +322,31 @@ def test_sizes_are_told_as_the_source_counts_them(rankwood, given_models, files,
     after = (tmp_path / "small.txt").stat().st_size
     assert small.n_trees == 3
     assert (
-        f"small.txt has {small.n_leaves} leaves and {after:,} bytes, lightgbm-4.7.0-zero.txt 36 leaves and {before:,} "
-        "bytes; " in outcome.out
+        f"small.txt has {small.n_leaves} leaves and {after:,} bytes, lightgbm-4.7.0-zero.txt 24 leaves and {before:,} "
+        "bytes" in outcome.out
     )
-    assert "the lightgbm source counts 24 leaves, the model here 36: " in outcome.out
-    assert f"warning: the model has {small.n_leaves} leaves, more than the 24 of its lightgbm source" in outcome.err
+    assert "source counts" not in outcome.out
     answer = json.loads(rankwood(*arguments, "--json").out)
     assert answer["written"] == "pruned"
     assert answer["n_leaves_source"] == 24
-    assert answer["n_leaves_before"] == 36
+    assert answer["n_leaves_before"] == 24
     assert answer["n_leaves_after"] == small.n_leaves
     assert (answer["bytes_before"], answer["bytes_after"]) == (before, after)
+
+
+def test_files_of_before_there_were_sets_tell_what_their_source_counts(rankwood, given_models, files, tmp_path):
+    """Splits around zero were several thresholds there."""
+    given = rw.load_model(given_models["lightgbm"])
+    source = given.metadata["source"] | {"n_leaves": given.n_leaves, "n_nodes": given.n_nodes}
+    without_sets(given).with_metadata(source=source).save(tmp_path / "old.rw")
+    arguments = ("prune", tmp_path / "old.rw", *files, "--accept", "non-inferior", "--margin", 0.99, "--rates",
+                 0.25, "--iterations", 2, "-o", tmp_path / "small.rw")  # fmt: skip
+    outcome = rankwood(*arguments)
+    small = rw.load_model(tmp_path / "small.rw")
+    assert "the lightgbm source counts 24 leaves, the model here 36: " in outcome.out
+    assert f"warning: the model has {small.n_leaves} leaves, more than the 24 of its lightgbm source" in outcome.err
+    answer = json.loads(rankwood(*arguments, "--json").out)
+    assert (answer["n_leaves_source"], answer["n_leaves_before"]) == (24, 36)
 
 
 def test_a_categorical_lightgbm_model_comes_back_as_it_was(rankwood, tmp_path):
@@ -351,9 +366,8 @@ def test_a_categorical_lightgbm_model_comes_back_as_it_was(rankwood, tmp_path):
     assert (tmp_path / "same.txt").read_bytes() == (tmp_path / "given.txt").read_bytes()
     answer = json.loads(outcome.out)
     counted = sum(tree["num_leaves"] for tree in booster.dump_model()["tree_info"])
-    assert answer["n_leaves_source"] == counted < answer["n_leaves_before"]
-    told = " ".join(rankwood("inspect", tmp_path / "given.txt").out.split())
-    assert f"the lightgbm source counts {counted:,} leaves, the model here {answer['n_leaves_before']:,}: " in told
+    assert answer["n_leaves_source"] == counted == answer["n_leaves_before"]
+    assert json.loads(rankwood("inspect", tmp_path / "given.txt", "--json").out)["n_sets"] > 0
 
 
 # Stopped, and out of time.

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from rankwood.formats.writing import node_sums, whole_covers
+from rankwood.model.unfold import without_sets
 from strategies.adversarial_rows import training_data, whole_numbers
 from strategies.ensembles import big_ensemble, ensembles
 from strategies.exports import exported
@@ -79,8 +80,8 @@ def test_lightgbms_contributions_come_back(parameters, name, tmp_path):
 
 
 @pytest.mark.parametrize("parameters", [{"zero_as_missing": True}, {"max_cat_to_onehot": 50}], ids=str)
-def test_leaves_of_splits_that_become_several_share_their_data(parameters):
-    """Nearly as they were: a leaf that cannot be reached any more leaves its data to the other copies."""
+def test_contributions_of_splits_on_sets_come_back(parameters):
+    """As thresholds nearly: a leaf that cannot be reached any more leaves its data to the other copies."""
     X, y = training_data(missing=0.0)
     X[:, 4] = np.random.default_rng(0).integers(0, 12, len(X))
     categories = [] if "zero_as_missing" in parameters else [4]
@@ -88,11 +89,16 @@ def test_leaves_of_splits_that_become_several_share_their_data(parameters):
     data = lightgbm.Dataset(X, y + X[:, 4] % 3, categorical_feature=categories)
     booster = lightgbm.train(options | parameters, data, 4)
     model = rw.load_model(booster)
-    assert model.n_leaves > 4 * 8
+    assert model.n_leaves == 4 * 8
     assert_allclose(model.leaf_cover.sum(), 4 * len(X))
     again = by_lightgbm(exported(model, "lightgbm")[0], X)
+    assert_allclose(again, by_lightgbm(booster, X), rtol=1e-9, atol=1e-12)
+    unfolded = without_sets(model)
+    assert unfolded.n_leaves > 4 * 8
+    assert_allclose(unfolded.leaf_cover.sum(), 4 * len(X))
+    again = by_lightgbm(exported(unfolded, "lightgbm")[0], X)
     assert_allclose(again, by_lightgbm(booster, X), rtol=0, atol=5e-3)  # of contributions up to 1
-    check(model, X)
+    check(unfolded, X)
 
 
 def test_lightgbms_counts_come_back_whole():

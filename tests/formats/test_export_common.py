@@ -63,7 +63,9 @@ def test_own_format_keeps_everything(tmp_path):
 def test_wrong_use(tmp_path):
     with pytest.raises(rw.ModelError, match="there is no format 'csv' to write; there are: rankwood, lightgbm"):
         rw.save_as(MODEL, tmp_path / "m", "csv")
-    with pytest.raises(rw.ModelError, match="format 'onnx' has no option 'opset'; it has: version, missing"):
+    with pytest.raises(
+        rw.ModelError, match="format 'onnx' has no option 'opset'; it has: version, whole_numbers, missing"
+    ):
         rw.save_as(MODEL, tmp_path / "m", "onnx", opset=3)
     with pytest.raises(rw.ModelError, match="missing must be 'refuse' or 'ignore'"):
         rw.save_as(MODEL, tmp_path / "m", "solr", missing="no")

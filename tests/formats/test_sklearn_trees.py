@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.ensemble import (
     AdaBoostRegressor,
     ExtraTreesRegressor,
@@ -88,7 +89,26 @@ def test_what_cannot_be_imported_is_said():
         rw.load_model(GradientBoostingClassifier(n_estimators=1).fit(X, y))
     with pytest.raises(ModelError, match="the boosting starts from LinearRegression"):
         rw.load_model(GradientBoostingRegressor(n_estimators=1, init=LinearRegression()).fit(X, y))
-    X[:, 4] = np.random.default_rng(0).integers(0, 5, len(X))
-    hist = HistGradientBoostingRegressor(max_iter=3, categorical_features=[4]).fit(X, X[:, 4] % 2)
-    with pytest.raises(ModelError, match="feature 4 has categories"):
+    pandas = pytest.importorskip("pandas", reason="PANDAS ABSENT")
+    frame = pandas.DataFrame(X, columns=[f"n{i}" for i in range(X.shape[1])])
+    frame["n4"] = np.random.default_rng(0).choice(["red", "green"], len(X))
+    hist = HistGradientBoostingRegressor(max_iter=3, categorical_features=["n4"]).fit(frame, y)
+    with pytest.raises(ModelError, match="feature n4 has categories that are no numbers"):
         rw.load_model(hist)
+
+
+@pytest.mark.parametrize("categories", [[4], [0, 4], [1, 2, 3]], ids=str)
+def test_categories_of_histogram_boosting(categories):
+    """Values that are none of the categories go where missing ones go, however near they are."""
+    rng = np.random.default_rng(1)
+    X, y = training_data(missing=0.1)
+    for place, column in enumerate(categories):
+        X[:, column] = rng.choice([[0, 1, 2, 3, 7.5, 40], [-3, -0.0, 1e6, 0.1], list(range(90))][place], len(X))
+        X[rng.random(len(X)) < 0.1, column] = np.nan
+        y = y + np.nan_to_num(X[:, column]) % 3
+    fitted = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3, categorical_features=categories).fit(X, y)
+    model = rw.load_model(fitted)
+    assert model.topology().n_sets > 0
+    assert model.n_leaves == sum(predictors[0].get_n_leaf_nodes() for predictors in fitted._predictors)
+    rows = np.concatenate([X, adversarial_rows(model, infinite=False)])
+    assert_array_equal(model.score(rows), fitted.predict(rows))

@@ -60,7 +60,7 @@ def agree(content: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("content", CONTENTS, ids=["noted", "exits", "empty"])
+@pytest.mark.parametrize("content", CONTENTS, ids=["noted", "exits", "empty", "sets", "sets and exit"])
 def test_models_are_taken(content):
     assert agree(content)
     header, data = header_of(content)

@@ -217,8 +217,9 @@ def test_a_cut_off_file_is_refused_wherever_it_is_cut(content):
     ("changes", "message"),
     [
         ({"format_version": 2}, "missing or unknown in the description of the model: exit"),
-        ({"format_version": 3}, "format version 3, this rankwood reads up to 2: upgrade rankwood"),
-        ({"format_version": 10**4000}, r"format version 10*\.\.\., this rankwood reads up to 2"),
+        ({"format_version": 3}, "it has no array set_"),
+        ({"format_version": 4}, "format version 4, this rankwood reads up to 3: upgrade rankwood"),
+        ({"format_version": 10**4000}, r"format version 10*\.\.\., this rankwood reads up to 3"),
         ({"format_version": 0}, "its format version is 0"),
         ({"format_version": True}, "its format version is True"),
         ({"format_version": None}, "its format version is None"),

@@ -38,6 +38,7 @@ def test_a_known_shape():
         "n_features": 3,
         "n_features_used": 2,
         "n_thresholds": 3,  # 0.5 on feature 0; 2.0 and 0.0 on feature 1: -0.0 is no other threshold
+        "n_sets": 0,
         "n_bytes": 5 * (4 + 8 + 4 + 4 + 1) + 8 * 8 + 4 * 8 + 3 * 8 + 3 * 4,
         "splits_per_feature": [2, 3, 0],
         "thresholds_per_feature": [1, 2, 0],
@@ -66,9 +67,12 @@ def test_what_the_summary_says_is_what_the_trees_are(model):
     trees = [model.tree(t) for t in range(model.n_trees)]
     assert topology.depths.tolist() == [oracle.depth_of(tree.left, tree.right) for tree in trees]
     assert topology.path_length == pytest.approx(topology.mean_depth * topology.n_trees)
+    of_node = [oracle.thresholds_of(model, node) for node in range(model.n_nodes)]
+    assert topology.n_sets == sum(len(thresholds) > 1 for thresholds in of_node)
     for f in range(model.n_features):
-        thresholds = [float(t) for tree in trees for t in tree.threshold[tree.feature == f]]
-        assert topology.splits_per_feature[f] == len(thresholds)
+        nodes = np.flatnonzero(model.feature == f)
+        thresholds = [threshold for node in nodes for threshold in of_node[node]]
+        assert topology.splits_per_feature[f] == len(nodes)
         assert topology.thresholds_per_feature[f] == len(set(thresholds))
     json.dumps(topology.as_dict())
 

@@ -44,7 +44,9 @@ def test_a_known_answer():
         "likelier_share": (3 + 2 + 3) / 11,
         "share_of_hottest_1_percent": 4 / 11,
         "share_of_hottest_10_percent": 4 / 11,
-        "hot_nodes": [{"tree": 0, "node": 1, "feature": 1, "threshold": 2.0, "share": 0.75, "left_share": 2 / 3}],
+        "hot_nodes": [
+            {"tree": 0, "node": 1, "feature": 1, "threshold": 2.0, "further": 0, "share": 0.75, "left_share": 2 / 3}
+        ],
     }
 
 

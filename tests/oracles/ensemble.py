@@ -16,9 +16,22 @@ def leaf_of(model, tree, row):
     while at >= 0:
         node = first + at
         x = float(row[model.feature[node]])
-        goes_left = bool(model.missing_left[node]) if math.isnan(x) else x <= float(model.threshold[node])
+        goes_left = bool(model.missing_left[node]) if math.isnan(x) else n_below(model, node, x) % 2 == 0
         at = int(model.left[node] if goes_left else model.right[node])
     return ~at
+
+
+def thresholds_of(model, node):
+    """The thresholds of a node: one, or those of a set."""
+    if model.set_offsets is None:
+        return [float(model.threshold[node])]
+    first, end = model.set_offsets[node], model.set_offsets[node + 1]
+    return [float(model.threshold[node]), *model.set_thresholds[first:end].tolist()]
+
+
+def n_below(model, node, x):
+    """How many thresholds of a node lie below x."""
+    return sum(threshold < x for threshold in thresholds_of(model, node))
 
 
 def leaves(model, X):

@@ -17,8 +17,10 @@ from rankwood import EarlyExit, Ensemble
 ARRAYS = {
     "feature": "I32", "threshold": "F64", "left": "I32", "right": "I32", "missing_left": "BOOL", "leaf_value": "F64",
     "node_offsets": "I64", "tree_weights": "F64", "split_gain": "F64", "node_count": "I64", "leaf_cover": "F64",
+    "set_offsets": "I64", "set_thresholds": "F64",
 }  # fmt: skip
-OPTIONAL = {"split_gain", "node_count", "leaf_cover"}
+SETS = {"set_offsets", "set_thresholds"}
+OPTIONAL = {"split_gain", "node_count", "leaf_cover"} | SETS
 TYPES = {"I32": np.int32, "F64": np.float64, "I64": np.int64, "BOOL": np.uint8}
 FACTS = {"format_version", "n_features", "base", "feature_names", "metadata"}
 
@@ -47,6 +49,7 @@ def read(content: bytes) -> Ensemble:
     need(isinstance(entries, dict) and "rankwood" in entries and "rankwood" not in entries.twice)
     need(all(isinstance(text, str) for text in entries.values()))
     facts = read_facts(load(entries["rankwood"]))
+    need(SETS & set(header) == (SETS if facts.pop("format_version") == 3 else set()))
     checksum = facts.pop("checksum")
     arrays = read_arrays(header, data)
     model = Ensemble(**arrays, **facts)
@@ -97,14 +100,15 @@ def is_int(value: Any) -> bool:
 def read_facts(facts: Any) -> dict[str, Any]:
     need(isinstance(facts, dict) and not facts.twice)
     version = facts.pop("format_version", None)
-    need(is_int(version) and 1 <= version <= 2)
+    need(is_int(version) and 1 <= version <= 3)
     checksum = facts.pop("checksum", None)
-    need(set(facts) == FACTS - {"format_version"} | ({"exit"} if version == 2 else set()))
+    exits = version == 2 or (version == 3 and "exit" in facts)
+    need(set(facts) == FACTS - {"format_version"} | ({"exit"} if exits else set()))
     names = facts["feature_names"]
     need(is_int(facts["n_features"]) and (is_int(facts["base"]) or isinstance(facts["base"], float)))
     need((names is None or isinstance(names, list)) and isinstance(facts["metadata"], dict))
-    exit = read_exit(facts.pop("exit")) if version == 2 else None
-    return {**facts, "exit": exit, "checksum": checksum}
+    exit = read_exit(facts.pop("exit")) if exits else None
+    return {**facts, "exit": exit, "checksum": checksum, "format_version": version}
 
 
 def read_exit(rule: Any) -> EarlyExit:
@@ -130,4 +134,5 @@ def read_arrays(header: dict[str, Any], data: bytes) -> dict[str, Any]:
         at = end
     need(at == len(data))
     need(arrays["missing_left"].max(initial=0) <= 1)
+    need(len(arrays.get("set_thresholds", [0.0])) > 0)
     return arrays | {"missing_left": arrays["missing_left"].astype(bool)}

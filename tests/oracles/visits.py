@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from oracles.ensemble import n_below
+
 
 def walk(model, X):
     """Features touched by each document (as sets), visits of each node, and how many of these go left."""
@@ -19,7 +21,7 @@ def walk(model, X):
                 node = first + at
                 feature = int(model.feature[node])
                 x = float(row[feature])
-                goes_left = bool(model.missing_left[node]) if math.isnan(x) else x <= float(model.threshold[node])
+                goes_left = bool(model.missing_left[node]) if math.isnan(x) else n_below(model, node, x) % 2 == 0
                 features.add(feature)
                 visits[node] += 1
                 left[node] += goes_left

@@ -36,7 +36,7 @@ def agree(library, content: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("content", CONTENTS, ids=["noted", "exits", "empty"])
+@pytest.mark.parametrize("content", CONTENTS, ids=["noted", "exits", "empty", "sets", "sets and exit"])
 def test_a_file_cut_off_anywhere(library, content):
     for length in range(len(content)):
         assert not agree(library, content[:length])

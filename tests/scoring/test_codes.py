@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 import rankwood as rw
 from rankwood import _native
-from strategies.ensembles import AWKWARD_THRESHOLDS, values_near
+from strategies.ensembles import AWKWARD_THRESHOLDS, values_near, with_sets
 
 pytestmark = pytest.mark.native
 
@@ -28,7 +28,10 @@ def stumps(thresholds, missing_left, n_features):
 def assert_codes_decide(model, X):
     """At every node a document goes left just when its code is at most the node's: in all layouts and widths."""
     values = X[:, model.feature].astype(np.float64)
-    goes_left = np.where(np.isnan(values), model.missing_left.astype(bool), values <= model.threshold)
+    below = np.array(
+        [np.searchsorted(model.trees.thresholds_of(node), values[:, node]) for node in range(model.n_nodes)]
+    )
+    goes_left = np.where(np.isnan(values), model.missing_left.astype(bool), below.T % 2 == 0)
     for dtype in (np.uint8, np.uint16):
         codes = _native.Codes(*model.trees.native(), model.n_features, int(np.iinfo(dtype).max))
         column, cut = np.array([codes.node(i) for i in range(len(model.feature))]).reshape(-1, 2).T
@@ -130,3 +133,15 @@ def test_what_does_not_fit_is_refused():
         codes.by_column(X, np.empty((1, 2), dtype=np.int8))
     with pytest.raises(ValueError, match="255"):
         _native.Codes(*native, 65535).by_column(X, np.empty((1, 3), dtype=np.int8))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_splits_on_sets(dtype):
+    rng = np.random.default_rng(0)
+    thresholds = {f: draw_thresholds(rng, 40) for f in range(4)}
+    plain = stumps(thresholds, {f: np.arange(40) % 2 for f in thresholds}, 4)
+    for share in (0.1, 0.6, 1.0):
+        model = with_sets(plain, 1, share=share)
+        pool = values_near(model.trees.all_thresholds()[1], np.dtype(dtype))
+        for n_rows in [*range(20), 63, 64, 65, 130]:
+            assert_codes_decide(model, rng.choice(pool, (n_rows, 4)).astype(dtype))

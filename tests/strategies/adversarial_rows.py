@@ -24,8 +24,9 @@ def adversarial_rows(
     rng = np.random.default_rng(seed)
     rows = np.empty((n_rows, model.n_features))
     with np.errstate(all="ignore"):
+        features, thresholds = model.trees.all_thresholds()
         for feature in range(model.n_features):
-            exact = np.concatenate([model.threshold[model.feature == feature], SPECIAL])
+            exact = np.concatenate([thresholds[features == feature], SPECIAL])
             single = exact.astype(np.float32)
             up, down = np.float32(np.inf), np.float32(-np.inf)
             steps = [exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf)]

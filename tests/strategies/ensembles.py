@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rankwood import Ensemble, Tree
+from rankwood.model.trees import sets_of
 
 # Zeros of both signs, infinities, values beyond float32 and between two float32, denormals of both types.
 AWKWARD_THRESHOLDS = [
@@ -18,20 +19,22 @@ LEAF_VALUES = st.one_of(st.integers(-9, 9).map(float), st.floats(-1e6, 1e6))
 
 @st.composite
 def ensembles(
-    draw, *, min_trees=1, max_trees=5, max_leaves=12, max_features=4, missing=True, infinite_thresholds=True
+    draw, *, min_trees=1, max_trees=5, max_leaves=12, max_features=4, missing=True, infinite_thresholds=True, sets=True
 ) -> Ensemble:
     """Ensembles of small trees: random, chains, full, single leaves; nodes and leaves numbered in any order.
 
     Thresholds come from a small pool, so that they repeat within and across trees. Without `missing` every
-    missing_left is False; `infinite_thresholds=False` leaves infinities out.
+    missing_left is False; `infinite_thresholds=False` leaves infinities out; without `sets` no split is on a set.
     """
     n_features = draw(st.integers(1, max_features))
     threshold = st.one_of(st.sampled_from(AWKWARD_THRESHOLDS), st.floats(allow_nan=False))
     if not infinite_thresholds:
         threshold = threshold.filter(np.isfinite)
     pool = np.array(draw(st.lists(threshold, min_size=1, max_size=6)))
+    sets = sets and draw(st.booleans())
     trees = [
-        draw(_trees(n_features, pool, max_leaves, missing)) for _ in range(draw(st.integers(min_trees, max_trees)))
+        draw(_trees(n_features, pool, max_leaves, missing, sets))
+        for _ in range(draw(st.integers(min_trees, max_trees)))
     ]
     weights = st.one_of(st.sampled_from([1.0, 0.1, 0.0, -1.0]), st.floats(-10, 10))
     return Ensemble.from_trees(
@@ -43,7 +46,7 @@ def ensembles(
 
 
 @st.composite
-def _trees(draw, n_features: int, pool: np.ndarray, max_leaves: int, missing: bool) -> Tree:
+def _trees(draw, n_features: int, pool: np.ndarray, max_leaves: int, missing: bool, sets: bool) -> Tree:
     shape = draw(st.sampled_from(SHAPES))
     n_nodes = 0 if shape == "leaf" else draw(st.integers(1, max_leaves - 1))
     each_node = {"min_size": n_nodes, "max_size": n_nodes}
@@ -51,14 +54,36 @@ def _trees(draw, n_features: int, pool: np.ndarray, max_leaves: int, missing: bo
     left, right = grow(shape, n_nodes, splits)
     if draw(st.booleans()):
         left, right = renumber(left, right, np.random.default_rng(draw(st.integers(0, 2**16))))
+    threshold = pool[draw(st.lists(st.integers(0, len(pool) - 1), **each_node))] if n_nodes else pool[:0]
+    rng = np.random.default_rng(draw(st.integers(0, 2**16))) if sets else None
     return Tree(
         feature=np.array(draw(st.lists(st.integers(0, n_features - 1), **each_node)), dtype=np.int32),
-        threshold=pool[draw(st.lists(st.integers(0, len(pool) - 1), **each_node))] if n_nodes else pool[:0],
+        threshold=threshold,
         left=left,
         right=right,
         leaf_value=np.array(draw(st.lists(LEAF_VALUES, min_size=n_nodes + 1, max_size=n_nodes + 1))),
         missing_left=np.array(draw(st.lists(st.booleans(), **each_node)), dtype=bool) if missing else None,
+        **(sets_of([_further(rng, above, pool) for above in threshold]) if sets else {}),
     )
+
+
+def _further(rng: np.random.Generator, above: float, pool: np.ndarray) -> list[float]:
+    """Further thresholds of a node, from the same pool and its neighbours; often none."""
+    with np.errstate(all="ignore"):
+        near = np.unique(np.concatenate([pool, np.nextafter(pool, np.inf), pool + 1.0]))
+    near = near[np.isfinite(near) & (near > above)]
+    return near[rng.random(len(near)) < rng.choice([0.0, 0.3, 0.8])].tolist()
+
+
+def with_sets(model: Ensemble, seed: int, *, share: float = 0.5, n_values: int = 12) -> Ensemble:
+    """The model with sets of whole numbers and intervals at a share of its nodes, some of them several times."""
+    rng = np.random.default_rng(seed)
+    pool = [np.unique(rng.integers(-n_values, n_values, 2 * n) / 2) for n in rng.integers(1, n_values, 40)]
+    threshold, further = model.threshold.copy(), [()] * model.n_nodes
+    for node in np.flatnonzero(rng.random(model.n_nodes) < share).tolist():
+        first, *more = pool[rng.integers(len(pool))].tolist()
+        threshold[node], further[node] = first, more
+    return model.replace(threshold=threshold, **sets_of(further))
 
 
 def grow(shape: str, n_nodes: int, splits: list[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +157,8 @@ def rows_near_thresholds(draw, model: Ensemble, *, dtype=None, max_rows: int = 1
     """
     dtype = np.dtype(dtype if dtype is not None else draw(st.sampled_from([np.float32, np.float64])))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    near = [values_near(model.threshold[model.feature == f], dtype) for f in range(model.n_features)]
+    features, thresholds = model.trees.all_thresholds()
+    near = [values_near(thresholds[features == f], dtype) for f in range(model.n_features)]
     n_rows = min(max(map(len, near), default=1), max_rows)
     # Every value of every feature appears, in random company.
     columns = [np.resize(rng.permutation(values), n_rows) for values in near]
@@ -175,13 +201,15 @@ def _row_down_to(model: Ensemble, path: list, near: list[np.ndarray], rng: np.ra
     for node, is_left in path[:-1]:
         f = model.feature[node]
         values = near[f].astype(np.float64)
-        goes_left = np.where(np.isnan(values), model.missing_left[node], values <= model.threshold[node])
+        below = np.searchsorted(model.trees.thresholds_of(node), values)
+        goes_left = np.where(np.isnan(values), model.missing_left[node], below % 2 == 0)
         fits[f] &= goes_left == is_left
     for f, fit in enumerate(fits):
         if fit.any():
             row[f] = rng.choice(near[f][fit])
     f = model.feature[last]
-    close = values_near(model.threshold[last : last + 1], near[f].dtype)[:3]
+    thresholds = model.trees.thresholds_of(last)
+    close = values_near(rng.choice(thresholds, 1), near[f].dtype)[:3]
     choice = near[f][fits[f] & np.isin(near[f], close)]
     if len(choice):
         row[f] = rng.choice(choice)

@@ -24,7 +24,11 @@ NOTED = Ensemble(
 EXITS = big_ensemble(0, n_trees=40, n_leaves=2, n_features=2).replace(
     exit=rw.EarlyExit((16, 32), (0.5, np.inf), top=5), leaf_cover=np.ones(80)
 )
-MODELS = [NOTED, EXITS, Ensemble.from_trees([], n_features=0)]
+SETS = Ensemble.from_trees(
+    [(0, [-1.0, 0.5, 3.0], (1, 2.0, 1.0, 2.0), (0, [-np.inf, 1e300], 3.0, 4.0, True))] * 20, n_features=2
+)
+SETS_AND_EXIT = SETS.replace(exit=rw.EarlyExit((16,), (0.5,), top=5))
+MODELS = [NOTED, EXITS, Ensemble.from_trees([], n_features=0), SETS, SETS_AND_EXIT]
 CONTENTS = [model_bytes(model) for model in MODELS]
 
 

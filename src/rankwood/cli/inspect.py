@@ -139,7 +139,7 @@ def _print_usage(usage: Usage, topology: Topology, names: Mapping[int, str]) -> 
         [
             [
                 names[hot.feature],
-                f"{hot.threshold:.6g}",
+                f"{hot.threshold:.6g}" + (f" and {hot.further:,} more" if hot.further else ""),
                 str(hot.tree),
                 str(hot.node),
                 _percent(hot.share),

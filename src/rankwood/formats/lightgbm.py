@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from rankwood.formats.reading import (
     entry,
     less_than,
     mean_weights,
+    members_of_bitset,
     never_left,
     numbers,
     renumbered,
@@ -45,12 +47,15 @@ from rankwood.formats.reading import (
 from rankwood.formats.writing import (
     LARGEST_DOUBLE,
     below_double,
+    categories_of,
     check_objective,
     finite,
     names_of,
     nested,
+    on_thresholds,
     plain,
     refuse_names,
+    tell_fractions,
     warn,
     whole_covers,
 )
@@ -505,13 +510,6 @@ def _below_category(values: FloatArray) -> FloatArray:
     return np.where(values == 0, -1.0, less_than(values))
 
 
-def members_of_bitset(words: AnyArray) -> AnyArray:
-    """Numbers of the bits that are set in 32-bit words, lowest first."""
-    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
-    members: AnyArray = np.flatnonzero(bits)
-    return members
-
-
 def real_names(names: Sequence[str]) -> list[str] | None:
     """Names of the features; None when LightGBM has invented them (Column_0, Column_1, ...)."""
     given = list(names)
@@ -521,15 +519,86 @@ def real_names(names: Sequence[str]) -> list[str] | None:
 # Writing the text, which `lightgbm.Booster(model_file=...)` reads.
 
 
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A model as LightGBM has it.
+
+    Parameters
+    ----------
+    model : Ensemble
+        Trees with LightGBM's own children and thresholds, and without sets.
+    decision : array of int
+        LightGBM's decision_type of each inner node.
+    categories : dict of int to array of int
+        Set of categories of each node that has one, which goes left.
+    """
+
+    model: Ensemble
+    decision: IndexArray
+    categories: dict[int, AnyArray]
+
+
+def _form(model: Ensemble, target: str) -> _Form:
+    """The form of a model, whose sets are those of categories and of zero-as-missing; others become thresholds."""
+    categories, windows, _ = _held(model)
+    keep = np.zeros(model.n_nodes, dtype=bool)
+    keep[[*categories, *windows]] = True
+    model = plain(on_thresholds(model, target, keep, level=6))
+    categories, windows, n_inexact = _held(model)
+    tell_fractions(target, len(categories), n_inexact)
+    threshold, missing_left = model.threshold.copy(), model.missing_left.copy()
+    decision = (MISSING_NAN << MISSING_SHIFT) + DEFAULT_LEFT * missing_left.astype(np.int64)
+    for node, at in windows.items():
+        threshold[node] = at
+        decision[node] += (MISSING_ZERO - MISSING_NAN) << MISSING_SHIFT
+    swapped = np.zeros(model.n_nodes, dtype=bool)
+    swapped[list(categories)] = True
+    threshold[swapped], missing_left[swapped] = 0.0, False
+    decision[swapped] = (MISSING_NAN << MISSING_SHIFT) + IS_CATEGORY
+    left, right = np.where(swapped, model.right, model.left), np.where(swapped, model.left, model.right)
+    return _Form(
+        model.replace(
+            threshold=threshold,
+            left=left,
+            right=right,
+            missing_left=missing_left,
+            set_offsets=None,
+            set_thresholds=None,
+        ),
+        decision,
+        categories,
+    )
+
+
+def _held(model: Ensemble) -> tuple[dict[int, AnyArray], dict[int, float], int]:
+    """Categories by node; thresholds of nodes with zero-as-missing; number of the former that are not just alike."""
+    categories: dict[int, AnyArray] = {}
+    windows: dict[int, float] = {}
+    n_inexact = 0
+    for node in model.trees.set_nodes.tolist():
+        thresholds, missing_left = model.trees.thresholds_of(node), bool(model.missing_left[node])
+        found = categories_of(thresholds) if missing_left else None  # missing values are in no set of LightGBM's
+        if found is not None:
+            categories[node] = found
+            again = category_pieces(found, _below_category, members_left=True, missing_left=False)
+            n_inexact += not np.array_equal(again.cuts, thresholds)
+        elif len(thresholds) == 3:
+            at = float(thresholds[0] if missing_left else thresholds[2])
+            if np.array_equal(_zero_window(at, missing_left).cuts, thresholds):
+                windows[node] = at
+    return categories, windows, n_inexact
+
+
 def export_lightgbm(model: Ensemble, path: Path, *, objective: str = "lambdarank") -> str:
     """Text of a LightGBM model; weights and base are in the leaves, and leaves keep their numbers."""
     check_objective(objective, OBJECTIVES)
-    model = plain(model)
+    form = _form(model, "LightGBM")
+    model = form.model
     names = names_of(model, "Column_{}")
     refuse_names(names, "LightGBM", FORBIDDEN, spaces=True)
     _tell_tiny_thresholds(model)
     counts = whole_covers(model)
-    trees = [f"Tree={tree}\n{_text_tree(model, tree, *counts)}\n\n" for tree in range(model.n_trees)]
+    trees = [f"Tree={tree}\n{_text_tree(form, tree, *counts)}\n\n" for tree in range(model.n_trees)]
     used = np.bincount(model.feature, minlength=model.n_features)
     importances = [f"{names[f]}={used[f]}" for f in np.argsort(-used, kind="stable").tolist() if used[f]]
     head = [
@@ -560,7 +629,8 @@ def _tell_tiny_thresholds(model: Ensemble) -> None:
         )
 
 
-def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: IndexArray) -> str:
+def _text_tree(form: _Form, tree: int, leaf_count: IndexArray, node_count: IndexArray) -> str:
+    model = form.model
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     n_nodes = nodes.stop - nodes.start
     values = [
@@ -570,20 +640,37 @@ def _text_tree(model: Ensemble, tree: int, leaf_count: IndexArray, node_count: I
     if n_nodes == 0:
         return "\n".join(["num_leaves=1", "num_cat=0", *values, "is_linear=0", "shrinkage=1", ""])
     gains = np.zeros(n_nodes) if model.split_gain is None else model.split_gain[nodes]
-    decisions = (MISSING_NAN << MISSING_SHIFT) + DEFAULT_LEFT * model.missing_left[nodes]
+    thresholds: list[float] = model.threshold[nodes].tolist()
+    sets: list[AnyArray] = []
+    for node in range(nodes.start, nodes.stop):
+        if node in form.categories:
+            thresholds[node - nodes.start] = len(sets)
+            sets.append(_bitset(form.categories[node]))
     lines = [
         f"num_leaves={n_nodes + 1}",
-        "num_cat=0",
+        f"num_cat={len(sets)}",
         f"split_feature={_join(model.feature[nodes].tolist())}",
         f"split_gain={_join(gains.tolist())}",
-        f"threshold={_join(model.threshold[nodes].tolist())}",
-        f"decision_type={_join(decisions.tolist())}",
+        f"threshold={_join(thresholds)}",
+        f"decision_type={_join(form.decision[nodes].tolist())}",
         f"left_child={_join(model.left[nodes].tolist())}",
         f"right_child={_join(model.right[nodes].tolist())}",
         *values,
         f"internal_count={_join(node_count[nodes].tolist())}",
     ]
+    if sets:
+        lines += [
+            f"cat_boundaries={_join(offsets_of(list(map(len, sets))).tolist())}",
+            f"cat_threshold={_join(np.concatenate(sets).tolist())}",
+        ]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", ""])
+
+
+def _bitset(members: AnyArray) -> AnyArray:
+    """32-bit words in which the bits of the members are set, lowest first."""
+    bits = np.zeros((int(members[-1]) // 32 + 1) * 32, dtype=np.uint8)
+    bits[members] = 1
+    return np.packbits(bits, bitorder="little").view("<u4")
 
 
 def _infos(model: Ensemble) -> list[str]:
@@ -611,8 +698,9 @@ def _join(values: Iterable[float]) -> str:
 
 def export_lightgbm_json(model: Ensemble, path: Path) -> str:
     """JSON that LightGBM's `dump_model` gives for the same model; weights and base are in the leaves."""
-    _tell_tiny_thresholds(model)
-    return _dump(model, finite(model.threshold, LARGEST_DOUBLE, "JSON"))
+    form = _form(model, "LightGBM's dump")
+    _tell_tiny_thresholds(form.model)
+    return _dump(form, finite(form.model.threshold, LARGEST_DOUBLE, "JSON"))
 
 
 def export_vespa(model: Ensemble, path: Path) -> str:
@@ -624,11 +712,12 @@ def export_vespa(model: Ensemble, path: Path) -> str:
                 f"Vespa would not take {names[feature]!r} for the name of a feature, as attribute(price) and f1 are: "
                 "give other feature_names"
             )
-    return _dump(model, finite(below_double(model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)
+    form = _form(model, "Vespa")
+    return _dump(form, finite(below_double(form.model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)
 
 
-def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> str:
-    model = plain(model)
+def _dump(form: _Form, thresholds: FloatArray, *, vespa: bool = False) -> str:
+    model = form.model
     names = names_of(model, "Column_{}")
     if not vespa:  # Vespa's rank features are calls such as fieldMatch(title)
         refuse_names(names, "LightGBM", FORBIDDEN, spaces=True)
@@ -651,27 +740,30 @@ def _dump(model: Ensemble, thresholds: FloatArray, *, vespa: bool = False) -> st
     text = [json.dumps(head)[:-1], ', "tree_info": [\n']
     counts = whole_covers(model)
     for tree in range(model.n_trees):
-        text.append(_json_tree(model, tree, thresholds, *counts))
+        text.append(_json_tree(form, tree, thresholds, *counts))
         text.append(",\n" if tree + 1 < model.n_trees else "\n")
     text.append(f'], "pandas_categorical": {json.dumps([] if vespa else _known_lists(model))}}}\n')
     return "".join(text)
 
 
-def _json_tree(
-    model: Ensemble, tree: int, thresholds: FloatArray, leaf_count: IndexArray, node_count: IndexArray
-) -> str:
+def _json_tree(form: _Form, tree: int, thresholds: FloatArray, leaf_count: IndexArray, node_count: IndexArray) -> str:
+    model = form.model
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     gains = [0] * int(nodes.stop - nodes.start) if model.split_gain is None else model.split_gain[nodes].tolist()
     counts, leaf_counts = node_count[nodes].tolist(), leaf_count[leaves].tolist()
     features, missing_left = model.feature[nodes].tolist(), model.missing_left[nodes].tolist()
     splits, values = thresholds[nodes].tolist(), model.leaf_value[leaves].tolist()
+    missing_types = {number: name for name, number in MISSING_TYPES.items()}
 
     def opening(node: int) -> str:
         at = node - nodes.start
+        members = form.categories.get(node)
+        threshold = repr(splits[at]) if members is None else f'"{"||".join(map(str, members.tolist()))}"'
         return (
             f'{{"split_index": {at}, "split_feature": {features[at]}, "split_gain": {gains[at]!r}, '
-            f'"threshold": {splits[at]!r}, "decision_type": "<=", '
-            f'"default_left": {"true" if missing_left[at] else "false"}, "missing_type": "NaN", '
+            f'"threshold": {threshold}, "decision_type": "{"<=" if members is None else "=="}", '
+            f'"default_left": {"true" if missing_left[at] else "false"}, '
+            f'"missing_type": "{missing_types[int(form.decision[node]) >> MISSING_SHIFT]}", '
             f'"internal_count": {counts[at]}, "left_child": '
         )
 
@@ -680,15 +772,17 @@ def _json_tree(
         return f'{{"leaf_index": {at}, "leaf_value": {values[at]!r}, "leaf_count": {leaf_counts[at]}}}'
 
     structure = "".join(nested(model, tree, opening, leaf, ', "right_child": ', "}"))
-    head = {"tree_index": tree, "num_leaves": len(values), "num_cat": 0, "shrinkage": 1}
+    n_categories = sum(node in form.categories for node in range(nodes.start, nodes.stop))
+    head = {"tree_index": tree, "num_leaves": len(values), "num_cat": n_categories, "shrinkage": 1}
     return f'{json.dumps(head)[:-1]}, "tree_structure": {structure}}}'
 
 
 # Limits of what is written: what is exact and what is not.
 
 LIGHTGBM_LIMITS = (
-    "Exact in every bit. LightGBM itself reads values of at most 1e-35 as 0, whatever their sign. Contributions (SHAP) "
-    "go by the documents at each leaf where the model knows them; else every leaf counts alike."
+    "Exact in every bit; sets of categories and zero-as-missing are held as such. LightGBM itself reads values of at "
+    "most 1e-35 as 0, whatever their sign. Contributions (SHAP) go by the documents at each leaf where the model knows "
+    "them; else every leaf counts alike."
 )
 LIGHTGBM_JSON_LIMITS = (
     "Exact for readers that compare as LightGBM does, `x <= threshold` in float64. JSON has no infinite thresholds."

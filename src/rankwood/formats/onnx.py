@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from rankwood._version import __version__
-from rankwood.dtypes import AnyArray
+from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import MissingPackageError, ModelError, one_line
 from rankwood.formats.reading import (
-    MIN_ALLOWANCE,
     UNLIMITED,
     Budget,
     Pieces,
@@ -33,9 +32,10 @@ from rankwood.formats.reading import (
     mean_weights,
     never_left,
 )
-from rankwood.formats.writing import plain
+from rankwood.formats.writing import categories_of, on_thresholds, plain
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
+from rankwood.model.unfold import MIN_ALLOWANCE
 
 FLOAT, DOUBLE = 1, 11  # onnx.TensorProto
 MAX_OPERATORS = 10_000
@@ -582,13 +582,16 @@ def check_package() -> None:
         raise MissingPackageError("onnx", "writing ONNX models", "formats") from None
 
 
-def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
+def export_onnx(model: Ensemble, path: Path, *, version: int = 3, whole_numbers: bool = False) -> bytes:
     """Content of an ONNX file: a graph of one tree operator, from the input `X` to the output `score`.
 
     Parameters
     ----------
     version : {3, 5}, default 3
         Version of ai.onnx.ml. Most runtimes know 3; 5 does not round scores to float32.
+    whole_numbers : bool, default False
+        Whether values of features with categories are always whole numbers from 0 on, or missing: version 5 then holds
+        sets of categories as such. Otherwise it holds sets of single values only, and the model grows by others.
     """
     check_package()
     import onnx
@@ -596,9 +599,13 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
 
     if version not in (3, 5):
         raise ModelError(f"version must be 3 or 5, got {version!r}")
-    model = plain(model)
+    members: dict[int, AnyArray] = {}
+    if version == 3:
+        model = plain(on_thresholds(model, "ONNX of version 3", level=5))
+    else:
+        model, members = _with_members(model, whole_numbers)
     output = TensorProto.FLOAT if version == 3 else TensorProto.DOUBLE
-    node = _regressor(model, helper) if version == 3 else _tree_ensemble(model, helper)
+    node = _regressor(model, helper) if version == 3 else _tree_ensemble(model, members, helper)
     graph = helper.make_graph(
         [node],
         "rankwood",
@@ -618,6 +625,25 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3) -> bytes:
     onnx.checker.check_model(proto)
     content: bytes = proto.SerializeToString()
     return content
+
+
+def _with_members(model: Ensemble, whole_numbers: bool) -> tuple[Ensemble, dict[int, AnyArray]]:
+    """The model with weights and base in the leaves, and members of sets by node; other sets became thresholds."""
+
+    def members_of(thresholds: FloatArray) -> AnyArray | None:
+        begin, end = thresholds[::2], thresholds[1::2]
+        if len(begin) == len(end) and np.array_equal(np.nextafter(begin, np.inf), end):
+            return end
+        return categories_of(thresholds) if whole_numbers else None
+
+    def find(model: Ensemble) -> dict[int, AnyArray]:
+        found = {node: members_of(model.trees.thresholds_of(node)) for node in model.trees.set_nodes.tolist()}
+        return {node: members for node, members in found.items() if members is not None}
+
+    keep = np.zeros(model.n_nodes, dtype=bool)
+    keep[list(find(model))] = True
+    model = plain(on_thresholds(model, "ONNX", keep, level=6))
+    return model, find(model)
 
 
 def _regressor(model: Ensemble, helper: Any) -> Any:
@@ -659,22 +685,27 @@ def _regressor(model: Ensemble, helper: Any) -> Any:
     )
 
 
-def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
+def _tree_ensemble(model: Ensemble, members: dict[int, AnyArray], helper: Any) -> Any:
     """Operator of version 5, where inner nodes and leaves of all trees stand in two lists.
 
     A tree needs an inner node there, so a tree of one leaf gets a node with that leaf twice. (One leaf for both sides
     is allowed, too, but ONNX Runtime scores other trees wrongly then, up to 1.29.) Leaves are numbered from the first
     number with which no node has a leaf and a node of the same number below it, since ONNX Runtime takes them for the
-    same up to 1.23. What is before has no part in any tree.
+    same up to 1.23. What is before has no part in any tree. The members of a set go right here, and
+    where a true comparison leads there.
     """
     from onnx import TensorProto
 
     alone = np.flatnonzero(model.trees.sizes == 0)  # trees of one leaf
     tree_of = model.trees.tree_of_node
     first, first_leaf = model.node_offsets[tree_of], model.leaf_offsets[tree_of]
+    has_set = np.zeros(model.n_nodes, dtype=bool)
+    has_set[list(members)] = True
+    left, right = np.where(has_set, model.right, model.left), np.where(has_set, model.left, model.right)
+    missing_true = model.missing_left ^ has_set
     is_leaf, target = [], []
     leaf, twin = model.leaf_offsets[alone], model.n_leaves + np.arange(len(alone))
-    for children, of_alone in ((model.left, leaf), (model.right, twin)):
+    for children, of_alone in ((left, leaf), (right, twin)):
         to = np.where(children >= 0, first + children, first_leaf + ~children)
         is_leaf.append(np.concatenate([children < 0, np.ones(len(alone), dtype=bool)]))
         target.append(np.concatenate([to, of_alone]))
@@ -686,6 +717,12 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
     roots[alone] = model.n_nodes + np.arange(len(alone))
     none = np.zeros(len(alone), dtype=np.int64)
     n_nodes = model.n_nodes + len(alone)
+    modes = np.full(n_nodes, MODES.index("LEQ"))
+    modes[list(members)] = MODES.index("MEMBER")
+    sets: dict[str, Any] = {}
+    if members:  # one after the other, with NaN between them
+        listed = np.concatenate([np.append(members[node], np.nan) for node in sorted(members)])[:-1]
+        sets["membership_values"] = _doubles(helper, "membership_values", listed)
     return helper.make_node(
         "TreeEnsemble",
         ["X"],
@@ -697,14 +734,15 @@ def _tree_ensemble(model: Ensemble, helper: Any) -> Any:
         tree_roots=roots.tolist(),
         nodes_splits=_doubles(helper, "nodes_splits", np.concatenate([model.threshold, none])),
         nodes_featureids=np.concatenate([model.feature, none]).tolist(),
-        nodes_modes=helper.make_tensor("nodes_modes", TensorProto.UINT8, [n_nodes], [MODES.index("LEQ")] * n_nodes),
+        nodes_modes=helper.make_tensor("nodes_modes", TensorProto.UINT8, [n_nodes], modes.tolist()),
         nodes_truenodeids=target[0].tolist(),
         nodes_trueleafs=is_leaf[0].astype(int).tolist(),
         nodes_falsenodeids=target[1].tolist(),
         nodes_falseleafs=is_leaf[1].astype(int).tolist(),
-        nodes_missing_value_tracks_true=np.concatenate([model.missing_left, none]).astype(int).tolist(),
+        nodes_missing_value_tracks_true=np.concatenate([missing_true, none]).astype(int).tolist(),
         leaf_targetids=[0] * len(leaf_values),
         leaf_weights=_doubles(helper, "leaf_weights", leaf_values),
+        **sets,
     )
 
 
@@ -719,5 +757,6 @@ def _doubles(helper: Any, name: str, values: AnyArray) -> Any:
 ONNX_LIMITS = (
     "Every float64 value goes the same way (input X: float64, documents x features). Version 3 gives scores as "
     "float32, rounded once at the end, for want of another output; version 5 gives float64. Runtimes may add up "
-    "trees in another order."
+    "trees in another order. Sets of single values are held by version 5, sets of categories with whole_numbers=True; "
+    "others become thresholds."
 )

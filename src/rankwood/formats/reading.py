@@ -1,11 +1,10 @@
-"""Shared by all readers of model files: budgets, checked values, thresholds, unfolding of splits, building of trees."""
+"""Shared by all readers of model files: budgets, checked values, thresholds, splits on sets, building of trees."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,22 +16,22 @@ from rankwood.coding import Coding
 from rankwood.dtypes import NODE, AnyArray, FloatArray
 from rankwood.errors import ModelError, RankwoodError, one_line
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, Tree, Trees, offsets_of
+from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, Trees, offsets_of, sets_of
 from rankwood.scoring.c_source import round_down
 
 # Budgets: the memory and time that an import takes stay in proportion to the size of its file.
 #
 # In every format a node or tree takes at least a byte of the file, so a file cannot hold more of them than bytes. Two
-# things are not bounded that way: the number of features, which may be a mere number in a header, and the nodes that
-# come of unfolding splits (`unfold`).
+# things are not bounded that way: the number of features, which may be a mere number in a header, and the thresholds of
+# sets, as nodes may share a set in the file.
 
 MIN_FEATURES = 2**20  # a file of any size may have that many
-MIN_NODES = 2**20  # the trees of a file of any size may unfold to that many
-NODES_PER_BYTE = 4  # a split has 50 bytes or more in any format, so it may unfold to some hundreds on average
+MIN_THRESHOLDS = 2**20  # the sets of a file of any size may have that many
+THRESHOLDS_PER_BYTE = 4  # as bits of a number, a category takes a third of a byte
 
 
 class Budget:
-    """Limits of one import: features, trees and unfolded nodes that a file of this size may have.
+    """Limits of one import: features, trees and thresholds of sets that a file of this size may have.
 
     Parameters
     ----------
@@ -49,8 +48,7 @@ class Budget:
     def __init__(self, n_bytes: float = math.inf, n_features: int | None = None) -> None:
         self.n_bytes = n_bytes
         self.features = max(MIN_FEATURES, n_bytes, n_features or 0)
-        self.most = max(MIN_NODES, NODES_PER_BYTE * n_bytes)  # nodes that all trees together may unfold to
-        self.unfolded = self.most  # how many of these are left
+        self.thresholds = max(MIN_THRESHOLDS, THRESHOLDS_PER_BYTE * n_bytes)
 
     def check_features(self, n_features: int) -> None:
         """Refuse more features than a file of this size can be believed to have."""
@@ -66,9 +64,13 @@ class Budget:
             if number > self.n_bytes:
                 raise ModelError(f"the file is damaged: {number} {what} do not fit in {self.n_bytes:.0f} bytes")
 
-    def take_unfolded(self, n_nodes: int) -> None:
-        """Subtract the nodes that a tree has unfolded to, or the work that this took where it was more."""
-        self.unfolded -= n_nodes
+    def check_sets(self, n_thresholds: int) -> None:
+        """Refuse sets with more thresholds than a file of this size can be believed to have."""
+        if n_thresholds > self.thresholds:
+            raise ModelError(
+                f"the splits on categories have {n_thresholds} ends of runs, too many to believe of a file of "
+                f"{self.n_bytes:.0f} bytes"
+            )
 
 
 UNLIMITED = Budget()
@@ -228,22 +230,11 @@ def less_than(values: Any) -> FloatArray:
     return result
 
 
-# Unfolding: splits that are no single threshold become subtrees of thresholds that decide the same.
+# Sets: splits that are no single threshold.
 #
 # LightGBM's zero-as-missing sends an interval around zero to one side, a set of categories is a union of intervals, an
-# equality is a single point. Such a split cuts the line into pieces that go left or right in turn:
-#
-#     x in (-1, 1] ?          ------]--------]------>  x           x <= 1 ?
-#     yes: A   no: B             B  -1   A   1   B              x <= -1 ?   B
-#                                                               B      A
-#
-# Its node becomes a small tree over the pieces, and each piece gets a copy of the subtree on its side. The nodes above
-# tell which values of a feature can come to a copy, so a copy keeps only what can still be reached.
-
-# In the worst case copies of copies grow exponentially with depth, so a tree may grow by this factor at most.
-MAX_GROWTH = 64
-MIN_ALLOWANCE = 20_000  # a tree of any size may unfold to that many nodes
-STEPS_PER_NODE = 8  # nodes looked at per node kept: most nodes of a copy are decided already
+# equality is a single point. Such a split cuts the line into pieces that go left or right in turn: `Trees` has it as
+# several thresholds of a node, the first piece going left.
 
 Side: TypeAlias = bool  # True: left
 
@@ -269,12 +260,6 @@ class Pieces:
 
 Splits: TypeAlias = Mapping[int, Pieces]  # by number of the inner node
 NO_SPLITS: Splits = MappingProxyType({})
-
-
-# The values of a feature that can come to a node: above `low` (None: no lower end, so -infinity is among them), up to
-# `high` included; and whether missing values can.
-Domain: TypeAlias = tuple[float | None, float, bool]
-ANY: Domain = (None, math.inf, True)
 
 
 def category_pieces(
@@ -303,104 +288,48 @@ def category_pieces(
     return Pieces(cuts.tolist(), [not members_left, *[members_left, not members_left] * len(first)], missing_left)
 
 
-def unfold(tree: Tree, splits: Splits, name_of: Mapping[int, str] | None = None, budget: Budget = UNLIMITED) -> Tree:
-    """Tree with the nodes in `splits` written as thresholds, and with nodes and leaves numbered anew in preorder.
+def members_of_bitset(words: AnyArray) -> AnyArray:
+    """Numbers of the bits that are set in 32-bit words, lowest first."""
+    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), bitorder="little")
+    members: AnyArray = np.flatnonzero(bits)
+    return members
 
-    Gains and counts of nodes would mean nothing any more and are dropped; the copies of a leaf share its cover.
 
-    Parameters
-    ----------
-    tree : Tree
-    splits : mapping of int to Pieces
-        The nodes that are no single threshold, by number.
-    name_of : mapping of int to str, optional
-        Names of features, for error messages.
-    budget : Budget
-        What the nodes are taken from.
+def with_sets(trees: Trees, splits: Splits, budget: Budget = UNLIMITED) -> Trees:
+    """Trees whose nodes in `splits` part the line as told there; nodes whose first piece goes right are turned round.
 
     Examples
     --------
-    >>> tree = Tree.from_nested((0, 0.0, 1.0, 2.0))
-    >>> new = unfold(tree, {0: Pieces([-1.0, 1.0], [False, True, False], True)})  # left exactly when -1 < x <= 1
-    >>> new.threshold, new.leaf_value
-    (array([ 1., -1.]), array([2., 1., 2.]))
+    >>> from rankwood.model.trees import Tree
+    >>> trees = Trees.from_trees([Tree.from_nested((0, 0.0, 1.0, 2.0))])
+    >>> new = with_sets(trees, {0: Pieces([-1.0, 1.0], [False, True, False], True)})  # left exactly when -1 < x <= 1
+    >>> new.threshold, new.set_thresholds, new.left, new.missing_left
+    (array([-1.]), array([1.]), array([-2], dtype=int32), array([False]))
     """
-    n_nodes = len(tree.feature)
-    features, thresholds, lefts, rights = (
-        column.tolist() for column in (tree.feature, tree.threshold, tree.left, tree.right)
-    )
-    missing_lefts = [False] * n_nodes if tree.missing_left is None else tree.missing_left.tolist()
-    new: dict[str, list[Any]] = {name: [] for name in NEEDED}
-    feature, threshold, left, right, missing_left, leaves = new.values()  # leaves: which one each is a copy of
-    allowance = min(max(MIN_ALLOWANCE, MAX_GROWTH * n_nodes), budget.unfolded)
-    watched = {features[node] for node in splits}  # all other features decide the same in every copy
-    pieces = {
-        node: Pieces((thresholds[node],), (True, False), missing_lefts[node])
-        for node in range(n_nodes)
-        if features[node] in watched
-    } | _simplified(splits)
-    domains: dict[int, Domain] = {}  # of watched features, at the node that is looked at; ANY unless set
-    n_steps = 0
-    # A stack of tasks: a node with its new parent and the column that links to it, or a domain to be set before others.
-    pending: list[tuple[int, int, list[int]] | tuple[int, Domain]] = [(0 if n_nodes else -1, -1, left)]
-    while pending:
-        task = pending.pop()
-        if len(task) == 2:
-            domains[task[0]] = task[1]
-            continue
-        node, parent, place = task
-        if node < 0:
-            if parent >= 0:
-                place[parent] = ~len(leaves)
-            leaves.append(~node)
-            continue
-        column, number = features[node], len(feature)
-        n_steps += 1
-        if number >= allowance or n_steps > STEPS_PER_NODE * allowance:
-            raise _grown_too_large((name_of or {}).get(column, str(column)), allowance, budget)
-        if column not in watched:
-            cut, missing = thresholds[node], missing_lefts[node]
-            pending += [(rights[node], number, right), (lefts[node], number, left)]
-        else:
-            domain = domains.get(column, ANY)
-            decision = _decide(pieces[node], domain)
-            if isinstance(decision, bool):  # nodes above have decided it
-                pending.append((lefts[node] if decision else rights[node], parent, place))
-                continue
-            cut, missing = decision
-            # The same node again on both sides of the cut, with less to decide; after them the domain is as it was.
-            pending += [(column, domain), (node, number, right), (column, _above(domain, cut, not missing))]
-            pending += [(node, number, left), (column, _up_to(domain, cut, missing))]
-        if parent >= 0:
-            place[parent] = number
-        feature.append(column)
-        threshold.append(cut)
-        missing_left.append(missing)
-        left.append(0)
-        right.append(0)
-    budget.take_unfolded(max(len(feature), n_steps // STEPS_PER_NODE))
-    copied = np.array(leaves)
-    covers = None
-    if tree.leaf_cover is not None:
-        covers = (tree.leaf_cover / np.maximum(1, np.bincount(copied, minlength=n_nodes + 1)))[copied]
-    return Tree(**(new | {"leaf_value": tree.leaf_value[copied]}), leaf_cover=covers)
-
-
-def _grown_too_large(feature: str, allowance: float, budget: Budget) -> ModelError:
-    most = f"{allowance} nodes" if allowance < budget.unfolded else f"{budget.most:.0f} nodes in all trees"
-    return ModelError(
-        f"the splits of feature {one_line(feature)} on zero-as-missing or categories would need more than {most} "
-        "as thresholds: train the model without them"
-    )
-
-
-def _simplified(splits: Splits) -> dict[int, Pieces]:
-    """Splits in which every cut parts left from right, so that each needs a node."""
+    if not splits:
+        return trees
     known: dict[int, Pieces] = {}  # by identity: many nodes may share a split
-    for split in splits.values():
+    n_thresholds = 0
+    threshold, missing_left = trees.threshold.copy(), trees.missing_left.copy()
+    turned = np.zeros(trees.n_nodes, dtype=bool)
+    further: list[Sequence[float]] = [()] * trees.n_nodes
+    for node, split in splits.items():
         if id(split) not in known:
             known[id(split)] = _simplify(split)
-    return {node: known[id(split)] for node, split in splits.items()}
+        pieces = known[id(split)]
+        n_thresholds += len(pieces.cuts)
+        budget.check_sets(n_thresholds)
+        threshold[node] = pieces.cuts[0] if pieces.cuts else np.inf
+        further[node] = pieces.cuts[1:]
+        turned[node] = not pieces.left[0]
+        missing_left[node] = pieces.missing_left != turned[node]
+    return trees.replace(
+        threshold=threshold,
+        left=np.where(turned, trees.right, trees.left),
+        right=np.where(turned, trees.left, trees.right),
+        missing_left=missing_left,
+        **sets_of(further),
+    )
 
 
 def _simplify(split: Pieces) -> Pieces:
@@ -418,32 +347,6 @@ def _simplify(split: Pieces) -> Pieces:
             left.append(side)
         low = cut
     return Pieces(cuts, left, split.missing_left)
-
-
-def _decide(split: Pieces, domain: Domain) -> bool | tuple[float, bool]:
-    """Side that the whole domain goes to; or a cut inside the domain, and whether missing values go below that cut."""
-    cuts, left, missing_left = split.cuts, split.left, split.missing_left
-    low, high, can_miss = domain
-    if low is not None and low >= high:  # only missing values come here
-        return missing_left
-    first = 0 if low is None else bisect_right(cuts, low)
-    n_cuts = bisect_left(cuts, high) - first
-    if n_cuts == 0:
-        if can_miss and missing_left != left[first]:
-            return high, False  # parts missing values from all others
-        return left[first]
-    middle = n_cuts // 2
-    return cuts[first + middle], can_miss and (middle > 0 or missing_left == left[first])
-
-
-def _up_to(domain: Domain, cut: float, missing: bool) -> Domain:
-    low, high, can_miss = domain
-    return low, min(high, cut), can_miss and missing
-
-
-def _above(domain: Domain, cut: float, missing: bool) -> Domain:
-    low, high, can_miss = domain
-    return cut if low is None else max(low, cut), high, can_miss and missing
 
 
 # Building: from nodes and tables of other tools to `Trees`, and from these to an `Ensemble`.
@@ -711,9 +614,9 @@ def ensemble_of(
     trees : Trees
         Trees whose thresholds compare as rankwood does: left when x <= threshold.
     splits : mapping of int to Pieces
-        Splits that are no single threshold, by number of the inner node; they are unfolded.
+        Splits that are no single threshold, by number of the inner node.
     source : mapping
-        What the metadata shall note of the tool. The numbers of nodes and leaves are added when unfolding changes them.
+        What the metadata shall note of the tool.
     n_features : int or None
         Number of features. None: the tool does not tell, so it is what splits need, and the metadata notes this.
     tree_weights, base, feature_names
@@ -725,33 +628,13 @@ def ensemble_of(
     if n_features is None:
         n_features = int(trees.feature.max(initial=-1)) + 1
         notes["n_features"] = "at least"
-    if splits:
-        notes |= {"n_nodes": trees.n_nodes, "n_leaves": trees.n_leaves}
     budget.check_features(n_features)
     budget.check_trees(trees.n_trees, trees.n_nodes)
     return Ensemble.of(
-        _unfolded(trees, splits, feature_names, budget) if splits else trees,
+        with_sets(trees, splits, budget),
         tree_weights=tree_weights,
         n_features=n_features,
         base=base,
         feature_names=None if feature_names is None else [str(name) for name in feature_names],
         metadata={"source": notes},
-    )
-
-
-def _unfolded(trees: Trees, splits: Splits, feature_names: Sequence[str] | None, budget: Budget) -> Trees:
-    """Trees with all splits as thresholds; a tree without entries in `splits` stays as it is."""
-    # Unfolding walks along links, so cycles and thresholds of NaN are refused before.
-    trees.replace(feature=np.zeros_like(trees.feature), leaf_value=np.zeros_like(trees.leaf_value)).checked(1)
-    by_tree: dict[int, dict[int, Pieces]] = {}
-    tree_of = trees.tree_of_node
-    for node, pieces in splits.items():
-        number = int(tree_of[node])
-        by_tree.setdefault(number, {})[node - int(trees.node_offsets[number])] = pieces
-    names = dict(enumerate(feature_names or ()))
-    return Trees.from_trees(
-        [
-            unfold(trees.tree(number), by_tree[number], names, budget) if number in by_tree else trees.tree(number)
-            for number in range(trees.n_trees)
-        ]
     )

@@ -30,7 +30,7 @@ from rankwood.formats.reading import USED_ONLY, Budget, parse_json
 from rankwood.formats.refused import is_coreml, refusal
 from rankwood.formats.ubjson import is_ubjson, parse_ubjson
 from rankwood.formats.writing import ConversionWarning as ConversionWarning
-from rankwood.formats.writing import MissingRule, check_missing, missing_with_zero, without_exit
+from rankwood.formats.writing import MissingRule, check_missing, missing_with_zero, on_thresholds, without_exit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import guarded, is_safetensors, model_bytes, open_model, parse_model, with_path
 
@@ -473,6 +473,9 @@ class Exporter:
         From a model, a path and options to the content of the file, or to the contents of several files by path.
     limits : str
         What is exact and what is not, in a sentence or two.
+    sets : bool, default False
+        Whether it takes models with splits on sets, all or some of which the format holds; for others these are written
+        as single thresholds before.
     check : callable, optional
         Raises an error if a package or a compiler that `function` needs is missing; to be called before long work.
     """
@@ -484,6 +487,7 @@ class Exporter:
     function: Callable[..., str | bytes | dict[Path, bytes]]
     limits: str
     check: Callable[[], object] = lambda: None
+    sets: bool = False
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -502,12 +506,14 @@ def export_rankwood(model: Ensemble, path: Path) -> bytes:
 
 
 _TABLE = (
-    Exporter("rankwood", (".rw",), "rankwood", "any", export_rankwood, RANKWOOD_LIMITS),
-    Exporter("lightgbm", (".txt",), "LightGBM", "any", lightgbm.export_lightgbm, lightgbm.LIGHTGBM_LIMITS),
+    Exporter("rankwood", (".rw",), "rankwood", "any", export_rankwood, RANKWOOD_LIMITS, sets=True),
+    Exporter("lightgbm", (".txt",), "LightGBM", "any", lightgbm.export_lightgbm, lightgbm.LIGHTGBM_LIMITS,
+             sets=True),
     Exporter("lightgbm-json", (".json",), "LightGBM's dump", "any", lightgbm.export_lightgbm_json,
-             lightgbm.LIGHTGBM_JSON_LIMITS),
+             lightgbm.LIGHTGBM_JSON_LIMITS, sets=True),
     Exporter("vespa", (".json",), "Vespa", "any", lightgbm.export_vespa, lightgbm.VESPA_LIMITS),
-    Exporter("xgboost", (".ubj", ".json"), "XGBoost", "any", xgboost.export_xgboost, xgboost.XGBOOST_LIMITS),
+    Exporter("xgboost", (".ubj", ".json"), "XGBoost", "any", xgboost.export_xgboost, xgboost.XGBOOST_LIMITS,
+             sets=True),
     Exporter("xgboost-dump", (".json",), "Elasticsearch-LTR", "any", xgboost.export_xgboost_dump,
              xgboost.XGBOOST_DUMP_LIMITS),
     Exporter("elasticsearch", (".json",), "Elasticsearch", "any", search_engines.export_elasticsearch,
@@ -517,12 +523,14 @@ _TABLE = (
     Exporter("quickrank", (".xml",), "QuickRank", "zero", ranklib_quickrank.export_quickrank,
              ranklib_quickrank.QUICKRANK_LIMITS),
     Exporter("solr", (".json",), "Solr", "told", search_engines.export_solr, search_engines.SOLR_LIMITS),
-    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS, onnx.check_package),
-    Exporter("c", (".c",), "C compilers", "any", source_code.export_c, source_code.C_LIMITS),
+    Exporter("onnx", (".onnx",), "ONNX runtimes", "any", onnx.export_onnx, onnx.ONNX_LIMITS, onnx.check_package,
+             sets=True),
+    Exporter("c", (".c",), "C compilers", "any", source_code.export_c, source_code.C_LIMITS, sets=True),
     Exporter("so", (".so",), "C programs", "any", source_code.export_so, source_code.C_LIMITS,
-             source_code.need_compiler),
-    Exporter("python", (".py",), "Python", "any", source_code.export_python, source_code.PYTHON_LIMITS),
-    Exporter("numpy", (".py",), "Python with numpy", "any", source_code.export_numpy, source_code.PYTHON_LIMITS),
+             source_code.need_compiler, sets=True),
+    Exporter("python", (".py",), "Python", "any", source_code.export_python, source_code.PYTHON_LIMITS, sets=True),
+    Exporter("numpy", (".py",), "Python with numpy", "any", source_code.export_numpy, source_code.PYTHON_LIMITS,
+             sets=True),
 )  # fmt: skip
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _TABLE}
 
@@ -573,7 +581,7 @@ def save_as(
     -----
     ConversionWarning
         If the tool only rounds: the warning tells by how much scores differ, as measured. If the model has early exit,
-        which only rankwood's own format holds.
+        which only rankwood's own format holds. If it splits on sets that the tool cannot hold, and so grows.
 
     See Also
     --------
@@ -605,6 +613,8 @@ def save_as(
     with_zero = check_missing(ensemble, exporter.title, exporter.missing, missing)
     if exporter.name != "rankwood":
         ensemble = without_exit(ensemble, exporter.title)
+    if not exporter.sets:
+        ensemble = on_thresholds(ensemble, exporter.title)
     if with_zero and exporter.missing == "told":
         ensemble = missing_with_zero(ensemble)
     content = exporter.function(ensemble, target, **options)

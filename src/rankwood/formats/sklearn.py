@@ -1,7 +1,8 @@
 """Tree models of scikit-learn, from fitted objects: their files are pickles, which could run any code.
 
 Trees and forests round a value to float32 and send it left when it is at most the threshold, a float64. Histogram
-boosting compares in float64. Scores are raw: those of a classifier are the log-odds of its second class or, of trees
+boosting compares in float64; its categories are numbers that a value must equal, and any other value counts as missing.
+Scores are raw: those of a classifier are the log-odds of its second class or, of trees
 and forests, its share of votes.
 """
 
@@ -14,7 +15,16 @@ import numpy as np
 
 from rankwood.dtypes import AnyArray
 from rankwood.errors import ModelError
-from rankwood.formats.reading import at_most_float32, ensemble_of, mixed_trees, with_covers
+from rankwood.formats.reading import (
+    NO_SPLITS,
+    Pieces,
+    Splits,
+    at_most_float32,
+    ensemble_of,
+    members_of_bitset,
+    mixed_trees,
+    with_covers,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees
 
@@ -56,9 +66,10 @@ def from_estimator(model: Any) -> Ensemble:
     return _ensemble(model, kind, _trees(tables, votes), weight, base)
 
 
-def _ensemble(model: Any, kind: str, trees: Trees, weight: float, base: float) -> Ensemble:
+def _ensemble(model: Any, kind: str, trees: Trees, weight: float, base: float, splits: Splits = NO_SPLITS) -> Ensemble:
     return ensemble_of(
         trees,
+        splits,
         source={"format": "sklearn", "estimator": kind},
         n_features=int(model.n_features_in_),
         tree_weights=np.full(trees.n_trees, weight),
@@ -114,14 +125,7 @@ def _trees(tables: Sequence[Any], votes: bool) -> Trees:
 def _from_histogram(model: Any, kind: str) -> Ensemble:
     """Ensemble of a fitted histogram boosting estimator."""
     tables = [predictors[0].nodes for predictors in model._predictors]
-    categorical = getattr(model, "is_categorical_", None)
-    if categorical is not None and np.any(categorical):
-        names = getattr(model, "feature_names_in_", None)
-        feature = int(np.flatnonzero(categorical)[0])
-        raise ModelError(
-            f"feature {feature if names is None else names[feature]} has categories, "
-            "which scikit-learn numbers anew: encode it as a number and train again"
-        )
+    feature_of, categories = _categories(model)
     base = float(np.ravel(model._baseline_prediction)[0])
     if not tables:
         return _ensemble(model, kind, Trees.join([]), 1.0, base)
@@ -131,7 +135,7 @@ def _from_histogram(model: Any, kind: str) -> Ensemble:
         right=table["right"].astype(np.int64),
         is_leaf=table["is_leaf"].astype(bool),
         sizes=np.array([len(part) for part in tables]),
-        feature=table["feature_idx"],
+        feature=feature_of[table["feature_idx"]],
         threshold=table["num_threshold"],
         missing_left=table["missing_go_to_left"].astype(bool),
         leaf_value=table["value"],
@@ -140,4 +144,44 @@ def _from_histogram(model: Any, kind: str) -> Ensemble:
     gains = table["gain"][nodes].astype(np.float64)
     if np.isfinite(gains).all():
         trees = trees.replace(split_gain=gains)
-    return _ensemble(model, kind, with_covers(trees, table["count"][leaves]), 1.0, base)
+    splits: dict[int, Pieces] = {}
+    if categories:
+        bitsets = [predictors[0].raw_left_cat_bitsets for predictors in model._predictors]
+        for node, place in enumerate(nodes.tolist()):
+            if table["is_categorical"][place]:
+                goes_left = bitsets[trees.tree_of_node[node]][table["bitset_idx"][place]]
+                values, known = categories[int(table["feature_idx"][place])]
+                splits[node] = _points(values, known, goes_left, bool(table["missing_go_to_left"][place]))
+    return _ensemble(model, kind, with_covers(trees, table["count"][leaves]), 1.0, base, splits)
+
+
+def _categories(model: Any) -> tuple[AnyArray, dict[int, tuple[AnyArray, AnyArray]]]:
+    """Column of each feature as trees number them; by that number the values of categories, and bits of those known."""
+    categorical = getattr(model, "is_categorical_", None)
+    if categorical is None or not np.any(categorical):
+        return np.arange(model.n_features_in_), {}
+    columns = np.flatnonzero(categorical)
+    names = getattr(model, "feature_names_in_", None)
+    preprocessor = getattr(model, "_preprocessor", None)  # numbers categories, and puts their features first
+    encoder = None if preprocessor is None else preprocessor.named_transformers_["encoder"]
+    known, place = model._bin_mapper.make_known_categories_bitsets()
+    categories: dict[int, tuple[AnyArray, AnyArray]] = {}
+    for number, column in enumerate(columns.tolist()):
+        values = None if encoder is None else np.asarray(encoder.categories_[number])
+        if values is None or values.dtype.kind not in "biuf":
+            raise ModelError(
+                f"feature {column if names is None else names[column]} has categories that are no numbers, or was "
+                "fitted by scikit-learn before 1.4: encode it as a number and train again"
+            )
+        categories[number] = values.astype(np.float64), known[place[number]]
+    return np.concatenate([columns, np.flatnonzero(~np.asarray(categorical))]), categories
+
+
+def _points(values: AnyArray, known: AnyArray, goes_left: AnyArray, missing_left: bool) -> Pieces:
+    """Split on a set of categories, given as bits of their numbers; values that are no known category are missing."""
+    left, there = members_of_bitset(goes_left), members_of_bitset(known)
+    apart = np.setdiff1d(there, left) if missing_left else left  # from missing values
+    points = values[apart[apart < len(values)]]
+    points = np.sort(points[np.isfinite(points)])
+    cuts = np.stack([np.nextafter(points, -np.inf), points], axis=1).ravel()
+    return Pieces(cuts.tolist(), [missing_left, *[not missing_left, missing_left] * len(points)], missing_left)

@@ -79,7 +79,7 @@ FEATURE = ${feature}
 THRESHOLD = ${threshold}
 LEFT = ${left}
 RIGHT = ${right}
-MISSING_LEFT = ${missing_left}
+MISSING_LEFT = ${missing_left}${sets}
 # One entry per tree: where its nodes and its leaves start, whether it is a leaf alone, and its weight.
 FIRST_NODE = ${first_node}
 FIRST_LEAF = ${first_leaf}
@@ -96,7 +96,7 @@ def leaf(tree, row):
     while child >= 0:
         node = first + child
         x = float(row[FEATURE[node]])  # a numpy.float32 would round the threshold
-        goes_left = x <= THRESHOLD[node] if x == x else MISSING_LEFT[node]
+        goes_left = ${goes_left} if x == x else MISSING_LEFT[node]
         child = LEFT[node] if goes_left else RIGHT[node]
     return ~child
 
@@ -140,7 +140,7 @@ FEATURE = _array(${feature}, "<i4")
 THRESHOLD = _array(${threshold}, "<f8")
 LEFT = _array(${left}, "<i4")
 RIGHT = _array(${right}, "<i4")
-MISSING_LEFT = _array(${missing_left}, "?")
+MISSING_LEFT = _array(${missing_left}, "?")${sets}
 # Where the nodes of each tree start (and their number at the end), its weight, and the values of its leaves.
 NODE_OFFSETS = _array(${node_offsets}, "<i8")
 WEIGHT = _array(${weight}, "<f8")
@@ -162,7 +162,7 @@ def leaves(X):
         while len(rows):
             node = first + child[rows]
             x = X[rows, FEATURE[node]]
-            goes_left = np.where(np.isnan(x), MISSING_LEFT[node], x <= THRESHOLD[node])
+            goes_left = np.where(np.isnan(x), MISSING_LEFT[node], ${goes_left})
             child[rows] = np.where(goes_left, LEFT[node], RIGHT[node])
             rows = rows[child[rows] >= 0]
         reached[:, tree] = ~child
@@ -192,6 +192,7 @@ def export_python(model: Ensemble, path: Path) -> str:
         first_node=_listed(model.node_offsets[:-1]),
         first_leaf=_listed(model.leaf_offsets[:-1]),
         alone=_listed(model.trees.sizes == 0),
+        **_plain_sets(model),
         weight=_listed(model.tree_weights),
         leaf_value=_listed(model.leaf_value),
     )
@@ -207,9 +208,47 @@ def export_numpy(model: Ensemble, path: Path) -> str:
         right=_encoded(model.right, "<i4"),
         missing_left=_encoded(model.missing_left, "?"),
         node_offsets=_encoded(model.node_offsets, "<i8"),
+        **_numpy_sets(model),
         weight=_encoded(model.tree_weights, "<f8"),
         leaf_value=_encoded(model.leaf_value, "<f8"),
     )
+
+
+def _plain_sets(model: Ensemble) -> dict[str, str]:
+    """Source of splits on sets, in the module without numpy."""
+    if model.set_thresholds is None:
+        return {"sets": "", "goes_left": "x <= THRESHOLD[node]"}
+    sets = {node: model.trees.thresholds_of(node).tolist() for node in model.trees.set_nodes.tolist()}
+    entries = "".join(f"    {node}: {thresholds!r},\n" for node, thresholds in sets.items())  # inf has a name there
+    return {
+        "sets": "\n# All thresholds of nodes that split on sets: left when an even number of them is below x.\n"
+        f"from bisect import bisect_left\n\nSETS = {{\n{entries}}}",
+        "goes_left": "(bisect_left(SETS[node], x) % 2 == 0 if node in SETS else x <= THRESHOLD[node])",
+    }
+
+
+def _numpy_sets(model: Ensemble) -> dict[str, str]:
+    """Source of splits on sets, in the module with numpy."""
+    if model.set_offsets is None or model.set_thresholds is None:
+        return {"sets": "", "goes_left": "x <= THRESHOLD[node]"}
+    return {
+        "sets": f"""
+# Further thresholds of nodes that split on sets, and where those of each node start: left when an even number is below.
+SET_OFFSETS = _array({_encoded(model.set_offsets, "<i8")}, "<i8")
+SET_THRESHOLDS = _array({_encoded(model.set_thresholds, "<f8")}, "<f8")
+
+
+def _is_even(x, node):
+    even = x <= THRESHOLD[node]
+    for each in np.unique(node[SET_OFFSETS[node] < SET_OFFSETS[node + 1]]):
+        here = node == each
+        further = SET_THRESHOLDS[SET_OFFSETS[each] : SET_OFFSETS[each + 1]]
+        even[here] ^= np.searchsorted(further, x[here]) % 2 == 1
+    return even
+
+""",
+        "goes_left": "_is_even(x, node)",
+    }
 
 
 def _facts(model: Ensemble) -> dict[str, str | int]:

@@ -1,10 +1,10 @@
-"""Shared by all writers of model files: weights in leaves, float32, names, nesting, thresholds, covers."""
+"""Shared by all writers of model files: weights in leaves, float32, sets, names, nesting, thresholds, covers."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import ModelError
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Tree
+from rankwood.model.trees import Tree, runs
+from rankwood.model.unfold import without_sets
 from rankwood.scoring.agreement import adversarial_rows
 from rankwood.scoring.c_source import round_down
 
@@ -112,13 +113,21 @@ def check_missing(model: Ensemble, target: str, rule: MissingRule, missing: str)
 
 def not_with_zero(model: Ensemble) -> NDArray[np.bool_]:
     """For each split, whether it sends a missing value elsewhere than 0."""
-    elsewhere: NDArray[np.bool_] = model.missing_left != (model.threshold >= 0.0)
+    elsewhere: NDArray[np.bool_] = model.missing_left != zero_left(model)
     return elsewhere
+
+
+def zero_left(model: Ensemble) -> NDArray[np.bool_]:
+    """For each split, whether it sends 0 left."""
+    left: NDArray[np.bool_] = model.threshold >= 0.0
+    for node in model.trees.set_nodes.tolist():
+        left[node] = model.trees.goes_left(node, 0.0)
+    return left
 
 
 def missing_with_zero(model: Ensemble) -> Ensemble:
     """The model with missing values sent where 0 goes."""
-    return model.replace(missing_left=model.threshold >= 0.0)
+    return model.replace(missing_left=zero_left(model))
 
 
 def without_exit(model: Ensemble, target: str) -> Ensemble:
@@ -132,6 +141,71 @@ def without_exit(model: Ensemble, target: str) -> Ensemble:
 
 def cannot_hold_exit(target: str) -> str:
     return f"{target} cannot hold early exit: the model is written without, so every document goes through all trees"
+
+
+# Splits on sets, which few tools hold.
+
+MAX_CATEGORY = 2**20  # no set with larger numbers is written: tools hold sets as bits
+
+
+def on_thresholds(model: Ensemble, target: str, keep: Any = None, *, level: int = 4) -> Ensemble:
+    """The model without splits on sets, but for nodes in the mask `keep`; a warning says by how much it grows.
+
+    Parameters
+    ----------
+    model : Ensemble
+        The model.
+    target : str
+        What cannot hold its sets.
+    keep : array of bool, optional
+        Inner nodes that may stay splits on sets.
+    level : int, default 4
+        As for `warn`.
+    """
+    grown = without_sets(model, keep)
+    if grown is not model:
+        n_sets = len(model.trees.set_nodes) - (
+            0 if keep is None else int(np.asarray(keep)[model.trees.set_nodes].sum())
+        )
+        warn(
+            f"{target} cannot hold {n_sets:,} of the splits on sets (categories and the like): as single thresholds "
+            f"they make {grown.n_leaves:,} leaves of {model.n_leaves:,}",
+            level,
+        )
+    return grown
+
+
+def categories_of(thresholds: FloatArray) -> IndexArray | None:
+    """The categories of a set that goes right, if it has all values whose whole part is among them; else None.
+
+    A value next below a whole number, or between -1 and 0, may count as either: tools differ there.
+
+    Examples
+    --------
+    >>> categories_of(np.nextafter([1.0, 3.0, 7.0, 8.0], 0))
+    array([1, 2, 7])
+    >>> categories_of(np.array([0.5, 2.0])) is None
+    True
+    """
+    if len(thresholds) % 2 or not (thresholds[0] >= -1.0 and thresholds[-1] < MAX_CATEGORY):
+        return None
+    ends = np.floor(thresholds) + 1.0
+    with np.errstate(under="ignore"):
+        near = round_down(thresholds) >= np.nextafter(ends.astype(np.float32), np.float32(-np.inf))
+    if not (near | (ends == 0.0)).all() or (np.diff(ends) <= 0).any():
+        return None
+    begin, end = ends.astype(np.int64).reshape(-1, 2).T
+    return runs(begin, end - begin)
+
+
+def tell_fractions(target: str, n_sets: int, n_inexact: int) -> None:
+    """Warn of sets of categories that differ a little in the target."""
+    if n_inexact:
+        warn(
+            f"{target} takes other values for the categories of {n_inexact:,} of {n_sets:,} splits: values that are no "
+            "whole numbers, next below one or between -1 and 0, may go the other way",
+            6,
+        )
 
 
 def names_of(model: Ensemble, default: str = "f{}") -> list[str]:

@@ -49,18 +49,22 @@ from rankwood.formats.ubjson import parse_ubjson, to_ubjson
 from rankwood.formats.writing import (
     LARGEST_SINGLE,
     below_single,
+    categories_of,
     check_objective,
     finite,
     leaf_covers,
     names_of,
     nested,
     node_sums,
+    on_thresholds,
     plain,
     refuse_names,
     single_leaves,
+    tell_fractions,
 )
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees, offsets_of
+from rankwood.scoring.c_source import round_down
 
 # Arrays of a tree in a model file, with their types.
 TABLE = {
@@ -500,19 +504,20 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
         Whether to write UBJSON or JSON; unless given, UBJSON if the name ends in .ubj.
     """
     check_objective(objective, OBJECTIVES)
-    model = plain(model)
+    model, categories = _with_categories(model)
     names = list(model.feature_names or ())
     refuse_names(names, "XGBoost", "[]<")
     values = single_leaves(model, "XGBoost")
     thresholds = below_single(model.threshold)
     covers = leaf_covers(model)
     hessians = covers, node_sums(model, covers)
-    trees = [_model_tree(model, tree, thresholds, values, *hessians) for tree in range(model.n_trees)]
+    trees = [_model_tree(model, tree, thresholds, values, *hessians, categories) for tree in range(model.n_trees)]
+    has_categories = np.isin(np.arange(len(names)), model.feature[list(categories)])
     whole = {
         "learner": {
             "attributes": {},
             "feature_names": names,
-            "feature_types": ["float"] * len(names),
+            "feature_types": ["c" if of_categories else "float" for of_categories in has_categories],
             "gradient_booster": {
                 "model": {
                     "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(model.n_trees)},
@@ -538,10 +543,39 @@ def export_xgboost(model: Ensemble, path: Path, *, objective: str = "rank:ndcg",
     return json.dumps(whole, default=_as_list, ensure_ascii=False).encode()  # XGBoost does not read \u escapes
 
 
+def _with_categories(model: Ensemble) -> tuple[Ensemble, dict[int, IndexArray]]:
+    """The model with weights and base in the leaves, and the categories by node; other sets became thresholds."""
+
+    def find(model: Ensemble) -> dict[int, IndexArray]:
+        found = {node: categories_of(model.trees.thresholds_of(node)) for node in model.trees.set_nodes.tolist()}
+        return {node: members for node, members in found.items() if members is not None}
+
+    keep = np.zeros(model.n_nodes, dtype=bool)
+    keep[list(find(model))] = True
+    model = plain(on_thresholds(model, "XGBoost", keep, level=6))
+    categories = find(model)
+    with np.errstate(under="ignore"):
+        n_inexact = sum(
+            not np.array_equal(
+                round_down(model.trees.thresholds_of(node)),
+                round_down(np.array(_category_pieces(members, missing_left=False).cuts)),
+            )
+            for node, members in categories.items()
+        )
+    tell_fractions("XGBoost", len(categories), n_inexact)
+    return model, categories
+
+
 def _model_tree(
-    model: Ensemble, tree: int, thresholds: AnyArray, values: AnyArray, leaf_cover: AnyArray, node_cover: AnyArray
+    model: Ensemble,
+    tree: int,
+    thresholds: AnyArray,
+    values: AnyArray,
+    leaf_cover: AnyArray,
+    node_cover: AnyArray,
+    categories: dict[int, IndexArray],
 ) -> dict[str, Any]:
-    """One tree as a model file has it."""
+    """One tree as a model file has it; `categories` are those of its nodes, which go right."""
     nodes, leaves = model.trees.nodes_of(tree), model.trees.leaves_of(tree)
     order = xgboost_order(model, tree)
     n_all = len(order.nodes) + len(order.leaves)
@@ -560,12 +594,18 @@ def _model_tree(
     conditions[order.nodes] = thresholds[nodes]
     indices, default_left = np.zeros(n_all, dtype=np.int32), np.zeros(n_all, dtype=np.uint8)
     indices[order.nodes], default_left[order.nodes] = model.feature[nodes], model.missing_left[nodes]
+    split_type = np.zeros(n_all, dtype=np.uint8)
+    here = [node for node in range(nodes.start, nodes.stop) if node in categories]
+    sets = dict(sorted((int(order.nodes[node - nodes.start]), categories[node]) for node in here))
+    split_type[list(sets)] = 1
+    conditions[list(sets)] = 0.0
+    segments = offsets_of([len(members) for members in sets.values()])
     return {
         "base_weights": weights,
-        "categories": np.zeros(0, dtype=np.int32),
-        "categories_nodes": np.zeros(0, dtype=np.int32),
-        "categories_segments": np.zeros(0, dtype=np.int64),
-        "categories_sizes": np.zeros(0, dtype=np.int64),
+        "categories": np.concatenate([np.zeros(0, np.int32), *sets.values()]).astype(np.int32),
+        "categories_nodes": np.array(list(sets), dtype=np.int32),
+        "categories_segments": segments[:-1].astype(np.int64),
+        "categories_sizes": np.diff(segments).astype(np.int64),
         "default_left": default_left,
         "id": tree,
         "left_children": left,
@@ -574,7 +614,7 @@ def _model_tree(
         "right_children": right,
         "split_conditions": conditions,
         "split_indices": indices,
-        "split_type": np.zeros(n_all, dtype=np.uint8),
+        "split_type": split_type,
         "sum_hessian": covers,
         "tree_param": {
             "num_deleted": "0",

@@ -22,7 +22,7 @@ from rankwood.matrix import is_plain, one_block, row_blocks
 from rankwood.model.early_exit import EarlyExit
 from rankwood.model.file import read_model, save_model
 from rankwood.model.topology import Topology, describe
-from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, OPTIONAL, Tree, Trees, as_entries, as_tree_numbers
+from rankwood.model.trees import COLUMNS, MAX_FEATURES, NEEDED, OPTIONAL, SETS, Tree, Trees, as_entries, as_tree_numbers
 from rankwood.scoring.partitions import is_lazy, lazy_scores
 from rankwood.system import resolve_threads
 
@@ -35,7 +35,8 @@ class Ensemble:
 
     The score of a document is `base + weight[0] * value of the leaf reached in tree 0 + ...`, summed in float64 from
     left to right. A document goes left when `x <= threshold`, compared exactly whether x is float32 or float64. A
-    missing value (NaN) goes left where `missing_left` says so.
+    missing value (NaN) goes left where `missing_left` says so. A split on a set, such as categories, has further
+    thresholds: a document goes left when an even number of them all lies below its value.
 
     Trees stand one after another: tree t owns the inner nodes from `node_offsets[t]` to `node_offsets[t + 1]`, and one
     leaf more than it has inner nodes. Its root is its node 0; without inner nodes it is its only leaf.
@@ -71,6 +72,10 @@ class Ensemble:
         Documents that met each inner node in training.
     leaf_cover : array-like of float, optional
         Documents that reached each leaf in training, or their weight; explanations (SHAP) build on it.
+    set_offsets : array-like of int, optional
+        Where the further thresholds of each inner node start in `set_thresholds`, and their number at the end.
+    set_thresholds : array-like of float, optional
+        Further thresholds of splits on sets; those of a node rise, above its `threshold`.
     exit : EarlyExit, optional
         Where documents far behind the best of their query stop before the last tree; `rankwood.early_exit` learns it.
         Only scores that are asked for with queries (`qid` or `group`) depend on it. A model with other trees, weights
@@ -86,6 +91,8 @@ class Ensemble:
         As given; `feature_names` is a tuple or None, `metadata` a new dict at every access.
     split_gain, node_count, leaf_cover : array or None
         What training noted, as given.
+    set_offsets, set_thresholds : array or None
+        Further thresholds of splits on sets, as given; None where there are none.
     exit : EarlyExit or None
         As given.
     n_trees, n_nodes, n_leaves : int
@@ -140,11 +147,14 @@ class Ensemble:
         split_gain: Any = None,
         node_count: Any = None,
         leaf_cover: Any = None,
+        set_offsets: Any = None,
+        set_thresholds: Any = None,
         exit: EarlyExit | None = None,
     ) -> None:
         columns = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf_value": leaf_value,
                    "missing_left": missing_left, "split_gain": split_gain, "node_count": node_count,
-                   "leaf_cover": leaf_cover}  # fmt: skip
+                   "leaf_cover": leaf_cover, "set_offsets": set_offsets,
+                   "set_thresholds": set_thresholds}  # fmt: skip
         trees = Trees.from_columns(columns, node_offsets)
         self._set(
             tree_weights=as_entries(tree_weights, WEIGHT, "tree_weights"),
@@ -177,8 +187,8 @@ class Ensemble:
         Parameters
         ----------
         trees : iterable of Tree or nested tuple
-            Tuples are `(feature, threshold, left, right[, missing_left])` with numbers for leaves: see
-            `Tree.from_nested`.
+            Tuples are `(feature, threshold, left, right[, missing_left])` with numbers for leaves, and with a list of
+            thresholds for a split on a set: see `Tree.from_nested`.
         tree_weights : array-like of float, optional
             Weight of each tree; 1 unless given.
         n_features : int, optional
@@ -236,7 +246,7 @@ class Ensemble:
             Notes that JSON can hold.
         """
         return cls(
-            **{name: getattr(trees, name) for name in (*COLUMNS, "node_offsets")},
+            **{name: getattr(trees, name) for name in (*COLUMNS, *SETS, "node_offsets")},
             tree_weights=np.ones(trees.n_trees) if tree_weights is None else tree_weights,
             n_features=n_features,
             base=base,
@@ -293,6 +303,16 @@ class Ensemble:
     def leaf_cover(self) -> FloatArray | None:
         """Documents (or their weight) that reached each leaf in training, or None when that is not known."""
         return self.trees.leaf_cover
+
+    @property
+    def set_offsets(self) -> OffsetArray | None:
+        """Where the further thresholds of each inner node start, or None when no node splits on a set."""
+        return self.trees.set_offsets
+
+    @property
+    def set_thresholds(self) -> FloatArray | None:
+        """Further thresholds of splits on sets, or None when there are none."""
+        return self.trees.set_thresholds
 
     @property
     def n_trees(self) -> int:
@@ -544,7 +564,7 @@ class Ensemble:
             Arguments of `Ensemble(...)`. With other trees, weights or base, early exit goes unless it is given.
         """
         arguments = {name: getattr(self, name) for name in ARGUMENTS}
-        if changes.keys() & {*SCORING_ARRAYS, "base"}:
+        if changes.keys() & {*SCORING_ARRAYS, *SETS, "base"}:
             arguments["exit"] = None
         return Ensemble(**arguments | changes)
 
@@ -587,7 +607,7 @@ class Ensemble:
     def fingerprint(self) -> str:
         """SHA-256 of what scores depend on: trees, weights, base, number of features and early exit."""
         digest = hashlib.sha256(f"rankwood {self.n_features} {self.base.hex()}".encode())
-        for name in SCORING_ARRAYS:
+        for name in SCORING_ARRAYS if self.set_thresholds is None else (*SCORING_ARRAYS, *SETS):
             array = getattr(self, name)
             digest.update(f"{name} {len(array)}".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False))
@@ -717,7 +737,7 @@ def _plain_number(value: Any) -> Any:
 
 
 SCORING_ARRAYS = (*NEEDED, "node_offsets", "tree_weights")
-ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL, "exit")
+ARGUMENTS = (*SCORING_ARRAYS, "n_features", "base", "feature_names", "metadata", *OPTIONAL, *SETS, "exit")
 
 
 def _rebuild(arguments: dict[str, Any]) -> Ensemble:

@@ -2,8 +2,9 @@
 
 The header's metadata has one entry, `rankwood`: JSON with the format version, what is not an array, and the model's own
 metadata. A file has exactly the arrays below; one with others, or with a higher version, is refused. Models with early
-exit have version 2 and an entry `exit`, because versions of rankwood without it would rank otherwise; all others have
-version 1. The checksum tells a file whose numbers were damaged; files without one are read, too.
+exit have version 2 and an entry `exit`, because versions of rankwood without it would rank otherwise; those with splits
+on sets have version 3 and the arrays of sets, with early exit or without; all others have version 1. The checksum tells
+a file whose numbers were damaged; files without one are read, too.
 
 Headers are read, and everything is checked, in C++ (native/model), which librankwood shares.
 """
@@ -24,7 +25,7 @@ from rankwood.atomic import atomic_write
 from rankwood.dtypes import AnyArray
 from rankwood.errors import MissingPackageError, ModelError, RankwoodError, one_line
 from rankwood.model.early_exit import EarlyExit
-from rankwood.model.trees import COLUMNS, NEEDED, OPTIONAL
+from rankwood.model.trees import COLUMNS, NEEDED, OPTIONAL, SETS
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 _KIND = {"int32": "I32", "int64": "I64", "float64": "F64", "bool": "BOOL"}  # as safetensors calls them
 _COLUMNS = {name: _KIND[np.dtype(column.dtype).name] for name, column in COLUMNS.items()}
 ARRAYS = {name: _COLUMNS[name] for name in NEEDED} | {"node_offsets": "I64", "tree_weights": "F64"}
-OPTIONAL_ARRAYS = {name: _COLUMNS[name] for name in OPTIONAL}
+SET_ARRAYS = {name: _KIND[np.dtype(dtype).name] for name, dtype in SETS.items()}  # in files of version 3
+OPTIONAL_ARRAYS = {name: _COLUMNS[name] for name in OPTIONAL} | SET_ARRAYS
 FACTS = ("format_version", "n_features", "base", "feature_names", "metadata")
-EXIT = "exit"  # in files of version 2
+EXIT = "exit"  # in files of version 2 or 3
 CHECKSUM = "checksum"  # optional: SHA-256 of the arrays in the order above
 # Little-endian, as safetensors has it. Booleans are read as bytes: not every byte is one.
 NUMPY_TYPE = {"I32": "<i4", "I64": "<i8", "F64": "<f8", "BOOL": "u1"}
@@ -63,6 +65,8 @@ def model_bytes(model: Ensemble) -> bytes:
     facts |= {"format_version": 1, CHECKSUM: _checksum(arrays)}
     if model.exit is not None:
         facts |= {"format_version": 2, EXIT: model.exit.as_dict()}
+    if model.set_thresholds is not None:
+        facts |= {"format_version": 3}
     header = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     # One entry of metadata only: safetensors would write several in random order.
     content: bytes = save({name: array for name, array in arrays.items() if array is not None}, {"rankwood": header})

@@ -33,6 +33,8 @@ class Topology:
         Gain of the splits on each feature, summed; None when the model does not know its gains.
     n_bytes : int
         Size of the model's arrays.
+    n_sets : int
+        Inner nodes that split on a set, such as categories: those with several thresholds.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Topology:
     thresholds_per_feature: IndexArray
     gain_per_feature: FloatArray | None
     n_bytes: int
+    n_sets: int = 0
 
     @property
     def n_trees(self) -> int:
@@ -111,7 +114,7 @@ class Topology:
 
 SUMMARY = (
     "n_trees", "n_leaves", "n_nodes", "mean_depth", "max_depth", "path_length", "mean_leaves", "max_leaves",
-    "n_features", "n_features_used", "n_thresholds", "n_bytes",
+    "n_features", "n_features_used", "n_thresholds", "n_sets", "n_bytes",
 )  # fmt: skip
 
 
@@ -127,9 +130,10 @@ def describe(model: Ensemble) -> Topology:
         nodes=nodes,
         leaves=nodes + 1,
         splits_per_feature=np.bincount(model.feature, minlength=n_features),
-        thresholds_per_feature=_count_distinct(model.feature, model.threshold, n_features),
+        thresholds_per_feature=_count_distinct(*model.trees.all_thresholds(), n_features),
         gain_per_feature=gain,
         n_bytes=model.trees.n_bytes + model.tree_weights.nbytes,
+        n_sets=len(model.trees.set_nodes),
     )
 
 

@@ -26,8 +26,8 @@ from rankwood.errors import ModelError
 
 MAX_FEATURES = 2**24  # no ranker comes near; a damaged file shall not ask for gigabytes
 
-# feature, threshold, left, right, missing_left as bytes, leaf_value, node_offsets
-NativeTrees: TypeAlias = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
+# feature, threshold, left, right, missing_left as bytes, leaf_value, node_offsets, set_offsets, set_thresholds
+NativeTrees: TypeAlias = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 
 
 class Column(NamedTuple):
@@ -61,6 +61,10 @@ COLUMNS: dict[str, Column] = {
 }
 NEEDED = tuple(name for name, column in COLUMNS.items() if not column.optional)
 OPTIONAL = tuple(name for name, column in COLUMNS.items() if column.optional)
+SETS = {"set_offsets": OFFSET, "set_thresholds": THRESHOLD}  # arrays of models with splits on sets, and their types
+
+
+NO_OFFSETS, NO_THRESHOLDS = np.zeros(0, OFFSET), np.zeros(0, THRESHOLD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +81,13 @@ class Trees:
         left           1 ~0 ~2  | ~0  |              (c >= 0: inner node c of the tree; c < 0: its leaf ~c)
         right          2 ~1 ~3  | ~1  |
         leaf_value     a  b  c  d | e  f |           (leaves of tree t start at node_offsets[t] + t)
+
+    A split on a set, such as categories, has further thresholds, which rise. A document goes left when an even number
+    of the thresholds of its node lies below its value, so the set that goes right is a union of intervals; a split with
+    one threshold is the same thing::
+
+        -------left-------]--right--]--left--]----right--->  x
+                     threshold     set_thresholds
 
     Parameters
     ----------
@@ -96,6 +107,11 @@ class Trees:
         What training knew of each inner node: gain of the split, documents that met it.
     leaf_cover : array of float64, optional
         Documents that reached each leaf in training, or their weight; explanations (SHAP) build on it.
+    set_offsets : array of int64, optional
+        Where the further thresholds of each inner node start in `set_thresholds`, and their number at the end. Both are
+        None where no node has any.
+    set_thresholds : array of float64, optional
+        Further thresholds of splits on sets.
     known_depths : array of int32, optional
         Depth of each tree, once `checked` has walked them.
     """
@@ -110,9 +126,14 @@ class Trees:
     split_gain: FloatArray | None = None
     node_count: IndexArray | None = None
     leaf_cover: FloatArray | None = None
+    set_offsets: OffsetArray | None = None
+    set_thresholds: FloatArray | None = None
     known_depths: NodeArray | None = None
 
     def __post_init__(self) -> None:
+        if self.set_thresholds is not None and len(self.set_thresholds) == 0 and self.set_offsets is not None:
+            object.__setattr__(self, "set_offsets", None)
+            object.__setattr__(self, "set_thresholds", None)
         for array in self.arrays().values():
             array.flags.writeable = False
 
@@ -123,7 +144,7 @@ class Trees:
         Parameters
         ----------
         columns : dict
-            The entries of `COLUMNS` by name; optional ones may be absent or None.
+            The entries of `COLUMNS` and `SETS` by name; optional ones may be absent or None.
         node_offsets : array-like of int
             Where the inner nodes of each tree start, and their number at the end.
 
@@ -138,6 +159,8 @@ class Trees:
             else as_entries(columns[name], column.dtype, name)
             for name, column in COLUMNS.items()
         }
+        for name, dtype in SETS.items():
+            arrays[name] = None if columns.get(name) is None else as_entries(columns[name], dtype, name)
         return cls(**arrays, node_offsets=as_entries(node_offsets, OFFSET, "node_offsets"))
 
     @classmethod
@@ -152,6 +175,7 @@ class Trees:
         columns: dict[str, Any] = {
             name: join([getattr(tree, name) for tree in parts], column.dtype) for name, column in COLUMNS.items()
         }
+        columns |= _joined_sets([(len(tree.feature), tree.set_offsets, tree.set_thresholds) for tree in parts])
         return cls.from_columns(columns, offsets_of([len(tree.feature) for tree in parts]))
 
     @property
@@ -202,7 +226,7 @@ class Trees:
 
     def arrays(self) -> dict[str, AnyArray]:
         """The arrays by name, without optional ones that are absent."""
-        found = {name: getattr(self, name) for name in (*COLUMNS, "node_offsets", "known_depths")}
+        found = {name: getattr(self, name) for name in (*COLUMNS, *SETS, "node_offsets", "known_depths")}
         return {name: array for name, array in found.items() if array is not None}
 
     def nodes_of(self, tree: int) -> slice:
@@ -216,7 +240,8 @@ class Trees:
     def tree(self, number: int) -> Tree:
         """One tree by itself."""
         nodes, leaves = self.nodes_of(number), self.leaves_of(number)
-        return Tree(**{name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()})
+        columns = {name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()}
+        return Tree(**columns, **self._picked_sets(nodes))
 
     def part(self, begin: int, end: int) -> Trees:
         """The trees from number `begin` to before `end`, as views: nothing is copied."""
@@ -237,6 +262,7 @@ class Trees:
         columns: dict[str, Any] = {
             name: join([getattr(part, name) for part in parts], column.dtype) for name, column in COLUMNS.items()
         }
+        columns |= _joined_sets([(part.n_nodes, part.set_offsets, part.set_thresholds) for part in parts])
         depths = join([part.known_depths for part in parts], NODE)
         sizes = np.concatenate([np.zeros(0, OFFSET), *(part.sizes for part in parts)])
         return cls(**columns, node_offsets=offsets_of(sizes), known_depths=depths)
@@ -248,9 +274,11 @@ class Trees:
         Every array is released as soon as it is copied: two copies of many trees of full depth may not fit into memory.
         """
         sizes = np.concatenate([np.zeros(0, OFFSET), *(part.sizes for part in parts)])
+        sets = _joined_sets([(part.n_nodes, part.set_offsets, part.set_thresholds) for part in parts])
         columns = {name: [getattr(part, name) for part in parts] for name in COLUMNS}
         parts.clear()
         joined: dict[str, Any] = {name: join(columns.pop(name), column.dtype) for name, column in COLUMNS.items()}
+        joined |= sets
         return cls(**joined, node_offsets=offsets_of(sizes))
 
     def replace(self, **arrays: Any) -> Trees:
@@ -271,6 +299,8 @@ class Trees:
             A link, a feature, a threshold, a value or a number of entries is wrong.
         """
         depths = np.zeros(max(len(self.node_offsets) - 1, 0), dtype=NODE)
+        if (self.set_offsets is None) != (self.set_thresholds is None):
+            raise ModelError("set_offsets and set_thresholds go together: one of them is missing")
         try:
             _native.check_trees(depths, *self.native(), n_features)
             for name in OPTIONAL:
@@ -285,7 +315,42 @@ class Trees:
     def native(self) -> NativeTrees:
         """The arrays that scores depend on, in the order in which kernels take them."""
         missing_left = self.missing_left.view(np.uint8)
-        return self.feature, self.threshold, self.left, self.right, missing_left, self.leaf_value, self.node_offsets
+        set_offsets = NO_OFFSETS if self.set_offsets is None else self.set_offsets
+        set_thresholds = NO_THRESHOLDS if self.set_thresholds is None else self.set_thresholds
+        return (
+            self.feature, self.threshold, self.left, self.right, missing_left, self.leaf_value, self.node_offsets,
+            set_offsets, set_thresholds,
+        )  # fmt: skip
+
+    @property
+    def set_sizes(self) -> IndexArray:
+        """Number of further thresholds of each inner node: 0 unless it splits on a set."""
+        return np.zeros(self.n_nodes, OFFSET) if self.set_offsets is None else np.diff(self.set_offsets)
+
+    @property
+    def set_nodes(self) -> IndexArray:
+        """Numbers of the inner nodes that split on sets."""
+        return np.flatnonzero(self.set_sizes)
+
+    def thresholds_of(self, node: int) -> FloatArray:
+        """All thresholds of an inner node, numbered over all trees."""
+        first = self.threshold[node : node + 1]
+        if self.set_offsets is None or self.set_thresholds is None:
+            return first
+        return np.concatenate([first, self.set_thresholds[self.set_offsets[node] : self.set_offsets[node + 1]]])
+
+    def goes_left(self, node: int, value: float) -> bool:
+        """Whether a value goes left at an inner node, numbered over all trees."""
+        if value != value:
+            return bool(self.missing_left[node])
+        return int(np.searchsorted(self.thresholds_of(node), value)) % 2 == 0
+
+    def all_thresholds(self) -> tuple[NodeArray, FloatArray]:
+        """Feature and value of every threshold there is, those of sets behind the first ones of all nodes."""
+        if self.set_thresholds is None:
+            return self.feature, self.threshold
+        features = np.concatenate([self.feature, np.repeat(self.feature, self.set_sizes)])
+        return features, np.concatenate([self.threshold, self.set_thresholds])
 
     def fit_single(self, tree_weights: FloatArray) -> bool:
         """Whether float32 holds every weighted leaf value, and every sum of them, to full precision."""
@@ -353,12 +418,25 @@ class Trees:
             node_offsets=offsets,
             split_gain=None if self.split_gain is None else self.split_gain[kept],
             node_count=None if self.node_count is None else self.node_count[kept],
+            **self._picked_sets(kept),
         )
 
     def _picked(self, nodes: Any, leaves: Any, node_offsets: OffsetArray, trees: Any) -> Trees:
         columns = {name: _cut(getattr(self, name), column, nodes, leaves) for name, column in COLUMNS.items()}
         depths = None if self.known_depths is None else self.known_depths[trees]
-        return Trees(**columns, node_offsets=node_offsets, known_depths=depths)
+        return Trees(**columns, **self._picked_sets(nodes), node_offsets=node_offsets, known_depths=depths)
+
+    def _picked_sets(self, nodes: slice | IndexArray) -> dict[str, Any]:
+        """The arrays of sets of some nodes."""
+        if self.set_offsets is None or self.set_thresholds is None:
+            return {}
+        if isinstance(nodes, slice):
+            offsets = self.set_offsets[nodes.start : nodes.stop + 1]
+            thresholds = self.set_thresholds[offsets[0] : offsets[-1]]
+            return {"set_offsets": offsets - offsets[0], "set_thresholds": thresholds}
+        sizes = self.set_sizes[nodes]
+        thresholds = self.set_thresholds[runs(self.set_offsets[nodes], sizes)]
+        return {"set_offsets": offsets_of(sizes), "set_thresholds": thresholds}
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,6 +463,10 @@ class Tree:
         Documents that met each inner node in training.
     leaf_cover : array-like of float, optional
         Documents that reached each leaf in training, or their weight.
+    set_offsets : array-like of int, optional
+        Where the further thresholds of each inner node that splits on a set start, and their number at the end.
+    set_thresholds : array-like of float, optional
+        Further thresholds: a document goes left when an even number of the thresholds of a node lies below its value.
 
     Examples
     --------
@@ -402,12 +484,14 @@ class Tree:
     split_gain: FloatArray | None = None
     node_count: IndexArray | None = None
     leaf_cover: FloatArray | None = None
+    set_offsets: OffsetArray | None = None
+    set_thresholds: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name, column in COLUMNS.items():
+        for name, dtype in ({name: column.dtype for name, column in COLUMNS.items()} | SETS).items():
             values = getattr(self, name)
             if values is not None:
-                object.__setattr__(self, name, as_entries(values, column.dtype, name))
+                object.__setattr__(self, name, as_entries(values, dtype, name))
         n_nodes = len(self.feature)
         for name, column in COLUMNS.items():
             values, expected = getattr(self, name), n_nodes + (column.per == "leaf")
@@ -422,7 +506,7 @@ class Tree:
         ----------
         nested : tuple or float
             A node is `(feature, threshold, left, right)` or `(feature, threshold, left, right, missing_left)`, a leaf
-            is a number.
+            is a number. A node that splits on a set has a list of thresholds.
 
         Returns
         -------
@@ -430,6 +514,7 @@ class Tree:
             Nodes and leaves are numbered in preorder, left before right.
         """
         nodes: list[list[Any]] = []  # feature, threshold, left, right, missing_left
+        further: list[Sequence[float]] = []
         leaves: list[float] = []
         pending: list[tuple[Any, int, int]] = [(nested, -1, 0)]  # subtree, its parent, where the parent notes it
         while pending:
@@ -443,11 +528,21 @@ class Tree:
                 continue
             if len(subtree) not in (4, 5):
                 raise ModelError(f"a node must be (feature, threshold, left, right[, missing_left]), got {subtree!r}")
-            nodes.append([subtree[0], subtree[1], 0, 0, subtree[4] if len(subtree) == 5 else False])
+            first, *more = subtree[1] if isinstance(subtree[1], (list, tuple)) and subtree[1] else [subtree[1]]
+            nodes.append([subtree[0], first, 0, 0, subtree[4] if len(subtree) == 5 else False])
+            further.append(more)
             pending += [(subtree[3], number, 3), (subtree[2], number, 2)]
         columns: list[Any] = list(zip(*nodes, strict=True)) if nodes else [()] * 5
         feature, threshold, left, right, missing_left = columns
-        return cls(feature, threshold, left, right, leaf_value=np.array(leaves), missing_left=missing_left)
+        return cls(
+            feature,
+            threshold,
+            left,
+            right,
+            leaf_value=np.array(leaves),
+            missing_left=missing_left,
+            **sets_of(further),
+        )
 
 
 def _followed(links: IndexArray, instead: IndexArray) -> IndexArray:
@@ -458,6 +553,23 @@ def _followed(links: IndexArray, instead: IndexArray) -> IndexArray:
         if np.array_equal(there, links):
             return links
         links = there
+
+
+def sets_of(further: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """The arrays `SETS` by name, of the further thresholds of each inner node; none where there are none."""
+    if not any(further):
+        return {}
+    thresholds = [threshold for of_node in further for threshold in of_node]
+    return {"set_offsets": offsets_of([len(of_node) for of_node in further]), "set_thresholds": np.array(thresholds)}
+
+
+def _joined_sets(parts: Sequence[tuple[int, OffsetArray | None, FloatArray | None]]) -> dict[str, Any]:
+    """The arrays of sets of several parts, each given by its number of nodes and its own arrays or None."""
+    if all(thresholds is None for _, _, thresholds in parts):
+        return {}
+    sizes = [np.zeros(n_nodes, OFFSET) if offsets is None else np.diff(offsets) for n_nodes, offsets, _ in parts]
+    thresholds = [thresholds for _, _, thresholds in parts if thresholds is not None]
+    return {"set_offsets": offsets_of(np.concatenate(sizes)), "set_thresholds": np.concatenate(thresholds)}
 
 
 def offsets_of(sizes: Any) -> OffsetArray:

@@ -34,7 +34,9 @@ class HotNode:
     feature : int
         Number of the feature that it looks at, counted from 0.
     threshold : float
-        What it compares the feature with.
+        What it compares the feature with; the lowest threshold of a set.
+    further : int
+        Number of further thresholds, where it splits on a set.
     share : float
         Share of the documents that meet it.
     left_share : float
@@ -45,6 +47,7 @@ class HotNode:
     node: int
     feature: int
     threshold: float
+    further: int
     share: float
     left_share: float
 
@@ -160,12 +163,14 @@ class Usage:
         is_root[model.node_offsets[:-1][np.diff(model.node_offsets) > 0]] = True
         nodes = self._by_heat[~is_root[self._by_heat] & (self.node_visits[self._by_heat] > 0)][:n]
         trees = np.searchsorted(model.node_offsets, nodes, side="right") - 1
+        further = model.trees.set_sizes
         return [
             HotNode(
                 tree=int(tree),
                 node=int(node - model.node_offsets[tree]),
                 feature=int(model.feature[node]),
                 threshold=float(model.threshold[node]),
+                further=int(further[node]),
                 share=int(self.node_visits[node]) / self.n_docs,
                 left_share=int(self.left_visits[node]) / int(self.node_visits[node]),
             )

@@ -116,7 +116,7 @@ def merge_thresholds(model: Ensemble, X: FeatureMatrix) -> Ensemble:
     """The model with as few different thresholds as tell the rows of X apart as before.
 
     Thresholds of a feature between which no row has a value send every row the same way: each becomes the one of them
-    that most nodes have. Other rows may go another way.
+    that most nodes have. Other rows may go another way. Splits on sets stay as they are.
 
     Parameters
     ----------
@@ -133,8 +133,9 @@ def merge_thresholds(model: Ensemble, X: FeatureMatrix) -> Ensemble:
     array([0.7, 0.7, 0.7])
     """
     threshold = model.threshold.copy()
-    for feature in np.unique(model.feature):
-        nodes = np.flatnonzero(model.feature == feature)
+    has_one = model.trees.set_sizes == 0
+    for feature in np.unique(model.feature[has_one]):
+        nodes = np.flatnonzero((model.feature == feature) & has_one)
         values = np.unique(X[:, feature])
         gap = np.searchsorted(values[~np.isnan(values)], threshold[nodes], side="right")  # rows that go left
         _, number, n_nodes = np.unique(threshold[nodes], return_inverse=True, return_counts=True)

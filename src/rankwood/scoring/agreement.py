@@ -95,8 +95,9 @@ def values_near(thresholds: FloatArray, dtype: Any) -> AnyArray:
 def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Generator) -> tuple[AnyArray, bool, bool]:
     """Rows of one type, and whether every threshold and every node is among them."""
     n_features = max((model.n_features for model in models), default=0)
-    thresholds = np.concatenate([np.zeros(0), *(model.threshold for model in models)])
-    features = np.concatenate([np.zeros(0, np.int64), *(model.feature for model in models)])
+    all_of = [model.trees.all_thresholds() for model in models]
+    thresholds = np.concatenate([np.zeros(0), *(thresholds for _, thresholds in all_of)])
+    features = np.concatenate([np.zeros(0, np.int64), *(features for features, _ in all_of)])
     order = np.argsort(features, kind="stable")
     bounds = np.searchsorted(features[order], np.arange(n_features + 1))
     columns = [values_near(thresholds[order[bounds[f] : bounds[f + 1]]], dtype) for f in range(n_features)]
@@ -110,12 +111,14 @@ def _rows(models: list[Ensemble], dtype: Any, max_rows: int, rng: np.random.Gene
     parts = [company, _special_rows(company, room, rng), whole]
     room = (max_rows - sum(map(len, parts))) // max(1, len(models))
     for model in models:
-        chosen = np.arange(model.n_nodes)
+        chosen = np.arange(len(model.trees.all_thresholds()[0]))  # a node's, or those of its set
         if PLACES * len(chosen) > room:
             chosen = np.sort(rng.choice(chosen, size=room // PLACES, replace=False))
             every_node = False
         parts.append(_led_rows(model, chosen, company, rng))
-        others = np.sort(rng.permutation(model.n_nodes)[: room - PLACES * len(chosen)])  # all, if there is room
+        others = np.sort(
+            rng.permutation(len(model.trees.all_thresholds()[0]))[: room - PLACES * len(chosen)]
+        )  # all, if there is room
         parts.append(_led_rows(model, others, company, rng, whole=True))
     return np.concatenate(parts), every_threshold, every_node
 
@@ -147,27 +150,30 @@ def _special_rows(company: AnyArray, room: int, rng: np.random.Generator) -> Any
 
 
 def _led_rows(
-    model: Ensemble, nodes: IndexArray, company: AnyArray, rng: np.random.Generator, *, whole: bool = False
+    model: Ensemble, chosen: IndexArray, company: AnyArray, rng: np.random.Generator, *, whole: bool = False
 ) -> AnyArray:
-    """Rows that get to each of the given nodes, where the splits above it let any row through.
+    """Rows that get to the nodes of some thresholds, as `all_thresholds` counts them, where splits above let any pass.
 
-    They are on the threshold of the node, next to it and missing, or with `whole` the whole number next to it.
+    They are on the threshold, next to it and missing, or with `whole` the whole number next to it.
     """
     dtype, n_places = company.dtype.type, 1 if whole else PLACES
     above, goes_left = _parents(model)
+    sizes = model.trees.set_sizes
+    nodes = np.concatenate([np.arange(model.n_nodes), np.repeat(np.arange(model.n_nodes), sizes)])[chosen]
+    thresholds = model.trees.all_thresholds()[1][chosen]
     rows = company[rng.integers(0, len(company), n_places * len(nodes))]
     kept = np.ones(len(rows), dtype=bool)
     prefers_upper = rng.random(len(nodes)) < 0.5
     for number, node in enumerate(nodes.tolist()):
         mine = slice(n_places * number, n_places * (number + 1))
-        for feature, asked in _asked_above(model, node, above, goes_left).items():
+        for feature, asked in _asked_above(model, node, above, goes_left, rng).items():
             value = _let_through(asked, dtype, bool(prefers_upper[number]))
             if value is None:
                 kept[mine] = False
                 break
             rows[mine, feature] = value
         with np.errstate(over="ignore", under="ignore"):
-            on = dtype(model.threshold[node])
+            on = dtype(thresholds[number])
             steps = [np.nextafter(on, dtype(side)) for side in (np.inf, -np.inf)]
         rows[mine, model.feature[node]] = np.rint(on) if whole else (on, *steps, dtype(np.nan))
     return rows[kept]
@@ -193,19 +199,37 @@ class _Asked(NamedTuple):
     missing: bool = True
 
 
-def _asked_above(model: Ensemble, node: int, above: IndexArray, goes_left: AnyArray) -> dict[int, _Asked]:
+def _asked_above(
+    model: Ensemble, node: int, above: IndexArray, goes_left: AnyArray, rng: np.random.Generator
+) -> dict[int, _Asked]:
+    """What the splits above a node ask of each feature; of sets one interval is asked for, by chance."""
     asked: dict[int, _Asked] = {}
     while above[node] >= 0:
         parent = int(above[node])
         feature, threshold = int(model.feature[parent]), float(model.threshold[parent])
         low, high, missing = asked.get(feature, _Asked())
-        if goes_left[node]:
+        if model.set_offsets is not None and model.set_offsets[parent] < model.set_offsets[parent + 1]:
+            low, high = _interval(model.trees.thresholds_of(parent).tolist(), bool(goes_left[node]), low, high, rng)
+        elif goes_left[node]:
             high = min(high, threshold)
         else:
             low = threshold if low is None else max(low, threshold)
         asked[feature] = _Asked(low, high, missing and bool(model.missing_left[parent]) == bool(goes_left[node]))
         node = parent
     return asked
+
+
+def _interval(
+    thresholds: list[float], left: bool, low: float | None, high: float, rng: np.random.Generator
+) -> tuple[float | None, float]:
+    """One of the intervals of a set's side, by chance, as far as it lies above `low` and up to `high`."""
+    inside: list[tuple[float | None, float]] = []
+    for number in range(0 if left else 1, len(thresholds) + 1, 2):
+        begin = low if number == 0 else thresholds[number - 1] if low is None else max(low, thresholds[number - 1])
+        end = min([high, *thresholds[number : number + 1]])
+        if begin is None or begin < end:
+            inside.append((begin, end))
+    return inside[rng.integers(len(inside))] if inside else (np.inf, -np.inf)
 
 
 def _let_through(asked: _Asked, dtype: Any, upper: bool) -> Any:

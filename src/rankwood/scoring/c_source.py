@@ -295,6 +295,22 @@ COPIED_VALUES = 1 << 18  # of the rows that are converted at a time
 
 UNIT_HEAD = "#include <math.h>\n#include <stdint.h>\n\ntypedef {real} real;\n"
 
+EVEN = """\
+/* Whether an even number of n rising thresholds is below x; a missing value as it is told. */
+static inline int even(real x, const real *threshold, int32_t n, int missing) {
+  int32_t low = 0, high = n;
+  if (x != x) return missing;
+  while (low < high) {
+    const int32_t middle = low + (high - low) / 2;
+    if (threshold[middle] < x) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low % 2 == 0;
+}
+"""
 WIDEN = """\
 static real convert(other x, size_t u) {
   (void)u;
@@ -387,7 +403,7 @@ class CSource:
         size = UNIT_NODES
         for group in range(self.n_groups):
             if size >= UNIT_NODES:
-                parts.append([UNIT_HEAD.format(real=self.real)])
+                parts.append([UNIT_HEAD.format(real=self.real), *self._on_sets()])
                 size = 0
             parts[-1] += self._group(group, hidden)
             nodes = self.model.node_offsets[[group * GROUP, min((group + 1) * GROUP, self.model.n_trees)]]
@@ -401,6 +417,7 @@ class CSource:
 
     def trees(self) -> Iterator[str]:
         """Lines of the functions that find leaves."""
+        yield from self._on_sets()
         for group in range(self.n_groups):
             yield from self._group(group, "static ")
 
@@ -415,10 +432,10 @@ class CSource:
     @cached_property
     def _thresholds(self) -> dict[int, FloatArray]:
         """Thresholds of each feature that is used, ascending, each once."""
-        model = self.model
-        order = np.argsort(model.feature, kind="stable")
-        features, starts = np.unique(model.feature[order], return_index=True)
-        parts = np.split(model.threshold[order], starts[1:])
+        feature, threshold = self.model.trees.all_thresholds()
+        order = np.argsort(feature, kind="stable")
+        features, starts = np.unique(feature[order], return_index=True)
+        parts = np.split(threshold[order], starts[1:])
         return {feature: np.unique(part) for feature, part in zip(features.tolist(), parts, strict=False)}
 
     @cached_property
@@ -428,6 +445,7 @@ class CSource:
     def _group(self, group: int, linkage: str) -> Iterator[str]:
         trees = range(group * GROUP, min((group + 1) * GROUP, self.model.n_trees))
         for tree in trees:
+            yield from self._sets(tree)
             yield from tree_functions(tree, self._splits(tree))
         yield f"{linkage}void group_{group}(const real *x, int32_t *leaf) {{"
         yield from (f"  leaf[{place}] = tree_{tree}(x);" for place, tree in enumerate(trees))
@@ -439,15 +457,34 @@ class CSource:
         if self._floats_suffice:
             thresholds, suffix = round_down(thresholds).astype(np.float64), "f"
         columns = model.feature[nodes].tolist(), thresholds.tolist(), model.missing_left[nodes].tolist()
+        # A comparison with NaN is false, so the two forms differ for missing values alone.
+        conditions = [
+            f"!(x[{feature}] > {c_number(value, suffix)})" if left else f"x[{feature}] <= {c_number(value, suffix)}"
+            for feature, value, left in zip(*columns, strict=True)
+        ]
+        for node in np.flatnonzero(model.trees.set_sizes[nodes]).tolist():
+            size = len(model.trees.thresholds_of(nodes.start + node))
+            conditions[node] = f"even(x[{columns[0][node]}], set_{tree}_{node}, {size}, {int(columns[2][node])})"
         return Splits(
-            # A comparison with NaN is false, so the two forms differ for missing values alone.
-            [
-                f"!(x[{feature}] > {c_number(value, suffix)})" if left else f"x[{feature}] <= {c_number(value, suffix)}"
-                for feature, value, left in zip(*columns, strict=True)
-            ],
+            conditions,
             model.left[nodes].tolist(),
             model.right[nodes].tolist(),
         )
+
+    def _on_sets(self) -> list[str]:
+        """Lines that splits on sets need, if the model has any."""
+        return [] if self.model.set_thresholds is None else [EVEN]
+
+    def _sets(self, tree: int) -> Iterator[str]:
+        """Lines of the tables of thresholds of a tree's splits on sets."""
+        trees = self.model.trees
+        nodes = trees.nodes_of(tree)
+        for node in (nodes.start + np.flatnonzero(trees.set_sizes[nodes])).tolist():
+            thresholds, suffix = trees.thresholds_of(node), ""
+            if self._floats_suffice:
+                thresholds, suffix = round_down(thresholds).astype(np.float64), "f"
+            table = c_table(_numbers(thresholds, suffix))
+            yield f"static const real set_{tree}_{node - nodes.start}[] = {table};"
 
     def _facts(self) -> dict[str, str | int]:
         model = self.model

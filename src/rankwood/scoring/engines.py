@@ -97,6 +97,8 @@ class Limits:
         Depth of a tree.
     max_nodes : int, optional
         Inner nodes of all trees together.
+    max_sets : int, optional
+        Splits on sets, such as categories, of all trees together.
     needs_compiler : bool, default False
         Whether the engine needs a C compiler on this machine.
     """
@@ -104,6 +106,7 @@ class Limits:
     max_leaves: int | None = None
     max_depth: int | None = None
     max_nodes: int | None = None
+    max_sets: int | None = None
     needs_compiler: bool = False
 
 
@@ -170,6 +173,8 @@ class Engine:
             return f"a tree is {depth:,} deep and engine {self.name!r} takes {limits.max_depth:,}"
         if limits.max_nodes is not None and n_nodes > limits.max_nodes:
             return f"there are {n_nodes:,} inner nodes and engine {self.name!r} takes {limits.max_nodes:,}"
+        if limits.max_sets is not None and _n_sets(model) > limits.max_sets:
+            return f"there are {_n_sets(model):,} splits on sets and engine {self.name!r} takes {limits.max_sets:,}"
         return self.find_obstacle()
 
     def prepare(self, model: Ensemble) -> PreparedModel:
@@ -468,6 +473,9 @@ TRAVERSE = Engine(
 # native/score/bitslice.hpp.
 
 
+MAX_BITSLICE_SETS = 50_000  # of 65,536 columns of codes
+
+
 def _bitslice_kernel(model: Ensemble) -> Kernel:
     return _native.Bitslice(*_model_arrays(model))
 
@@ -475,7 +483,7 @@ def _bitslice_kernel(model: Ensemble) -> Kernel:
 BITSLICE = Engine(
     "bitslice",
     "many documents at once: every node is decided for a block of documents, without branches",
-    Limits(max_leaves=_native.MAX_BITSLICE_LEAVES),
+    Limits(max_leaves=_native.MAX_BITSLICE_LEAVES, max_sets=MAX_BITSLICE_SETS),
     _bitslice_kernel,
     make_exit=lambda model, kernel: _native.BitsliceExit(kernel, *exit_rule(model)),
 )
@@ -625,8 +633,14 @@ def prepared(model: Ensemble, engine: str, n_rows: int) -> PreparedModel:
 
 
 def _smallest_bitslice_batch(model: Ensemble) -> float:
+    if _n_sets(model) > MAX_BITSLICE_SETS:
+        return math.inf
     smallest = _native.smallest_bitslice_batch(model.n_trees, model.n_leaves, _most_leaves(model))
     return math.inf if smallest is None else smallest
+
+
+def _n_sets(model: Ensemble) -> int:
+    return 0 if model.set_offsets is None else int(np.count_nonzero(np.diff(model.set_offsets)))
 
 
 def _most_leaves(model: Ensemble) -> int:

@@ -363,7 +363,7 @@ class TaskGrower(Grower):
 
 
 def _native_trees(trees: Trees) -> _native.ForestTrees:
-    *columns, offsets = trees.native()
+    *columns, offsets, _, _ = trees.native()  # own trees have no sets
     return _native.ForestTrees(offsets, *columns)
 
 

@@ -146,6 +146,8 @@ def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
 
 def is_grown_on(tree: Tree, edges: BinEdges) -> bool:
     """Whether all thresholds of a tree are edges of these bins, so that bins tell where documents go."""
+    if tree.set_thresholds is not None:
+        return False
     again = regrown(tree, edges)
     places = zip(tree.feature.tolist(), again.bins.tolist(), tree.threshold.tolist(), strict=True)
     return all(edges.threshold(feature, place) == threshold for feature, place, threshold in places)

@@ -382,7 +382,11 @@ def routed(model: Ensemble, missing_as: FeatureMatrix | None) -> Ensemble:
     """The model whose missing values go where the values go that they count as; the same when trees decide that."""
     if missing_as is None:
         return model
-    return model.replace(missing_left=missing_as[model.feature] <= model.threshold)
+    values = missing_as[model.feature]
+    missing_left = values <= model.threshold
+    for node in model.trees.set_nodes.tolist():
+        missing_left[node] = model.trees.goes_left(node, float(values[node]))
+    return model.replace(missing_left=missing_left)
 
 
 def scoring_matrix(learner: Any, X: Any, *, names_of_dataset: bool) -> Any:

@@ -21,7 +21,7 @@ from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.exact import in_units
 from rankwood.group import ALONE, Group
 from rankwood.model.ensemble import Ensemble
-from rankwood.model.trees import Tree
+from rankwood.model.trees import SETS, Tree
 from rankwood.training.callbacks import Live, Result, Step
 from rankwood.training.grow import SMALL, GrownTree, is_grown_on, regrown
 
@@ -257,7 +257,7 @@ def _begins_with(model: Ensemble, start: Ensemble) -> bool:
     if start.n_trees > model.n_trees or start.base != model.base:
         return False
     first = model.select(np.arange(start.n_trees))
-    columns = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "tree_weights")
+    columns = ("feature", "threshold", "left", "right", "missing_left", "leaf_value", "tree_weights", *SETS)
     return all(np.array_equal(getattr(first, name), getattr(start, name)) for name in columns)
 
 

@@ -1,4 +1,4 @@
-"""Splits by pieces of the line decide as thresholds do."""
+"""Splits by pieces of the line decide as sets do, and these as single thresholds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.errors import ModelError
-from rankwood.formats import reading as module
-from rankwood.formats.reading import Pieces, ensemble_of, unfold
+from rankwood.formats.reading import Pieces, ensemble_of
+from rankwood.model import unfold as module
 from rankwood.model.trees import Tree, Trees
+from rankwood.model.unfold import without_sets
+from strategies.ensembles import ensembles, rows_near_thresholds
 
 CUTS = st.sampled_from([-np.inf, -2.0, -1.0, -1e-35, 0.0, 1e-35, 0.5, 1.0, 2.0, np.inf])
 VALUES = np.array(
@@ -58,26 +60,50 @@ def walk(tree, splits, row):
 def test_decides_alike(tree_and_splits, seed):
     tree, splits = tree_and_splits
     rows = np.random.default_rng(seed).choice(np.append(VALUES, np.nan), size=(60, 2))
-    new = unfold(tree, splits)
-    if not len(new.feature):
-        assert {walk(tree, splits, row) for row in rows} == {new.leaf_value[0]}
-        return
-    ensemble = ensemble_of(Trees.from_trees([new]), source={}, n_features=2)
-    np.testing.assert_array_equal(ensemble.score(rows), [walk(tree, splits, row) for row in rows])
+    ensemble = ensemble_of(Trees.from_trees([tree]), splits, source={}, n_features=2)
+    assert ensemble.n_leaves == len(tree.leaf_value)
+    expected = [walk(tree, splits, row) for row in rows]
+    np.testing.assert_array_equal(ensemble.score(rows, engine="reference"), expected)
+    unfolded = without_sets(ensemble)
+    assert unfolded.set_thresholds is None
+    np.testing.assert_array_equal(unfolded.score(rows), expected)
+
+
+@given(st.data())
+def test_sets_become_thresholds(data):
+    model = data.draw(ensembles(max_leaves=8))
+    X = data.draw(rows_near_thresholds(model))
+    keep = np.random.default_rng(data.draw(st.integers(0, 99))).random(model.n_nodes) < 0.5
+    expected = model.score(X, engine="reference")
+    unfolded = without_sets(model)
+    assert unfolded.set_thresholds is None
+    np.testing.assert_array_equal(unfolded.score(X, engine="reference"), expected)
+    some = without_sets(model, keep)
+    assert len(some.trees.set_nodes) >= len(model.trees.set_nodes[keep[model.trees.set_nodes]]) or some is not model
+    np.testing.assert_array_equal(some.score(X, engine="reference"), expected)
+
+
+def test_a_model_without_sets_stays_what_it_is():
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)])
+    assert without_sets(model) is model
+
+
+def test_covers_are_shared_by_copies():
+    tree = Tree.from_nested((0, [-1.0, 1.0], 1.0, 2.0))
+    model = rw.Ensemble.from_trees([rw.Tree(**vars(tree) | {"leaf_cover": [10.0, 4.0]})])
+    unfolded = without_sets(model)
+    assert unfolded.leaf_value.tolist() == [1.0, 2.0, 1.0]
+    assert unfolded.leaf_cover.tolist() == [5.0, 4.0, 5.0]
 
 
 def test_growth_ends(monkeypatch):
     monkeypatch.setattr(module, "MIN_ALLOWANCE", 50)
     monkeypatch.setattr(module, "MAX_GROWTH", 2)
     depth = 12
-    tree = Tree(
-        range(depth), [1.0] * depth, [*range(1, depth), ~0], [~i for i in range(1, depth + 1)], np.arange(depth + 1.0)
-    )
-    pieces = Pieces([-1.0, 0.0, 1.0], [True, False, True, False], False)
-    with pytest.raises(ModelError, match=r"splits of feature clicks on zero-as-missing or categories would need more"):
-        unfold(tree, dict.fromkeys(range(depth), pieces), dict.fromkeys(range(depth), "clicks"))
-
-
-def test_lone_leaf():
-    assert unfold(Tree.from_nested(3.0), {}).leaf_value.tolist() == [3.0]
-    assert rw.Ensemble.from_trees([3.0]).n_leaves == 1
+    nested = 0.0
+    for feature in range(depth):
+        nested = (feature, [-1.0, 0.0, 1.0], nested, 1.0)
+    names = [f"clicks {feature}" for feature in range(depth)]
+    model = rw.Ensemble.from_trees([nested], feature_names=names)
+    with pytest.raises(ModelError, match=r"splits of feature clicks \d+ on sets .* would need more than 50 nodes"):
+        without_sets(model)
