@@ -126,7 +126,7 @@ def rankwood_server(model: Subject, threads: int) -> Iterator[tuple[int, dict[st
         model.ensemble.save(path)
         words = ["-m", "rankwood", "serve", str(path), "--port", "0", "--json", "--threads", str(threads)]
         with started(words) as process:
-            facts = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+            facts = json.loads(process.stdout.readline())
             yield facts["port"], {JSON: "/score", ARROW: "/score"}
 
 

@@ -38,7 +38,7 @@ def port(tmp_path, monkeypatch):
     command = [sys.executable, "-m", *shlex.split(line), "--port", "0", "--json"]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["port"]
+            yield json.loads(process.stdout.readline())["port"]
         finally:
             process.terminate()
             assert process.wait(60) == 0
