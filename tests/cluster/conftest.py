@@ -14,6 +14,7 @@ pytest.importorskip("distributed", reason="DASK ABSENT: pip install 'rankwood[da
 N_WORKERS = 5
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items):
     """With `--dist loadgroup`, one process has all tests that start clusters."""
     for item in items:
@@ -26,8 +27,12 @@ def whole_cluster():
     import dask
     from distributed import Client, LocalCluster
 
+    settings = {
+        "distributed.scheduler.locks.lease-timeout": "5s",  # after which a dead client's locks open
+        "distributed.worker.profile.enabled": False,  # which takes a twentieth of a CPU per worker, all the time
+    }
     with (
-        dask.config.set({"distributed.scheduler.locks.lease-timeout": "5s"}),  # after which a dead client's locks open
+        dask.config.set(settings),
         LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):

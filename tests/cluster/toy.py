@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankwood.cluster.launch import run_on_workers, supervise
+from rankwood.cluster.placement import refuse_loss
 
 N_CELLS = 997
 
@@ -73,10 +74,14 @@ class Training:
             chosen = [worker for worker in present if workers is None or worker in workers] or present[:1]
             self.attempts.append(chosen)
             parts = np.array_split(self.numbers, len(chosen))
-            shares = {
-                worker: client.scatter(part, workers=[worker], hash=False)
-                for worker, part in zip(chosen, parts, strict=True)
-            }
+            try:
+                shares = {
+                    worker: client.scatter(part, workers=[worker], hash=False)
+                    for worker, part in zip(chosen, parts, strict=True)
+                }
+            except Exception:
+                refuse_loss(client, chosen)
+                raise
             arguments = (self.n_rounds, self.checkpoint, pause)
             return run_on_workers(client, program, shares, arguments=arguments, on_message=self.hear, **more)[0]
 
