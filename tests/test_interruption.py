@@ -31,7 +31,6 @@ from rankwood.evaluation.measures import parse_measure
 from rankwood.evaluation.per_query import resolve
 
 rng = np.random.default_rng(0)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have had it ignored
 
 def tree_arrays(model):
     return *model.trees.native(), model.n_features

@@ -248,7 +248,6 @@ from cluster.toy import Training, alone
 from rankwood.cluster.client import open_client
 from rankwood.training.driver import deferred_interrupt
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     numbers = np.arange(100)
     press = lambda done: os.killpg(0, signal.SIGINT) if done == 3 else None
     training = Training(numbers, 10**6, press)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gzip
 import math
 import os
@@ -449,10 +448,7 @@ def test_progress_reaches_the_end(folder):
     assert seen[-1] == (total, total)
 
 
-def test_ctrl_c_between_windows(folder, request):
-    # whoever started pytest may have made it ignore Ctrl-C
-    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_ctrl_c_between_windows(folder):
     path = write(folder, "1 qid:1 1:1\n" * 1000)
 
     def interrupt(done: int, total: int) -> None:
