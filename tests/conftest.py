@@ -14,9 +14,8 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("explore", settings.get_profile("default"), derandomize=False)
 settings.load_profile("default")
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as in what a shell started in the background: tests press Ctrl-C
+# A shell makes what it starts in the background ignore Ctrl-C, which tests press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
