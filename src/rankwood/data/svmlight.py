@@ -630,33 +630,57 @@ def write_svmlight(
     >>> path.read_text()
     '1 qid:7 1:0.1 2:0 # a\n'
     """
-    threads = resolve_threads(n_threads)
     _check_weights(data, path)
+    text = svmlight_text(data, absent=absent, zero_based=zero_based, doc_ids=doc_ids, n_threads=n_threads)
+    with text_writer(path) as file:
+        file.writelines(text)
+    weights = data.weights if data.weights is not None else data.query_weights
+    if weights is not None:
+        _write_weights(os.fspath(path) + ".weight", weights)
+
+
+def svmlight_text(
+    data: Dataset,
+    *,
+    absent: float | None = None,
+    zero_based: bool = False,
+    doc_ids: bool = True,
+    n_threads: int | None = None,
+) -> Iterator[bytes]:
+    r"""Yield a data set as pieces of SVMlight text, without weights.
+
+    Parameters
+    ----------
+    data, absent, zero_based, doc_ids, n_threads
+        As for `write_svmlight`.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> b"".join(svmlight_text(rw.Dataset([[0.1, 0.0]], [1], qid=[7]), absent=0.0))
+    b'1 qid:7 1:0.1\n'
+    """
+    threads = resolve_threads(n_threads)
     id_text, id_ends = _joined([_query_id(value) for value in data.queries.ids.tolist()])
     labels = data.y if data.has_labels else np.zeros(data.n_docs, dtype=LABEL)
     query = data.queries.index
     names = data.doc_ids if doc_ids else None
     block = max(1, _BLOCK // (16 + 12 * data.n_features))
-    with text_writer(path) as file:
-        for start in range(0, data.n_docs, block):
-            rows = slice(start, start + block)
-            comment_text, comment_ends = _comments(names, start, rows)
-            for piece in _native.format_svmlight(
-                np.ascontiguousarray(data.X[rows]),
-                np.ascontiguousarray(labels[rows]),
-                np.ascontiguousarray(query[rows]),
-                id_text,
-                id_ends,
-                comment_text,
-                comment_ends,
-                zero_based=zero_based,
-                absent=None if absent is None else float(absent),
-                n_threads=threads,
-            ):
-                file.write(piece)
-    weights = data.weights if data.weights is not None else data.query_weights
-    if weights is not None:
-        _write_weights(os.fspath(path) + ".weight", weights)
+    for start in range(0, data.n_docs, block):
+        rows = slice(start, start + block)
+        comment_text, comment_ends = _comments(names, start, rows)
+        yield from _native.format_svmlight(
+            np.ascontiguousarray(data.X[rows]),
+            np.ascontiguousarray(labels[rows]),
+            np.ascontiguousarray(query[rows]),
+            id_text,
+            id_ends,
+            comment_text,
+            comment_ends,
+            zero_based=zero_based,
+            absent=None if absent is None else float(absent),
+            n_threads=threads,
+        )
 
 
 def _query_id(value: object) -> bytes:

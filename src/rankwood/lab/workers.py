@@ -172,14 +172,14 @@ class Processes(Workers):
 
 def _in_process(config: Config, packed: bytes, parent: int, folder: str) -> tuple[Config, Done]:
     """Do one run in a process of joblib's."""
-    _end_with(parent)
+    end_with(parent)
     os.chdir(folder)  # joblib uses workers again, which may have been started in another folder
     with _ctrl_c_left_to_the_parent():
         return config, perform(_unpacked(packed), config)
 
 
 @lru_cache(maxsize=1)
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End this worker when its parent is gone, as it would wait for another run that never comes."""
 
     def watch() -> None:
