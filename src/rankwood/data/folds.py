@@ -34,9 +34,9 @@ _ROLES = {
     "test": ("test", "testset"),
 }
 _ROLE_OF = {word: role for role, words in _ROLES.items() for word in words}
-# "train.txt", "testset.txt.gz", "train.svm.gz", "set1.valid.txt": perhaps a prefix, a role, perhaps endings.
+# "train.txt", "testset.txt.gz", "train.parquet", "set1.valid.txt": perhaps a prefix, a role, perhaps endings.
 _FILE = re.compile(
-    rf"(?:(?P<prefix>.+)\.)?(?P<role>{'|'.join(_ROLE_OF)})(?:\.(?:txt|svm|svmlight|dat))?(?:\.gz)?", re.I
+    rf"(?:(?P<prefix>.+)\.)?(?P<role>{'|'.join(_ROLE_OF)})(?:\.parquet|(?:\.(?:txt|svm|svmlight|dat))?(?:\.gz)?)", re.I
 )
 _FOLD_FOLDER = re.compile(r"fold[ _-]?(\d+)", re.I)
 _PART_FILE = re.compile(r"S([1-5])\.txt(?:\.gz)?", re.I)
@@ -52,7 +52,8 @@ def find_folds(directory: str | Path) -> list[Fold]:
     - LETOR's parts S1 to S5: fold i trains on three parts, validates on the next and tests on the one after;
     - train, perhaps vali, and test files of one set, or of several with a prefix (set1.train.txt, set2.train.txt).
 
-    Files may end in .gz. When the folder itself has none of these, its subfolders are searched.
+    Files may end in .gz; train, vali and test may be Parquet files. When the folder itself has none of these, its
+    subfolders are searched.
 
     Examples
     --------
@@ -145,9 +146,9 @@ def _files_by_role(folder: Path) -> _Parts:
 
 
 def _plain_files(folder: Path) -> list[Path]:
-    """Visible files; an unpacked file comes before its .gz, and so is the one that is taken."""
+    """Visible files; a text file comes before its .gz and a Parquet file, and so is the one that is taken."""
     files = (file for file in _visible(folder) if file.is_file())
-    return sorted(files, key=lambda file: (file.suffix == ".gz", file.name))
+    return sorted(files, key=lambda file: (file.suffix in (".gz", ".parquet"), file.name))
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -1,7 +1,8 @@
 """The catalogue of public learning-to-rank data sets: what they are and where they come from.
 
 Nothing here is guessed. Sizes and checksums are those that other projects publish for the same files
-(TensorFlow Datasets, pytorchltr, ir_datasets); a value that nobody publishes is None.
+(TensorFlow Datasets, pytorchltr, ir_datasets); a value that nobody publishes is None. One set is made on the user's
+machine, of a database that Linux distributions have.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Entry:
     labels : (int, int)
         Lowest and highest relevance label.
     archive_name : str
-        Name of the published file, also when a person puts it in place.
+        Name of the published file, also when a person puts it in place; empty for a set that is made here.
     instructions : str
         How a person gets the file.
     urls : tuple of str, optional
@@ -46,6 +47,8 @@ class Entry:
         Published checksums of files in the archive, when the archive itself has none.
     aliases : tuple of str, optional
         Other names that `find_entry` knows.
+    made_from : str, optional
+        What `rankwood datasets make` makes the set of; None when it is downloaded.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Entry:
     manual_name: str | None = None
     file_sha256: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     aliases: tuple[str, ...] = ()
+    made_from: str | None = None
 
     @property
     def downloadable(self) -> bool:
@@ -73,13 +77,15 @@ class Entry:
 
     @property
     def archive(self) -> str:
-        """Kind of archive, by its name.
+        """Kind of archive, by its name; "none" for a set that is made here.
 
         Examples
         --------
         >>> find_entry("Istella-S").archive
         'tar.gz'
         """
+        if not self.archive_name:
+            return "none"
         kinds = ("zip", "tar.gz", "tar.bz2", "gz", "rar")
         return next((kind for kind in kinds if self.archive_name.endswith("." + kind)), "unknown")
 
@@ -384,5 +390,19 @@ _ENTRIES = (
             "you get and take ltrc_yahoo.tar.bz2 out of it"
         ),
         aliases=("Yahoo", "Yahoo-LTRC", "LTRC", "C14"),
+    ),
+    Entry(
+        name="WordNet-LTR",
+        title="Words about 32,000 nouns, candidates among 117,659 WordNet entries, grades by WordNet's relations",
+        rows=3_022_992,
+        queries=32_000,
+        features=136,
+        labels=(0, 4),
+        terms="WordNet licence: for any purpose, without fee, as long as its copyright notice is kept with every copy.",
+        home="https://wordnet.princeton.edu/",
+        archive_name="",
+        instructions="make it with `rankwood datasets make WordNet-LTR --to DIR`",
+        aliases=("WordNet",),
+        made_from="the WordNet database (Debian's package wordnet-base)",
     ),
 )

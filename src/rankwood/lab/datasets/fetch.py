@@ -233,6 +233,8 @@ def fetch(
         When the data set cannot be fetched or verified; the message says what to do.
     """
     entry = name if isinstance(name, Entry) else find_entry(name)
+    if entry.made_from is not None:
+        raise DataError(f"{entry.name} is not downloaded but made of {entry.made_from}: {entry.instructions}")
     job = _Job(entry, Path(to), progress, notify, url, _checked_sha256(sha256), keep_archive)
     if job.is_done():
         return job.target

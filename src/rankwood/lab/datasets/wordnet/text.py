@@ -90,7 +90,7 @@ class Texts:
     mentions : list of lists of str
         Titles of documents whose gloss has a lemma of this one, in whatever sense.
     n_mentions : array
-        Number of such documents, of which `mentions` has the first few in random order.
+        Number of such documents; `mentions` has 40 of them at most, drawn once for all.
     phrases : dict of tuples of str to list of int
         Documents that have a phrase as a lemma.
     """
@@ -120,12 +120,16 @@ def read_texts(database: Database) -> Texts:
     glosses = [words_of(synset.gloss) for synset in database.synsets]
     examples = [_telling([word for one in synset.examples for word in words_of(one)]) for synset in database.synsets]
     mentioning = find_mentions(glosses, lemmas, phrases)
+    turn = [digest("mention", document)[7::-1] for document in range(len(lemmas))]  # 8 bytes, the last one first
+    some = [
+        sorted(one, key=turn.__getitem__)[:MOST_MENTIONS] if len(one) > MOST_MENTIONS else one for one in mentioning
+    ]
     return Texts(
         lemmas=lemmas,
         titles=titles,
         glosses=[_telling(gloss) for gloss in glosses],
         examples=examples,
-        mentions=[[word for document in _some(documents) for word in titles[document]] for documents in mentioning],
+        mentions=[[word for document in documents for word in titles[document]] for documents in some],
         n_mentions=np.array([len(documents) for documents in mentioning], np.float32),
         phrases=dict(phrases),
     )
@@ -164,12 +168,3 @@ def phrases_in(words: list[str]) -> list[Phrase]:
 
 def _telling(words: list[str]) -> list[str]:
     return [word for word in words if word not in STOP_WORDS]
-
-
-def _some(documents: list[int]) -> list[int]:
-    """All documents, or if they are too many the first of them in an order drawn once for all."""
-    if len(documents) <= MOST_MENTIONS:
-        return documents
-    return sorted(documents, key=lambda document: int.from_bytes(digest("mention", document)[:8], "little"))[
-        :MOST_MENTIONS
-    ]
