@@ -38,6 +38,14 @@ def test_long_names_of_letor_3(tmp_path: Path, suffix: str) -> None:
     assert names(fold, tmp_path) == tuple([f"Fold1/{role}{suffix}"] for role in roles)
 
 
+def test_parquet_files(tmp_path: Path) -> None:
+    roles = ("train.parquet", "vali.parquet", "test.parquet")
+    [fold] = find_folds(make(tmp_path, *roles, "queries.tsv", "facts.json"))
+    assert names(fold, tmp_path) == tuple([role] for role in roles)
+    [fold] = find_folds(make(tmp_path, "train.txt", "vali.txt", "test.txt"))  # text beside it comes first
+    assert names(fold, tmp_path) == (["train.txt"], ["vali.txt"], ["test.txt"])
+
+
 def test_parts_go_round_in_a_circle(tmp_path: Path) -> None:
     folds = find_folds(make(tmp_path, *(f"S{i}.txt.gz" for i in range(1, 6))))
     got = [tuple("".join(name[1] for name in part) for part in names(fold, tmp_path)) for fold in folds]
