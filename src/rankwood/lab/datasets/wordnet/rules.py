@@ -49,7 +49,7 @@ def digest(*name: str | int) -> bytes:
     Examples
     --------
     >>> digest("query", 7).hex()[:8]
-    '6b8da7ef'
+    '473cbb27'
     """
     return hashlib.sha256("|".join(map(str, (SEED, *name))).encode()).digest()
 
