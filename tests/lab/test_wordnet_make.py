@@ -80,8 +80,12 @@ def test_both_formats_have_the_same_values(made: tuple[Path, dict[str, Any]], wo
     assert np.isnan(one.X).any()
 
 
-def test_workers_do_not_show(made: tuple[Path, dict[str, Any]], wordnet: Path, tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("start", [queries_module.START, "spawn"])
+def test_workers_do_not_show(
+    made: tuple[Path, dict[str, Any]], wordnet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str | None
+) -> None:
     monkeypatch.setattr(queries_module, "CHUNK", 3)
+    monkeypatch.setattr(queries_module, "START", start)
     folder, facts = made
     assert make(tmp_path / "two", n_queries=32, wordnet=wordnet, n_workers=2, rules=RULES) == facts
     for name in ("queries.tsv", "facts.json"):
@@ -164,6 +168,18 @@ def test_nothing_is_left_of_what_was_interrupted(wordnet: Path, tmp_path: Path, 
     assert not any(tmp_path.iterdir())
 
 
+def killed(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(queries_module.START != "fork", reason="PROCESSES OF THIS TEST ARE FORKED, AS ON LINUX ALONE")
+def test_a_worker_that_was_killed_is_told(wordnet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries_module.QueryMaker, "make", killed)
+    with pytest.raises(RankwoodError, match=r"a worker process was killed, .*: use fewer workers \(--workers\)"):
+        make(tmp_path / "set", n_queries=6, wordnet=wordnet, n_workers=2, rules=RULES)
+    assert not any(tmp_path.iterdir())
+
+
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -182,7 +198,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PROCESSES OF THIS TEST ARE FORKED, AS ON LINUX ALONE")
+@pytest.mark.skipif(queries_module.START != "fork", reason="PROCESSES OF THIS TEST ARE FORKED, AS ON LINUX ALONE")
 def test_workers_do_not_outlive_who_was_killed(wordnet: Path, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     source = Path(rw.__file__).resolve().parents[1]

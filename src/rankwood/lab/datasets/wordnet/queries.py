@@ -25,6 +25,7 @@ from rankwood.lab.datasets.wordnet.vectors import Vectors
 from rankwood.lab.workers import end_with
 
 CHUNK = 50  # synsets that a worker process tries at a time
+START = "fork" if sys.platform == "linux" else None  # of worker processes: forked ones share memory
 
 
 class Query(NamedTuple):
@@ -109,8 +110,7 @@ def hired(maker: QueryMaker, n_workers: int) -> Iterator[Callable[[Sequence[int]
     if n_workers == 1:
         yield lambda synsets: (maker.make(synset) for synset in synsets)
         return
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
-    with ProcessPoolExecutor(n_workers, context, _begin, (maker, os.getpid())) as pool:
+    with ProcessPoolExecutor(n_workers, multiprocessing.get_context(START), _begin, (maker, os.getpid())) as pool:
         yield lambda synsets: _in_order(pool, synsets, ahead=2 * n_workers)
 
 

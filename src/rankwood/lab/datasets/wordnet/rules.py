@@ -21,7 +21,7 @@ class Rules:
     Parameters
     ----------
     fewest, most : int
-        Candidates of a query, as long as so many documents match; a query that half of `fewest` match is dropped.
+        Candidates of a query. Where fewer documents match, all are taken; half of `fewest` must.
     near_best : float
         Share of the best BM25 score from which on candidates beyond `fewest` are taken.
     classes : (float, float, float)

@@ -36,6 +36,7 @@ class Split:
     def __init__(self, write: Write) -> None:
         self._write = write
         self._waiting: list[tuple[AnyArray, AnyArray, FeatureMatrix]] = []
+        self._n_waiting = 0
         self._sizes: list[int] = []
         self._grades = np.zeros(N_GRADES, np.int64)
         self._sha256 = hashlib.sha256()
@@ -53,14 +54,15 @@ class Split:
         self._grades += np.bincount(labels, minlength=N_GRADES)
         self._sizes.append(len(labels))
         self._waiting.append((qids, labels, features))
-        if sum(len(labels) for _, labels, _ in self._waiting) >= BLOCK:
+        self._n_waiting += len(labels)
+        if self._n_waiting >= BLOCK:
             self.flush()
 
     def flush(self) -> None:
         """Write the rows that wait."""
         if self._waiting:
             self._write(*(np.concatenate(values) for values in zip(*self._waiting, strict=True)))
-            self._waiting = []
+            self._waiting, self._n_waiting = [], 0
 
     def facts(self) -> dict[str, Any]:
         """Return counts, and the checksum over query id, labels and features of one query after the other."""
