@@ -110,7 +110,7 @@ LONG = {
         grower = _native.TreeGrower(*bins, n_threads)
         ones, everything = np.ones(n_docs), np.arange(n_docs, dtype=np.uint32)
         grower.start(ones, ones, everything, np.ones(1, np.uint8), 0.0, 0.0, 0.0, 1, True, False)
-        root = [0] * 1_000_000
+        root = [0] * 30_000
         call = lambda: grower.sums(root, ones, ones, (1.0, 1.0), np.empty((len(root), 4), np.int64))
         """,
     "scores that trees are added to": """

@@ -273,7 +273,7 @@ def with_gap(values, row=250):
 MISTAKES = {
     "no labels": (
         lambda: open_source(dd.from_pandas(frame_of(some_data()).drop(columns="label"), npartitions=2)),
-        "partition 0: this data has no labels: give y, or a label column",
+        r"partition [01]: this data has no labels: give y, or a label column",
     ),
     "a label is NaN": (
         lambda: broken(label=np.where(np.arange(500) == 250, np.nan, 1.0)),

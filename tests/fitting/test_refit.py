@@ -185,7 +185,7 @@ def test_imported_models(parts, tmp_path):
         "model.txt": lightgbm.LGBMRanker(n_estimators=15, num_leaves=8, verbose=-1, n_jobs=1)
         .fit(train.X, train.y.astype(int), group=group)
         .booster_,
-        "model.json": xgboost.XGBRanker(n_estimators=15, max_depth=3, n_jobs=1)
+        "model.json": xgboost.XGBRanker(n_estimators=8, max_depth=3, n_jobs=1)
         .fit(train.X, train.y, group=group)
         .get_booster(),
     }

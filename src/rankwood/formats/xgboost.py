@@ -221,12 +221,16 @@ def _booster(learner: dict[str, Any]) -> tuple[dict[str, Any], AnyArray | None]:
     """Entry that holds the trees, and the weights of DART's trees or None."""
     booster = entry(learner, "gradient_booster", kind=dict)
     name = entry(booster, "name", kind=str)
-    if name == "gbtree":
-        return booster, None
     if name == "dart":
-        weights = as_column(entry(booster, "weight_drop", kind=(list, np.ndarray)), np.float32, "weight_drop")
-        return entry(booster, "gbtree", kind=dict), weights
+        return entry(booster, "gbtree", kind=dict), _weights(booster)
+    if name == "gbtree":  # DART's, too, from 3.4 on
+        model = entry(booster, "model", kind=dict)
+        return booster, _weights(model) if "weight_drop" in model else None
     raise ModelError(f"the booster is {one_line(name)}: only trees (gbtree, dart) can be imported")
+
+
+def _weights(holder: dict[str, Any]) -> AnyArray:
+    return as_column(entry(holder, "weight_drop", kind=(list, np.ndarray)), np.float32, "weight_drop")
 
 
 def _tell_early_stop(learner: dict[str, Any], n_trees: int) -> None:
