@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,7 @@ def test_a_search_tries_the_configuration_and_then_points_of_its_space(read):
 def test_a_larger_budget_adds_points(read, tmp_path):
     found = [read(f"search.budget = {budget}\n" + SPACE).settings[0].points for budget in (1, 3, 5, 99)]
     assert [len(points) for points in found] == [1, 3, 5, 7]
-    for smaller, larger in zip(found, found[1:], strict=False):
+    for smaller, larger in pairwise(found):
         assert larger[: len(smaller)] == smaller
     others = read("search = {budget = 5, seed = 1}\n" + SPACE).settings[0].points
     assert others != found[2]
