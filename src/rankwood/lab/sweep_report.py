@@ -224,11 +224,17 @@ def _compared(found: SweepResults) -> Table:
         f"{counted(max(len(setting.candidates) for setting in study.settings), 'point')}. Means over all test queries "
         "with bootstrap intervals over queries. + and -: significantly above or below the first (randomisation test "
         f"over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training seconds are wall-clock "
-        f"time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion of the data.{pruned}",
+        f"time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion of the data.{pruned}{_libraries(found)}",
     )
 
 
 TIMES = ("us_per_doc", "own_us_per_doc")
+
+
+def _libraries(found: SweepResults) -> str:
+    """A sentence on the versions of other libraries."""
+    known = dict.fromkeys(filter(None, map(found.library, found.rows)))
+    return f" Other libraries: {', '.join(known)}." if known else ""
 
 
 def _number(value: float | None, digits: int) -> str:
