@@ -75,18 +75,17 @@ def filled(page: str, papers: Path = PAPERS) -> str:
     return COMPARED.sub(lambda match: match[1] + _comparison(re.split(r",\s*", match["names"]), papers), page)
 
 
-def _comparison(names: list[str], papers: Path) -> str:
+def _comparison(sweeps: list[str], papers: Path) -> str:
     """The first measure of every configuration, of those sweeps that were run."""
-    sources = [papers / "results" / f"{name}.json" for name in names]
+    sources = [papers / "results" / f"{name}.json" for name in sweeps]
     found = [json.loads(source.read_text(encoding="utf-8")) for source in sources if source.exists()]
     if not found:
         return "\n*Nothing has been run yet.*\n\n"
     tables = [one["tables"]["sweep"] for one in found]
     # Rows of long tables are numbered, which is for their figure.
     columns = [{re.sub(r"^\d+\. ", "", row[0]): row[1] for row in table["rows"]} for table in tables]
-    rows = [
-        [name, *(column.get(name, "") for column in columns)] for name in dict.fromkeys(sum(map(list, columns), []))
-    ]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
     heads = [f"{table['columns'][1]}, {table['title'].rpartition(', ')[2]}" for table in tables]
     return "\n" + _table({"columns": ["configuration", *heads], "rows": rows, "note": ""}) + "\n\n"
 

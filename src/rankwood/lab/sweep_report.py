@@ -215,16 +215,17 @@ def _compared(found: SweepResults) -> Table:
         "another library has trained the model, by that library."
     )
     pruned = "" if study.pruning is None else " Of pruned models, they are those of the pruning."
+    n_points = max(len(setting.candidates) for setting in study.settings)
     return Table(
         "sweep",
         f"{study.title}: test data, {study.source.name}",
         ["configuration", first, "95 % interval", *others, "trees", "leaves", "training s", *speed],
         rows,
-        f"Parameters of each are chosen on validation data, fold by fold, among "
-        f"{counted(max(len(setting.candidates) for setting in study.settings), 'point')}. Means over all test queries "
-        "with bootstrap intervals over queries. + and -: significantly above or below the first (randomisation test "
-        f"over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training seconds are wall-clock "
-        f"time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion of the data.{pruned}{_libraries(found)}",
+        f"Parameters of each are chosen on validation data, fold by fold, among {counted(n_points, 'point')}. Means over "
+        "all test queries with bootstrap intervals over queries. + and -: significantly above or below the first "
+        f"(randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training "
+        f"seconds are wall-clock time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion "
+        f"of the data.{pruned}{_libraries(found)}",
     )
 
 
