@@ -221,8 +221,8 @@ def _compared(found: SweepResults) -> Table:
         f"{study.title}: test data, {study.source.name}",
         ["configuration", first, "95 % interval", *others, "trees", "leaves", "training s", *speed],
         rows,
-        f"Parameters of each are chosen on validation data, fold by fold, among {counted(n_points, 'point')}. Means over "
-        "all test queries with bootstrap intervals over queries. + and -: significantly above or below the first "
+        f"Parameters of each are chosen on validation data, fold by fold, among {counted(n_points, 'point')}. Means "
+        "over all test queries with bootstrap intervals over queries. + and -: significantly above or below the first "
         f"(randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training "
         f"seconds are wall-clock time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion "
         f"of the data.{pruned}{_libraries(found)}",
