@@ -228,3 +228,13 @@ def test_the_benchmark():
     assert {len(setting.points) for setting in study.settings} == {20}
     assert {setting.learner for setting in study.settings} == {*LEARNERS, *PEERS}
     assert study.source.name == "synthetic"
+
+
+def test_no_model_has_more_trees_than_are_allowed(read, tmp_path):
+    pytest.importorskip("lightgbm", reason="PEER LEFT OUT: lightgbm is not installed")
+    read("grid.learner = ['mart', 'lightgbm', 'igbrt']\n" + SYNTHETIC)
+    study = read_sweep(tmp_path / "mine.toml", max_trees=30)
+    assert [config["parameters"] for config in study.configs()[:3]] == [
+        {"n_trees": 30}, {"num_iterations": 30}, {"n_trees": 30, "initial_trees": 30},
+    ]  # fmt: skip
+    assert study.quick().n_trees_at_most == 20

@@ -20,6 +20,9 @@ def sweep(
     budget: Annotated[
         int | None, typer.Option("--budget", min=1, help="Points of each search, in place of the file's.")
     ] = None,
+    max_trees: Annotated[
+        int | None, typer.Option("--max-trees", min=1, help="Most trees of any model, where the file allows more.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first try: at most two folds, one seed and 20 trees a model.")
     ] = False,
@@ -41,6 +44,6 @@ def sweep(
     """
     from rankwood.lab.sweep import read_sweep
 
-    study = read_sweep(config, data=data, budget=budget, n_threads=threads)
+    study = read_sweep(config, data=data, budget=budget, max_trees=max_trees, n_threads=threads)
     folder = Path("rankwood-" + re.sub(r"[^\w.-]+", "-", study.title)) if out is None else out
     conduct(study.quick() if quick else study, out=folder, resume=resume, workers=workers, dask=dask, as_json=as_json)

@@ -186,7 +186,7 @@ class SweepStudy(Study):
     speed : bool, default True
         Whether to measure microseconds per document.
     n_trees_at_most : int, optional
-        Fewer trees for all learners, for a first try.
+        Most trees of any model, also where a setting allows more.
     chosen : mapping, optional
         By fold and label, what a search found; `runs` fills it in.
     """
@@ -243,7 +243,7 @@ class SweepStudy(Study):
             folds=self.folds[:2],
             seeds=self.seeds[:1],
             settings=[replace(setting, points=setting.points[:QUICK_POINTS]) for setting in self.settings],
-            n_trees_at_most=QUICK_TREES,
+            n_trees_at_most=min(QUICK_TREES, self.n_trees_at_most or QUICK_TREES),
         )
 
     def training(self, fold: int, setting: Setting, seed: int) -> Config:
@@ -300,7 +300,7 @@ class SweepStudy(Study):
         return study.runs(table, n_workers=n_workers, client=client, on_run=on_run)
 
     def _parameters(self, setting: Setting) -> dict[str, Any]:
-        """The parameters of a setting, with fewer trees in a first try."""
+        """The parameters of a setting, with no more trees than are allowed."""
         found, most = dict(setting.parameters), self.n_trees_at_most
         if most is not None:
             peer = PEERS.get(setting.learner)
@@ -479,6 +479,7 @@ def read_sweep(
     *,
     data: str | os.PathLike[str] | None = None,
     budget: int | None = None,
+    max_trees: int | None = None,
     n_threads: int | None = None,
 ) -> SweepStudy:
     r"""Return the study that a TOML file describes; paths in the file are relative to its folder.
@@ -491,6 +492,8 @@ def read_sweep(
         Folder of the data, in place of the file's.
     budget : int, optional
         Points of each search, in place of the file's.
+    max_trees : int, optional
+        Most trees of any model, where the file allows more.
     n_threads : int, optional
         Threads of each run.
 
@@ -510,7 +513,7 @@ def read_sweep(
             top = Keys({**top.entries, "data": {"folder": str(Path(data).absolute())}})
         if budget is not None:
             top = Keys({**top.entries, "search": {**top.table("search").entries, "budget": budget}})
-        return _study(top, path, n_threads)
+        return replace(_study(top, path, n_threads), n_trees_at_most=max_trees)
     except RankwoodError as error:
         text = str(error)
         raise RankwoodError(text if text.startswith(str(path)) else f"{path}: {text}") from None
