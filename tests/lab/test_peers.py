@@ -132,6 +132,8 @@ def test_a_peer_is_searched_chosen_pruned_and_resumed(name, tmp_path, monkeypatc
     mean, (low, high) = results.mean_and_interval((1, "model"), "nDCG@10")
     assert main.rows[1][1].startswith(f"{mean:.4f}")
     assert low < mean < high
+    assert 0 <= results.mean((1, "model"), "own_difference") < 1e-5
+    assert f"Other libraries: {library}; scores of imported models differ" in main.note
     report.write(tmp_path, environment={})
 
 

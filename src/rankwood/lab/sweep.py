@@ -347,6 +347,10 @@ class SweepStudy(Study):
         found: Result = {
             kind: {**self._measured(model, fold), **trained.notes[kind]} for kind, model in trained.models.items()
         }
+        if trained.own is not None:
+            own = np.ravel(trained.own.predict(fold.test.X, 1))
+            ours = trained.models["model"].score(fold.test.X, n_threads=self.n_threads)
+            found["model"]["own_difference"] = float(np.abs(ours - own).max())
         if not config["speed"]:
             return found
         times, conditions = time_scoring(trained.scorers, fold.test)

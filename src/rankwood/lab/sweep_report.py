@@ -235,7 +235,13 @@ TIMES = ("us_per_doc", "own_us_per_doc")
 def _libraries(found: SweepResults) -> str:
     """A sentence on the versions of other libraries."""
     known = dict.fromkeys(filter(None, map(found.library, found.rows)))
-    return f" Other libraries: {', '.join(known)}." if known else ""
+    if not known:
+        return ""
+    differences = [result.get("own_difference", 0.0) for row in found.rows for _, result in found.of(row)]
+    return (
+        f" Other libraries: {', '.join(known)}; scores of imported models differ from the library's own by "
+        f"{max(differences):.2g} at most."
+    )
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -393,7 +399,7 @@ def _fact(found: SweepResults, row: Row) -> dict[str, Any]:
             "contrast": None if contrast is None else {**contrast.__dict__, "interval": list(contrast.interval)},
         }
     setting = study.settings[row[0]]
-    names = ("n_trees", "n_nodes", "us_per_doc", "own_us_per_doc", "seconds", "wall_seconds")
+    names = ("n_trees", "n_nodes", "us_per_doc", "own_us_per_doc", "own_difference", "seconds", "wall_seconds")
     numbers: dict[str, Any] = {name: found.mean(row, name) for name in names} | {"n_leaves": found.n_leaves(row)}
     about = {"configuration": setting.label, "pruned": row[1] == "pruned", "learner": setting.learner}
     if study.searches:
