@@ -142,7 +142,7 @@ def sweep(source, folds=(1, 2)):
 
 
 def without_times(runs):
-    times = {"seconds", "timing", "model", "pruned"}
+    times = {"seconds", "wall_seconds", "timing", "model", "pruned"}
     return [
         (config, {k: {n: v for n, v in one.items() if n not in times} for k, one in result.items()})
         for config, result in runs

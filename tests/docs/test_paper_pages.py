@@ -11,7 +11,7 @@ from test_reference_pages import load
 PAPERS = ROOT / "docs" / "papers"
 
 
-@pytest.mark.parametrize("page", sorted(PAPERS.glob("*.md")), ids=page_id)
+@pytest.mark.parametrize("page", [*sorted(PAPERS.glob("*.md")), ROOT / "docs" / "benchmarks.md"], ids=page_id)
 def test_results_are_up_to_date(page):
     text = page.read_text(encoding="utf-8")
     assert load("paper_pages").filled(text) == text, "run tools/paper-pages"
@@ -45,3 +45,20 @@ def test_results_go_between_the_markers(tmp_path):
     for part in parts:
         assert part in after
     assert module.filled(after, tmp_path) == after
+
+
+def test_sweeps_are_compared_side_by_side(tmp_path):
+    module = load("paper_pages")
+    before = "<!-- comparison of b-one, b-two -->\nold\n<!-- end of comparison -->\n"
+    assert "Nothing has been run yet" in module.filled(before, tmp_path)
+    (tmp_path / "results").mkdir()
+    for name, rows in (("one", [["1. A", "0.5 +"], ["2. B", "0.4"]]), ("two", [["B", "0.3"], ["C", "0.2"]])):
+        table = {"title": f"benchmark: test data, {name}", "columns": ["configuration", "nDCG@10"], "rows": rows}
+        (tmp_path / "results" / f"b-{name}.json").write_text(json.dumps({"tables": {"sweep": {**table, "note": ""}}}))
+    assert module.filled(before, tmp_path).split("\n")[2:7] == [
+        "| configuration | nDCG@10, one | nDCG@10, two |",
+        "| :--- | ---: | ---: |",
+        "| A | 0.5 + |  |",
+        "| B | 0.4 | 0.3 |",
+        "| C |  | 0.2 |",
+    ]

@@ -172,8 +172,13 @@ def test_the_models_that_are_timed_are_those_that_were_measured(tmp_path, monkey
     study = SweepStudy(SyntheticFolds(n_queries=30, docs_per_query=8, n_features=6), (1,), (setting,))
     timed, trained = [], []
     training, timing = study.configs()
-    fitted = SweepStudy._fitted
-    monkeypatch.setattr(SweepStudy, "_fitted", lambda *given: trained.append(fitted(*given)) or trained[-1])
+    ready = SweepStudy._training
+
+    def noted(*given):
+        train = ready(*given)
+        return lambda: trained.append(train()) or trained[-1]
+
+    monkeypatch.setattr(SweepStudy, "_training", noted)
     timing_of = Timing(1.0, 0.9, 1.1, 20, 100, "traverse")
     monkeypatch.setattr("rankwood.lab.study.time_models", lambda models: timed.append(models[0][0]) or [timing_of])
     study = replace(study, models=tmp_path / "models" if kept else None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import rankwood as rw
+from rankwood.lab.peers import PEERS
 from rankwood.lab.sweep import read_sweep
+from rankwood.training.names import LEARNERS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.toml"
 SYNTHETIC = "data.synthetic = {n_queries = 20, docs_per_query = 5, n_features = 4}\n"
@@ -160,3 +163,78 @@ def test_a_file_of_another_kind(tmp_path):
 def test_numbers_must_be_finite(read, text, key):
     with pytest.raises(rw.RankwoodError, match=rf"mine.toml: {key} must be finite, got (-?inf|nan)$"):
         read("learner = 'lambdamart'\n" + SYNTHETIC + text)
+
+
+SPACE = (
+    SYNTHETIC + "[[configurations]]\nname = 'a'\nlearner = 'mart'\nn_trees = 5\n"
+    "[configurations.search]\nn_leaves = [4, 8, 16]\nlearning_rate = [0.1, 0.2]\n"
+)
+
+
+def test_a_search_tries_the_configuration_and_then_points_of_its_space(read):
+    (setting,) = read(SPACE).settings
+    assert (setting.label, setting.parameters) == ("a", {"n_trees": 5})
+    assert setting.points[:3] == [
+        {}, {"n_leaves": 4, "learning_rate": 0.1}, {"n_leaves": 4, "learning_rate": 0.2},
+    ]  # fmt: skip
+    assert len(setting.points) == 7
+    assert setting.candidates[2].parameters == {"n_trees": 5, "n_leaves": 4, "learning_rate": 0.2}
+
+
+def test_a_larger_budget_adds_points(read, tmp_path):
+    found = [read(f"search.budget = {budget}\n" + SPACE).settings[0].points for budget in (1, 3, 5, 99)]
+    assert [len(points) for points in found] == [1, 3, 5, 7]
+    for smaller, larger in pairwise(found):
+        assert larger[: len(smaller)] == smaller
+    others = read("search = {budget = 5, seed = 1}\n" + SPACE).settings[0].points
+    assert others != found[2]
+    assert read_sweep(tmp_path / "mine.toml", budget=2).settings[0].points == others[:2]
+
+
+def test_data_may_be_given_beside_the_file(read, tmp_path):
+    read(MART)
+    data = rw.make_ranking(n_queries=30, docs_per_query=4, n_features=5, seed=2)
+    (tmp_path / "MQ2008").mkdir()
+    for part, rows in (("train", range(10)), ("vali", range(10, 20)), ("test", range(20, 30))):
+        rw.write_svmlight(data.select_queries(rows), tmp_path / f"MQ2008/{part}.txt")
+    study = read_sweep(tmp_path / "mine.toml", data=tmp_path / "MQ2008")
+    assert (study.source.name, study.source.load(1).test.n_queries) == ("MQ2008", 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("search.budgets = 3\n" + SPACE, r"search.budgets is not known \(did you mean budget\?\)"),
+        ("search.budget = 0\n" + SPACE, "search.budget must be a whole number above 0, got 0"),
+        ("search.seed = -1\n" + SPACE, "search.seed must be a whole number, got -1"),
+        (SPACE + "n_leavs = [3]", r"configurations\[1\].search.n_leavs: MART has no parameter 'n_leavs'"),
+        (SPACE + "l2 = 3.0", r"configurations\[1\].search.l2 must be a list of different values, got 3.0"),
+        (SPACE + "l2 = [3.0, 3.0]", r"configurations\[1\].search.l2 must be a list of different values"),
+        (SPACE + "n_trees = [3, 'x']", r"configurations\[1\].search.n_trees: n_trees must be a whole number, got 'x'"),
+        (SPACE + f"min_docs_per_leaf = {list(range(1000))}\nmax_bins = {list(range(5, 255))}", "has 1,500,000 points"),
+        ("learner = 'lightgmb'\n" + SYNTHETIC, "and of other libraries lightgbm, xgboost, catboost, ydf"),
+        (MART + "[prune]\nof = 'forest'", "prune.of: no configuration is called 'forest': there are mart"),
+    ],
+)
+def test_mistakes_in_a_search_are_told_with_their_key(read, text, words):
+    with pytest.raises(rw.RankwoodError, match=words):
+        read(text)
+
+
+def test_the_benchmark():
+    for package in ("lightgbm", "xgboost", "catboost", "ydf"):
+        pytest.importorskip(package, reason=f"PEER LEFT OUT: {package} is not installed")
+    study = read_sweep(EXAMPLE.with_name("benchmark.toml"))
+    assert {len(setting.points) for setting in study.settings} == {20}
+    assert {setting.learner for setting in study.settings} == {*LEARNERS, *PEERS}
+    assert study.source.name == "synthetic"
+
+
+def test_no_model_has_more_trees_than_are_allowed(read, tmp_path):
+    pytest.importorskip("lightgbm", reason="PEER LEFT OUT: lightgbm is not installed")
+    read("grid.learner = ['mart', 'lightgbm', 'igbrt']\n" + SYNTHETIC)
+    study = read_sweep(tmp_path / "mine.toml", max_trees=30)
+    assert [config["parameters"] for config in study.configs()[:3]] == [
+        {"n_trees": 30}, {"num_iterations": 30}, {"n_trees": 30, "initial_trees": 30},
+    ]  # fmt: skip
+    assert study.quick().n_trees_at_most == 20

@@ -1,4 +1,5 @@
-"""Results of studies in docs/papers: tables and figures between markers, made of what `rankwood reproduce` wrote.
+"""Results of studies in docs/papers and docs/benchmarks.md: tables and figures between markers, made of what
+`rankwood reproduce` and `rankwood sweep` wrote.
 
 A page says what goes where:
 
@@ -7,7 +8,10 @@ A page says what goes where:
 
 `summary`, the names of tables and those of figures; a plus folds a table away. Numbers come from
 docs/papers/results/NAME.json, figures from docs/papers/figures/NAME-FIGURE.png; `take` puts both there from the folder
-that a study wrote. What was not run yet is said in a sentence.
+that a study wrote. What was not run yet is said in a sentence. The first measure of several sweeps, side by side:
+
+    <!-- comparison of benchmark-mq2008, benchmark-ohsumed -->
+    <!-- end of comparison -->
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any
 
 PAPERS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 MARKED = re.compile(r"(<!-- results of (?P<name>[\w-]+): (?P<parts>[^>]*?) -->\n).*?(?=<!-- end of results -->)", re.S)
+COMPARED = re.compile(r"(<!-- comparison of (?P<names>[\w, -]+?) -->\n).*?(?=<!-- end of comparison -->)", re.S)
 KEPT = ("title", "summary", "tables", "figures", "environment")
 LARGEST_FIGURE = 150_000  # bytes
 
@@ -33,6 +38,11 @@ def take(study: Path, papers: Path = PAPERS) -> list[Path]:
     kept.write_text(text + "\n", encoding="utf-8")
     wanted = _wanted(study.name, papers)
     return [kept, *(_copy(study / f"{name}.png", papers, study.name) for name in found["figures"] if name in wanted)]
+
+
+def pages(papers: Path = PAPERS) -> list[Path]:
+    """The pages that have results."""
+    return [*sorted(papers.glob("*.md")), papers.parent / "benchmarks.md"]
 
 
 def _wanted(study: str, papers: Path) -> set[str]:
@@ -61,7 +71,23 @@ def _copy(figure: Path, papers: Path, study: str) -> Path:
 
 def filled(page: str, papers: Path = PAPERS) -> str:
     """The text of a page with its results put in anew."""
-    return MARKED.sub(lambda match: match[1] + _results(match["name"], match["parts"], papers), page)
+    page = MARKED.sub(lambda match: match[1] + _results(match["name"], match["parts"], papers), page)
+    return COMPARED.sub(lambda match: match[1] + _comparison(re.split(r",\s*", match["names"]), papers), page)
+
+
+def _comparison(sweeps: list[str], papers: Path) -> str:
+    """The first measure of every configuration, of those sweeps that were run."""
+    sources = [papers / "results" / f"{name}.json" for name in sweeps]
+    found = [json.loads(source.read_text(encoding="utf-8")) for source in sources if source.exists()]
+    if not found:
+        return "\n*Nothing has been run yet.*\n\n"
+    tables = [one["tables"]["sweep"] for one in found]
+    # Rows of long tables are numbered, which is for their figure.
+    columns = [{re.sub(r"^\d+\. ", "", row[0]): row[1] for row in table["rows"]} for table in tables]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
+    heads = [f"{table['columns'][1]}, {table['title'].rpartition(', ')[2]}" for table in tables]
+    return "\n" + _table({"columns": ["configuration", *heads], "rows": rows, "note": ""}) + "\n\n"
 
 
 def _results(name: str, parts: str, papers: Path) -> str:

@@ -32,7 +32,7 @@ from rankwood.lab.drawing import Figure, can_draw, write_figure
 from rankwood.lab.runs import Kept, OnRun, Result, RunTable, run_all, run_key
 from rankwood.lab.workers import Config, Run, share_threads, workers_of
 from rankwood.model.ensemble import Ensemble
-from rankwood.scoring.timing import time_models, warn_if_busy
+from rankwood.scoring.timing import OtherModel, time_models, warn_if_busy
 from rankwood.system import environment
 from rankwood.tasks import import_distributed, sees_all
 
@@ -819,9 +819,12 @@ def cpu_timed(work: Callable[[], Anything]) -> tuple[Anything, float]:
     return found, time.process_time() - start
 
 
-def time_scoring(models: Mapping[str, Ensemble], data: Dataset) -> tuple[dict[str, float], Result]:
-    """Return microseconds per document of models by name, called in turn, and the conditions of the measurement."""
-    X = aligned_features(next(iter(models.values())), data)
+def time_scoring(models: Mapping[str, Ensemble | OtherModel], data: Dataset) -> tuple[dict[str, float], Result]:
+    """Return microseconds per document of models by name, called in turn, and the conditions of the measurement.
+
+    The order of features is that of the first model.
+    """
+    X = aligned_features(next(model for model in models.values() if isinstance(model, Ensemble)), data)
     timings = time_models([(model, X) for model in models.values()])
     warn_if_busy(timings)
     times = {name: timing.us_per_doc for name, timing in zip(models, timings, strict=True)}

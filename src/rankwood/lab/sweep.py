@@ -1,15 +1,25 @@
-"""Sweeps: learners with several settings on every fold and seed, pruned afterwards or not, as a TOML file says."""
+"""Sweeps: learners with several settings on every fold and seed, pruned afterwards or not, as a TOML file says.
+
+Settings are compared as they are, or each is first searched for the parameters that are best on validation data:
+
+    as they are    training, pruning, measuring | ... side by side      then timing, one after the other
+    searched       every point on validation data | ... side by side    then the best of each trained again with every
+                                                                        seed, pruned, measured and timed, one by one
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
@@ -18,7 +28,8 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.measures import parse_measure
-from rankwood.lab.runs import Result, expand
+from rankwood.lab.peers import PEERS, Task
+from rankwood.lab.runs import OnRun, Result, RunTable, expand
 from rankwood.lab.study import (
     FileFolds,
     FoldData,
@@ -28,6 +39,7 @@ from rankwood.lab.study import (
     Study,
     SyntheticFolds,
     cpu_timed,
+    open_source,
     parse_folds,
     time_scoring,
 )
@@ -40,14 +52,16 @@ from rankwood.pruning.cleaver import RATES, checked_rates, cleaver
 from rankwood.pruning.line_search import LineSearch
 from rankwood.pruning.pruner import PruningSettings, checked_variants
 from rankwood.pruning.strategies import Chooser
+from rankwood.scoring.timing import OtherModel
 from rankwood.training.names import LEARNERS, learner_class
 from rankwood.training.params import check_parameter, kinds_of
 
-# The runs: trainings, which also prune and measure, and timings of the models that they saved.
+# The runs: trainings, which also prune and measure, and timings of the models that they saved; in a search, trainings
+# that look at validation data alone, and final ones, which do everything.
 
 
-QUICK_TREES = 20
-TRAINING, TIMING = "training", "timing"
+QUICK_TREES, QUICK_POINTS = 20, 2
+TRAINING, TIMING, SEARCHING, FINAL = "training", "timing", "searching", "final"
 
 
 @dataclass(frozen=True)
@@ -59,14 +73,24 @@ class Setting:
     label : str
         Name in tables.
     learner : str
-        Name of the learner, as `learner_class` knows it.
+        Name of the learner, as `learner_class` knows it, or of a peer (`PEERS`).
     parameters : mapping
-        Its parameters; igbrt also takes `initial_trees`, the size of the forest that it starts from.
+        Its parameters; igbrt also takes `initial_trees`, the size of the forest that it starts from. Those of a peer
+        have the peer's own names.
+    points : sequence of mappings, optional
+        Parameters to try beside or in place of these: what is best on the validation data of a fold is taken there.
     """
 
     label: str
     learner: str
     parameters: Mapping[str, Any]
+    points: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def candidates(self) -> list[Setting]:
+        """What the search chooses from: the setting at each of its points."""
+        at = [replace(self, parameters={**self.parameters, **point}, points=()) for point in self.points]
+        return at or [self]
 
 
 @dataclass(frozen=True)
@@ -86,6 +110,8 @@ class Pruning:
         As for `cleaver`, but the paper's rule unless given: what a sweep reports is measured on test data.
     iterations : int, optional
         Iterations of a line search.
+    of : sequence of str, optional
+        Labels of the settings whose models are pruned; all unless given.
     """
 
     rate: float | None = None
@@ -95,6 +121,7 @@ class Pruning:
     margin: float | None = None
     variants: Sequence[str] = ("line-search", "refit", "distil")
     iterations: int | None = None
+    of: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         checked_rates(self.rates if self.rate is None else [self.rate])
@@ -111,9 +138,38 @@ class Pruning:
         return {**how, "rates": list(self.rates), "accept": self.accept, "margin": margin}
 
 
+OWN = "own"  # a peer's model that predicts for itself
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """The models of a run, "model" and perhaps "pruned".
+
+    Parameters
+    ----------
+    models : dict of str to Ensemble
+    notes : dict of str to dict
+        Of each, the CPU and wall-clock seconds that it took, and the library that made it, if that is a peer's.
+    own : OtherModel, optional
+        The peer's model.
+    """
+
+    models: dict[str, Ensemble]
+    notes: dict[str, Result]
+    own: OtherModel | None = None
+
+    @property
+    def scorers(self) -> dict[str, Ensemble | OtherModel]:
+        """What is timed: our models, and the peer's own."""
+        return {**self.models, **({} if self.own is None else {OWN: self.own})}
+
+
 @dataclass(frozen=True)
 class SweepStudy(Study):
     """Settings of learners compared on every fold with every seed.
+
+    Where a setting has points to try, all are a search: it takes the first seed, and then the best of each is trained
+    again with every seed.
 
     Parameters
     ----------
@@ -130,7 +186,9 @@ class SweepStudy(Study):
     speed : bool, default True
         Whether to measure microseconds per document.
     n_trees_at_most : int, optional
-        Fewer trees for all learners, for a first try.
+        Most trees of any model, also where a setting allows more.
+    chosen : mapping, optional
+        By fold and label, what a search found; `runs` fills it in.
     """
 
     name = "sweep"
@@ -143,18 +201,50 @@ class SweepStudy(Study):
     pruning: Pruning | None = None
     speed: bool = True
     n_trees_at_most: int | None = None
+    chosen: Mapping[tuple[int, str], Setting] | None = None
 
     def __post_init__(self) -> None:
         if not (self.settings and self.seeds and self.measures and self.folds):
             raise RankwoodError("a sweep needs a configuration, a fold, a seed and a measure at least")
+        labels = [setting.label for setting in self.settings]
+        unknown = [name for name in (self.pruning and self.pruning.of) or () if name not in labels]
+        if unknown:
+            raise RankwoodError(f"prune.of: no configuration is called {unknown[0]!r}: there are {', '.join(labels)}")
+        if any(setting.learner in PEERS for setting in self.settings) and self.watched_ranks is None:
+            raise RankwoodError(
+                f"learners of other libraries watch nDCG@k on validation data, not {self.measures[0]}: let the first "
+                "of measures be nDCG@10, for instance"
+            )
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is something to choose on validation data."""
+        return any(setting.points for setting in self.settings)
+
+    @property
+    def watched_ranks(self) -> int | None:
+        """The k of nDCG@k, if that is what is watched."""
+        measure = parse_measure(self.measures[0])
+        return measure.cutoff if str(measure) == f"nDCG@{measure.cutoff}" else None
+
+    def prunes(self, setting: Setting) -> bool:
+        """Whether the models of a setting are pruned."""
+        return self.pruning is not None and (self.pruning.of is None or setting.label in self.pruning.of)
 
     def quick(self) -> SweepStudy:
-        """Return a first try of the same settings: two folds, one seed, few trees, and less data if synthetic."""
+        """Return a first try: two folds, one seed, few trees, two points of a search, and less data if synthetic."""
         source: Any = self.source
         if isinstance(source, SyntheticFolds):
             shape = {"n_queries": 100, "docs_per_query": 20, "n_features": 20}
             source = replace(source, **{name: min(most, getattr(source, name)) for name, most in shape.items()})
-        return replace(self, source=source, folds=self.folds[:2], seeds=self.seeds[:1], n_trees_at_most=QUICK_TREES)
+        return replace(
+            self,
+            source=source,
+            folds=self.folds[:2],
+            seeds=self.seeds[:1],
+            settings=[replace(setting, points=setting.points[:QUICK_POINTS]) for setting in self.settings],
+            n_trees_at_most=min(QUICK_TREES, self.n_trees_at_most or QUICK_TREES),
+        )
 
     def training(self, fold: int, setting: Setting, seed: int) -> Config:
         """Return the run that trains and measures a setting."""
@@ -167,60 +257,154 @@ class SweepStudy(Study):
             "seed": seed,
             "measures": list(self.measures),
             "convention": self.convention,
-            "prune": None if self.pruning is None else self.pruning.as_config(),
+            "prune": self.pruning.as_config() if self.pruning is not None and self.prunes(setting) else None,
         }
 
     def timing(self, training: Config) -> Config:
         """Return the run that times the models of a training."""
         return {**training, "kind": TIMING}
 
+    def searching(self, fold: int, candidate: Setting) -> Config:
+        """Return the run that looks how good a candidate is on validation data."""
+        looked_at = {**self.training(fold, candidate, self.seeds[0]), "kind": SEARCHING, "measures": [self.measures[0]]}
+        del looked_at["prune"]
+        return looked_at
+
+    def final(self, fold: int, candidate: Setting, seed: int) -> Config:
+        """Return the run that does everything with what a search chose."""
+        return {**self.training(fold, candidate, seed), "kind": FINAL, "speed": self.speed}
+
     def side_by_side(self) -> list[Config]:
-        """Trainings, in the order of folds, settings and seeds."""
+        """Trainings, in the order of folds, settings and seeds; or those of a search."""
+        if self.searches:
+            found = itertools.product(self.folds, (setting for setting in self.settings if setting.points))
+            return [self.searching(fold, candidate) for fold, setting in found for candidate in setting.candidates]
         runs = itertools.product(self.folds, self.settings, self.seeds)
         return [self.training(*run) for run in runs]
 
     def alone(self) -> list[Config]:
-        """Timings of the trained and pruned models."""
-        return [self.timing(training) for training in self.side_by_side() if self.speed]
+        """Timings of the trained and pruned models; or, once a search is done, the final runs."""
+        if not self.searches:
+            return [self.timing(training) for training in self.side_by_side() if self.speed]
+        if self.chosen is None:
+            return []
+        runs = itertools.product(self.folds, self.settings, self.seeds)
+        return [self.final(fold, self.chosen[fold, setting.label], seed) for fold, setting, seed in runs]
+
+    def runs(self, table: RunTable, *, n_workers: int = 1, client: Any = None, on_run: OnRun | None = None) -> Runs:
+        """Do the runs that the table does not have yet; a search comes first, then what follows from it."""
+        found = super().runs(table, n_workers=n_workers, client=client, on_run=on_run)
+        if not self.searches or self.chosen is not None:
+            return found
+        study = replace(self, chosen=SweepResults(self, found).chosen)
+        return study.runs(table, n_workers=n_workers, client=client, on_run=on_run)
 
     def _parameters(self, setting: Setting) -> dict[str, Any]:
-        """The parameters of a setting, with fewer trees in a first try."""
-        found = dict(setting.parameters)
-        if self.n_trees_at_most is not None:
-            default = learner_class(setting.learner).n_trees
-            found["n_trees"] = min(found.get("n_trees", default), self.n_trees_at_most)
+        """The parameters of a setting, with no more trees than are allowed."""
+        found, most = dict(setting.parameters), self.n_trees_at_most
+        if most is not None:
+            peer = PEERS.get(setting.learner)
+            name, default = ("n_trees", learner_class(setting.learner).n_trees) if peer is None else peer.trees
+            found[name] = min(found.get(name, default), most)
             if setting.learner == "igbrt":
-                found["initial_trees"] = min(found.get("initial_trees", 1000), self.n_trees_at_most)
+                found["initial_trees"] = min(found.get("initial_trees", 1000), most)
         return found
 
     def run(self, config: Config) -> Result:
-        """Train one model, prune it, and measure both; or time both."""
-        fold = self.fold_data(config["fold"])
-        if config["kind"] == TIMING:
-            return self._timed(config, fold)
-        models, seconds = self._trained(config, fold)
-        return {kind: {**self._measured(model, fold), "seconds": seconds[kind]} for kind, model in models.items()}
+        """Do one run, of whichever kind."""
+        kinds = {TRAINING: self._measured_run, TIMING: self._timed, SEARCHING: self._searched, FINAL: self._final}
+        return kinds[config["kind"]](config, self.fold_data(config["fold"]))
 
-    def _trained(self, config: Config, fold: FoldData) -> tuple[dict[str, Ensemble], dict[str, float]]:
-        """Train and prune, save the models for their timing, and return them with the CPU seconds of each."""
-        ranker = self._learner(config)
-        models, seconds = {}, {}
-        models["model"], seconds["model"] = cpu_timed(lambda: self._fitted(ranker, config, fold))
-        if config["prune"] is not None:
-            models["pruned"], seconds["pruned"] = cpu_timed(lambda: self._pruned(models["model"], config, fold))
-        self.save_models(config, models)
-        return models, seconds
+    def _measured_run(self, config: Config, fold: FoldData) -> Result:
+        """Train one model, prune it, and measure both."""
+        trained = self._trained(config, fold)
+        return {kind: {**self._measured(model, fold), **trained.notes[kind]} for kind, model in trained.models.items()}
 
     def _timed(self, config: Config, fold: FoldData) -> Result:
         """Microseconds per document of both models, which are made again unless they were saved."""
         training = {**config, "kind": TRAINING}
         kinds = ["model"] if config["prune"] is None else ["model", "pruned"]
-        models = self.saved_models(training, kinds) or self._trained(training, fold)[0]
-        times, conditions = time_scoring(models, fold.test)
+        # Of a peer's model its own predict is timed too, and what was saved is ours.
+        saved = None if config["learner"] in PEERS else self.saved_models(training, kinds)
+        times, conditions = time_scoring(saved or self._trained(training, fold).scorers, fold.test)
         return {**times, "timing": conditions}
+
+    def _searched(self, config: Config, fold: FoldData) -> Result:
+        """Train one model, and measure it on validation data."""
+        trained = self._trained({**config, "prune": None}, fold)
+        model, measure = trained.models["model"], self.measures[0]
+        values = evaluate(model, fold.valid, measure, convention=self.convention, n_threads=self.n_threads)
+        return {
+            "n_trees": model.n_trees,
+            "n_nodes": model.n_nodes,
+            "valid": float(values[measure]),
+            **trained.notes["model"],
+        }
+
+    def _final(self, config: Config, fold: FoldData) -> Result:
+        """Train one model, prune it, measure both, and time both."""
+        trained = self._trained(config, fold)
+        found: Result = {
+            kind: {**self._measured(model, fold), **trained.notes[kind]} for kind, model in trained.models.items()
+        }
+        if trained.own is not None:
+            own = np.ravel(trained.own.predict(fold.test.X, 1))
+            ours = trained.models["model"].score(fold.test.X, n_threads=self.n_threads)
+            found["model"]["own_difference"] = float(np.abs(ours - own).max())
+        if not config["speed"]:
+            return found
+        times, conditions = time_scoring(trained.scorers, fold.test)
+        for kind in trained.models:
+            found[kind]["us_per_doc"] = times[kind]
+        found["model"]["own_us_per_doc"] = times.get(OWN)
+        return {**found, "timing": conditions}
 
     def report(self, runs: Runs) -> Report:
         return make_report(SweepResults(self, runs))
+
+    def _trained(self, config: Config, fold: FoldData) -> _Trained:
+        """Train and prune, and save the models for their timing."""
+        train = self._training(config, fold)
+        start = time.perf_counter()
+        made, seconds = cpu_timed(train)
+        notes: dict[str, Result] = {"model": {"seconds": seconds, "wall_seconds": time.perf_counter() - start}}
+        own = None
+        if config["learner"] in PEERS:
+            peer = PEERS[config["learner"]]
+            made, own = peer.imported(made, fold.train), peer.own(made)
+            notes["model"]["library"] = f"{peer.package} {peer.version}"
+        models = {"model": made}
+        if config["prune"] is not None:
+            start = time.perf_counter()
+            models["pruned"], seconds = cpu_timed(lambda: self._pruned(made, config, fold))
+            notes["pruned"] = {"seconds": seconds, "wall_seconds": time.perf_counter() - start}
+        if config["kind"] == TRAINING:
+            self.save_models(config, models)
+        return _Trained(models, notes, own)
+
+    def _training(self, config: Config, fold: FoldData) -> Callable[[], Any]:
+        """The training of a run; data are in bins, or as a peer has them, before it starts.
+
+        Validation data is measured only where something depends on it, since that takes time.
+        """
+        if config["learner"] in PEERS:
+            task = Task(
+                fold.train,
+                fold.valid,
+                config["parameters"],
+                seed=config["seed"],
+                n_threads=self.n_threads,
+                cutoff=self.watched_ranks or 10,
+            )
+            return PEERS[config["learner"]].training(task)
+        ranker = self._learner(config)
+        watched = config["learner"] == "xdart" or getattr(ranker, "early_stopping_rounds", None) is not None
+        train: Any = fold.train
+        if config["learner"] != "forest":  # forests look at all values, not at bins
+            n_bins = ranker.max_bins
+            make = partial(BinnedDataset.make, fold.train, max_bins=n_bins, n_threads=self.n_threads)
+            train = self._kept.get("binned", (config["fold"], n_bins), make)
+        return lambda: ranker.fit(train, valid=fold.valid if watched else None).ensemble_
 
     def _learner(self, config: Config) -> Any:
         """The learner of a run, with all its parameters."""
@@ -237,17 +421,6 @@ class SweepStudy(Study):
             convention=self.convention,
             n_jobs=self.n_threads,
         )
-
-    def _fitted(self, ranker: Any, config: Config, fold: FoldData) -> Ensemble:
-        """Fit a learner; validation data is measured only where something depends on it, since that takes time."""
-        watched = config["learner"] == "xdart" or getattr(ranker, "early_stopping_rounds", None) is not None
-        train: Any = fold.train
-        if config["learner"] != "forest":  # forests look at all values, not at bins
-            n_bins = ranker.max_bins
-            make = partial(BinnedDataset.make, fold.train, max_bins=n_bins, n_threads=self.n_threads)
-            train = self._kept.get("binned", (config["fold"], n_bins), make)
-        model: Ensemble = ranker.fit(train, valid=fold.valid if watched else None).ensemble_
-        return model
 
     def _pruned(self, model: Ensemble, config: Config, fold: FoldData) -> Ensemble:
         """Prune a model: the smallest that is accepted or, with a rate of its own, the best at that rate."""
@@ -290,7 +463,9 @@ class SweepStudy(Study):
 
 
 TOP = {"name", "learner", "data", "parameters", "grid", "configurations", "folds", "seeds", "measures", "convention",
-       "prune", "speed"}  # fmt: skip
+       "prune", "search", "speed"}  # fmt: skip
+NO_PARAMETERS = ("learner", "search")  # of a configuration
+MOST_POINTS = 1_000_000  # of a space
 # Parameters of learners that have a place of their own, or none, in the file.
 ELSEWHERE = {
     "random_state": "seeds",
@@ -303,8 +478,28 @@ ELSEWHERE = {
 }
 
 
-def read_sweep(path: str | os.PathLike[str], *, n_threads: int | None = None) -> SweepStudy:
+def read_sweep(
+    path: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    budget: int | None = None,
+    max_trees: int | None = None,
+    n_threads: int | None = None,
+) -> SweepStudy:
     r"""Return the study that a TOML file describes; paths in the file are relative to its folder.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    data : str or path, optional
+        Folder of the data, in place of the file's.
+    budget : int, optional
+        Points of each search, in place of the file's.
+    max_trees : int, optional
+        Most trees of any model, where the file allows more.
+    n_threads : int, optional
+        Threads of each run.
 
     Examples
     --------
@@ -317,7 +512,12 @@ def read_sweep(path: str | os.PathLike[str], *, n_threads: int | None = None) ->
     """
     path = Path(path)
     try:
-        return _study(Keys(read_toml(path)), path, n_threads)
+        top = Keys(read_toml(path))
+        if data is not None:
+            top = Keys({**top.entries, "data": {"folder": str(Path(data).absolute())}})
+        if budget is not None:
+            top = Keys({**top.entries, "search": {**top.table("search").entries, "budget": budget}})
+        return replace(_study(top, path, n_threads), n_trees_at_most=max_trees)
     except RankwoodError as error:
         text = str(error)
         raise RankwoodError(text if text.startswith(str(path)) else f"{path}: {text}") from None
@@ -355,7 +555,7 @@ def _source(data: Keys, folder: Path, n_threads: int | None) -> Source:
     if "folder" in data:
         if "valid" in data or "test" in data:
             raise RankwoodError("data.folder has its folds in it: leave data.valid and data.test out")
-        return FileFolds.find(_path(data.text("folder"), folder), n_threads=n_threads)
+        return open_source(_path(data.text("folder"), folder), n_threads=n_threads)
     if "train" in data:
         parts = {part: data.texts(part) for part in ("train", "valid", "test")}
         for part, files in parts.items():
@@ -416,31 +616,87 @@ def _settings(top: Keys) -> list[Setting]:
     found = []
     for number, point in enumerate(points):
         called = names[number // per_listed] if names else None
+        space = listed[number // per_listed].table("search") if listed else Keys({})
         learner: Any = point.get("learner", top.text("learner"))
         if learner is None:
-            raise RankwoodError(f"learner is missing: one of {', '.join(LEARNERS)}")
-        learner_class(learner)
-        parameters = {**common.entries, **{key: value for key, value in point.items() if key != "learner"}}
+            raise RankwoodError(f"learner is missing: one of {', '.join([*LEARNERS, *PEERS])}")
+        _check_learner(learner)
+        parameters = {**common.entries, **{key: value for key, value in point.items() if key not in NO_PARAMETERS}}
         places = {key: common.key(key) for key in common.entries}
         places |= {key: f"configurations.{key}" for key in point} | {key: grid.key(key) for key in grid.entries}
         checked = {key: _checked(learner, key, value, places[key]) for key, value in parameters.items()}
-        found.append(Setting(_label(called, point, grid.entries, learner), learner, checked))
+        label = _label(called, point, grid.entries, learner)
+        found.append(Setting(label, learner, checked, _points(learner, space, top.table("search"))))
     labels = [setting.label for setting in found]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise RankwoodError(f"two configurations are called {twice!r}: give each a name of its own")
+    _check_peers(found)
     return found
+
+
+def _points(learner: str, space: Keys, search: Keys) -> list[dict[str, Any]]:
+    """Return the points of a search: nothing changed at first, then a space's, in a random order if there is a budget.
+
+    A larger budget has the points of a smaller one and more, so that a search can go on.
+    """
+    search.check({"budget", "seed"})
+    budget, seed = search.count("budget"), search.number("seed", 0)
+    if not is_whole(seed) or seed < 0:
+        raise RankwoodError(f"search.seed must be a whole number, got {seed!r}")
+    if not space.entries:
+        return []
+    values = []
+    for name, given in space.entries.items():
+        if not isinstance(given, list) or not given or any(given.count(one) > 1 for one in given):
+            raise RankwoodError(f"{space.key(name)} must be a list of different values, got {given!r:.80}")
+        values.append([_checked(learner, name, value, space.key(name)) for value in given])
+    shape = tuple(map(len, values))
+    n_points = math.prod(shape)
+    if n_points > MOST_POINTS:
+        raise RankwoodError(f"{space.where} has {n_points:,} points: give it fewer values, {MOST_POINTS:,} at most")
+    order = np.arange(n_points) if budget is None else np.random.default_rng(seed).permutation(n_points)[: budget - 1]
+    numbers = np.stack(np.unravel_index(order, shape), axis=1).tolist()
+    drawn = [{name: of[at] for name, of, at in zip(space.entries, values, place, strict=True)} for place in numbers]
+    return [{}, *drawn]
 
 
 def _label(name: str | None, point: Mapping[str, Any], grid: Mapping[str, Any], learner: str) -> str:
     """Return the name of a configuration in tables: its own name, and its values of the grid."""
-    shown = {key: value for key, value in point.items() if name is None or key in grid}
+    shown = {key: value for key, value in point.items() if (name is None or key in grid) and key != "search"}
     words = [str(value) if key == "learner" else f"{key} {value}" for key, value in shown.items()]
     return ", ".join(filter(None, [name, *words])) or learner
 
 
+def _check_learner(name: str) -> None:
+    """Refuse a name that is neither of a learner nor of a peer."""
+    if isinstance(name, str) and name in PEERS:
+        return
+    try:
+        learner_class(name)
+    except RankwoodError as error:
+        raise RankwoodError(f"{error}, and of other libraries {', '.join(PEERS)}") from None
+
+
+def _check_peers(settings: Sequence[Setting]) -> None:
+    """Refuse what a peer does not take, of every setting of a peer at its last point, which names all parameters."""
+    for setting in settings:
+        if setting.learner in PEERS:
+            try:
+                PEERS[setting.learner].check(setting.candidates[-1].parameters)
+            except RankwoodError as error:
+                raise RankwoodError(f"{setting.label}: {error}") from None
+
+
 def _checked(learner: str, name: str, value: Any, place: str) -> Any:
     """Return a parameter that the learner takes; None, which TOML has not, is written "none"."""
+    if learner in PEERS:
+        elsewhere = PEERS[learner].elsewhere
+        if name in elsewhere:
+            raise RankwoodError(f"{place} is not for a grid of parameters: use {elsewhere[name]}")
+        if not isinstance(value, (bool, int, float, str, list)):
+            raise RankwoodError(f"{place} must be a number, a text, true, false or a list, got {value!r:.80}")
+        return value
     kind = learner_class(learner)
     if name == "initial_trees" and learner == "igbrt":
         if not is_whole(value) or value < 1:
@@ -459,7 +715,7 @@ def _checked(learner: str, name: str, value: Any, place: str) -> Any:
 
 def _pruning(keys: Keys) -> Pruning:
     """Return the table `prune`, checked."""
-    keys.check({"rate", "rates", "strategy", "accept", "margin", "variants", "iterations"})
+    keys.check({"rate", "rates", "strategy", "accept", "margin", "variants", "iterations", "of"})
     if "rate" in keys and "rates" in keys:
         raise RankwoodError("prune.rate is the share that goes, prune.rates are those to choose from: give one of them")
     given: dict[str, Any] = {
@@ -470,6 +726,7 @@ def _pruning(keys: Keys) -> Pruning:
         "margin": keys.number("margin"),
         "variants": keys.texts("variants"),
         "iterations": keys.count("iterations"),
+        "of": keys.texts("of"),
     }
     if given["rate"] is not None and (given["accept"] is not None or given["margin"] is not None):
         raise RankwoodError("prune.accept and prune.margin are for prune.rates: prune.rate takes trees out in any case")

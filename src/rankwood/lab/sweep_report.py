@@ -15,12 +15,13 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
 from rankwood.lab.drawing import Figure, log_axis, pareto_front
 from rankwood.lab.runs import run_key
-from rankwood.lab.study import Report, Runs, Table, interval_text, listed, p_text, query_values, with_spread
+from rankwood.lab.study import Report, Runs, Table, counted, interval_text, listed, p_text, query_values, with_spread
 from rankwood.lab.workers import in_words
 from rankwood.scoring.timing import BATCH
+from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
-    from rankwood.lab.sweep import SweepStudy
+    from rankwood.lab.sweep import Setting, SweepStudy
 
 # What follows from the runs: every row, a setting pruned or not, against the first one.
 
@@ -49,8 +50,11 @@ class SweepResults:
     @property
     def rows(self) -> list[Row]:
         """The rows of the main table."""
-        kinds = ("model",) if self.study.pruning is None else ("model", "pruned")
-        return [(number, kind) for number in range(len(self.study.settings)) for kind in kinds]
+        return [
+            (number, kind)
+            for number, setting in enumerate(self.study.settings)
+            for kind in (("model", "pruned") if self.study.prunes(setting) else ("model",))
+        ]
 
     def label(self, row: Row) -> str:
         """Name of a row in tables."""
@@ -59,11 +63,30 @@ class SweepResults:
     def of(self, row: Row) -> list[tuple[int, Mapping[str, Any]]]:
         """The fold and what was measured of a row, for every fold and seed."""
         number, kind = row
+        setting = self.study.settings[number]
         found: list[tuple[int, Mapping[str, Any]]] = []
         for fold, seed in itertools.product(self.study.folds, self.study.seeds):
-            training = self.study.training(fold, self.study.settings[number], seed)
-            timed = self._by_key[run_key(self.study.timing(training))][kind] if self.study.speed else None
-            found.append((fold, {**self._by_key[run_key(training)][kind], "us_per_doc": timed}))
+            if self.study.searches:
+                final = self.study.final(fold, self.chosen[fold, setting.label], seed)
+                found.append((fold, self._by_key[run_key(final)][kind]))
+                continue
+            training = self.study.training(fold, setting, seed)
+            timed = self._by_key[run_key(self.study.timing(training))] if self.study.speed else {}
+            times = {"us_per_doc": timed.get(kind), "own_us_per_doc": timed.get("own") if kind == "model" else None}
+            found.append((fold, {**self._by_key[run_key(training)][kind], **times}))
+        return found
+
+    def on_validation(self, fold: int, candidate: Setting) -> float:
+        """The first measure of a candidate of a search on the validation data of a fold."""
+        return float(self._by_key[run_key(self.study.searching(fold, candidate))]["valid"])
+
+    @cached_property
+    def chosen(self) -> dict[tuple[int, str], Setting]:
+        """By fold and label, the candidate that is best on validation data, the first among equals."""
+        found = {}
+        for fold, setting in itertools.product(self.study.folds, self.study.settings):
+            worth = [self.on_validation(fold, candidate) for candidate in setting.candidates] if setting.points else [0]
+            found[fold, setting.label] = setting.candidates[int(np.argmax(worth))]
         return found
 
     @cached_property
@@ -72,8 +95,23 @@ class SweepResults:
 
     def mean(self, row: Row, name: str) -> float | None:
         """Mean over folds and seeds of one of the numbers in their results; None when it was not measured."""
-        found = [result[name] for _, result in self.of(row)]
+        found: list[Any] = [result.get(name) for _, result in self.of(row)]
         return None if None in found else float(np.mean(found))
+
+    def n_leaves(self, row: Row) -> float | None:
+        """Mean number of leaves, one more in every tree than it has nodes."""
+        nodes, trees = self.mean(row, "n_nodes"), self.mean(row, "n_trees")
+        return None if nodes is None or trees is None else nodes + trees
+
+    def mean_and_interval(self, row: Row, measure: str) -> tuple[float, tuple[float, float]]:
+        """Mean over all test queries, and its bootstrap interval."""
+        values = self.values(row, measure)
+        return float(np.nanmean(values)), _interval(values)
+
+    def library(self, row: Row) -> str | None:
+        """The library of a peer and its version, or versions; None of our own learners."""
+        found = {result["library"] for _, result in self.of((row[0], "model")) if "library" in result}
+        return ", ".join(sorted(found)) or None
 
     def mean_and_std(self, row: Row, measure: str, part: str = "test") -> tuple[float, float | None]:
         """Mean and standard deviation over folds and seeds of the mean over queries."""
@@ -117,13 +155,20 @@ def make_report(found: SweepResults) -> Report:
     return Report(
         title=f"Sweep {study.title}: {study.source.name}",
         summary=_summary(found),
-        tables=[_main(found), *([_contrasts(found)] if len(found.rows) > 1 else []), _settings(found)],
+        tables=[
+            _compared(found) if study.searches else _main(found),
+            *([_contrasts(found)] if len(found.rows) > 1 else []),
+            _searched(found) if study.searches else _settings(found),
+        ],
         figures=[_figure(found)],
         facts={
             "folds": list(study.folds),
             "seeds": list(study.seeds),
+            "data": study.source.name,
             "measures": list(study.measures),
             "convention": study.convention,
+            "n_queries": len(found.values(found.rows[0], study.measures[0])),
+            "n_points": max((len(setting.points) for setting in study.settings), default=0),
             "rows": [_fact(found, row) for row in found.rows],
         },
     )
@@ -146,18 +191,95 @@ def _summary(found: SweepResults) -> str:
     )
 
 
+def _compared(found: SweepResults) -> Table:
+    """Quality with its interval, size, training time and scoring time of every row of a search."""
+    study, rows = found.study, []
+    first, *others = study.measures
+    for number, row in enumerate(found.rows, start=1):
+        mean, (low, high) = found.mean_and_interval(row, first)
+        rows.append(
+            [
+                f"{number}. {found.label(row)}" if _numbered(found) else found.label(row),
+                f"{mean:.4f}{_mark(found.contrasts.get((row, first)))}",
+                f"{low:.4f} to {high:.4f}",
+                *(f"{found.mean_and_interval(row, measure)[0]:.4f}" for measure in others),
+                _number(found.mean(row, "n_trees"), 0),
+                _number(found.n_leaves(row), 0),
+                _number(found.mean(row, "wall_seconds"), 1),
+                *([_number(found.mean(row, name), 3) for name in TIMES] if study.speed else []),
+            ]
+        )
+    speed = ["us per document", "its own predict"] if study.speed else []
+    timed = (
+        f" us per document: one thread, up to {BATCH:,} documents per call, by rankwood in double precision and, where "
+        "another library has trained the model, by that library."
+    )
+    pruned = "" if study.pruning is None else " Of pruned models, they are those of the pruning."
+    n_points = max(len(setting.candidates) for setting in study.settings)
+    return Table(
+        "sweep",
+        f"{study.title}: test data, {study.source.name}",
+        ["configuration", first, "95 % interval", *others, "trees", "leaves", "training s", *speed],
+        rows,
+        f"Parameters of each are chosen on validation data, fold by fold, among {counted(n_points, 'point')}. Means "
+        "over all test queries with bootstrap intervals over queries. + and -: significantly above or below the first "
+        f"(randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training "
+        f"seconds are wall-clock time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion "
+        f"of the data.{pruned}{_libraries(found)}",
+    )
+
+
+TIMES = ("us_per_doc", "own_us_per_doc")
+
+
+def _libraries(found: SweepResults) -> str:
+    """A sentence on the versions of other libraries."""
+    known = dict.fromkeys(filter(None, map(found.library, found.rows)))
+    if not known:
+        return ""
+    differences = [result.get("own_difference", 0.0) for row in found.rows for _, result in found.of(row)]
+    return (
+        f" Other libraries: {', '.join(known)}; scores of imported models differ from the library's own by "
+        f"{max(differences):.2g} at most."
+    )
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def _searched(found: SweepResults) -> Table:
+    """Every point of every search, on validation data, and the folds that took it."""
+    study, rows = found.study, []
+    for setting in study.settings:
+        for candidate in setting.candidates:
+            taken = [fold for fold in study.folds if found.chosen[fold, setting.label] == candidate]
+            worth = [found.on_validation(fold, candidate) for fold in study.folds] if setting.points else []
+            parameters = study.training(study.folds[0], candidate, study.seeds[0])["parameters"]
+            valid = f"{np.mean(worth):.4f}" if worth else ""
+            rows.append([setting.label, setting.learner, in_words(parameters) or "defaults", valid, listed(taken)])
+    return Table(
+        "configurations",
+        f"Points of the search, and validation data, {study.source.name}",
+        ["configuration", "learner", "parameters", f"valid {study.measures[0]}", "taken in folds"],
+        rows,
+        "The mean over folds; each fold takes its own best.",
+    )
+
+
 def _main(found: SweepResults) -> Table:
     """Quality, size, speed and training time of every row."""
     study, rows = found.study, []
+    times = TIMES if any(found.library(row) for row in found.rows) else TIMES[:1]
     for number, row in enumerate(found.rows, start=1):
         cells = [f"{number}. {found.label(row)}" if _numbered(found) else found.label(row)]
         for measure in study.measures:
             cells.append(with_spread(*found.mean_and_std(row, measure)) + _mark(found.contrasts.get((row, measure))))
         cells += [f"{found.mean(row, 'n_trees'):,.0f}", f"{found.mean(row, 'n_nodes'):,.0f}"]
         if study.speed:
-            cells.append(f"{found.mean(row, 'us_per_doc'):.3f}")
+            cells += [_number(found.mean(row, name), 3) for name in times]
         rows.append([*cells, f"{found.mean(row, 'seconds'):.2f}"])
-    speed = ["us per document"] if study.speed else []
+    speed = ["us per document", "its own predict"][: len(times)] if study.speed else []
     timed = f" us per document: one thread, up to {BATCH:,} documents per call, double precision." if speed else ""
     pruned = "" if study.pruning is None else " Of pruned models, they are those of the pruning."
     return Table(
@@ -271,13 +393,24 @@ def _fact(found: SweepResults, row: Row) -> dict[str, Any]:
         by_measure[measure] = {
             "test": mean,
             "std": std,
+            "interval": list(found.mean_and_interval(row, measure)[1]),
+            "mean": found.mean_and_interval(row, measure)[0],
             "valid": found.mean_and_std(row, measure, "valid")[0],
             "contrast": None if contrast is None else {**contrast.__dict__, "interval": list(contrast.interval)},
         }
     setting = study.settings[row[0]]
-    numbers = {name: found.mean(row, name) for name in ("n_trees", "n_nodes", "us_per_doc", "seconds")}
+    names = ("n_trees", "n_nodes", "us_per_doc", "own_us_per_doc", "own_difference", "seconds", "wall_seconds")
+    numbers: dict[str, Any] = {name: found.mean(row, name) for name in names} | {"n_leaves": found.n_leaves(row)}
     about = {"configuration": setting.label, "pruned": row[1] == "pruned", "learner": setting.learner}
-    return {**about, "parameters": dict(setting.parameters), **numbers, "measures": by_measure}
+    if study.searches:
+        numbers["chosen"] = {fold: dict(found.chosen[fold, setting.label].parameters) for fold in study.folds}
+    return {
+        **about,
+        "library": found.library(row),
+        "parameters": dict(setting.parameters),
+        **numbers,
+        "measures": by_measure,
+    }
 
 
 def _interval(values: FloatArray) -> tuple[float, float]:

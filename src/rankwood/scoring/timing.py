@@ -120,8 +120,28 @@ class Timing:
         return {name: getattr(self, name) for name in ("batch", "engine", "precision", "n_threads", "busy")}
 
 
+@dataclass(frozen=True)
+class OtherModel:
+    """A model of another library, timed by its own `predict`.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the library.
+    predict : callable
+        Takes rows and a number of threads.
+    """
+
+    engine: str
+    predict: Callable[[AnyArray, int], Any]
+
+    def score(self, X: AnyArray, *, precision: Precision, n_threads: int) -> Any:
+        """Have the library predict, in whatever precision it has."""
+        return self.predict(X, n_threads)
+
+
 def time_models(
-    models: Sequence[tuple[Ensemble | PreparedModel, AnyArray]],
+    models: Sequence[tuple[Ensemble | PreparedModel | OtherModel, AnyArray]],
     engine: str = "auto",
     *,
     batch: int = BATCH,
@@ -137,7 +157,8 @@ def time_models(
     Parameters
     ----------
     models : sequence of (model, rows)
-        Rows are those that the model is to score. A prepared model is timed in the engine that made it ready.
+        Rows are those that the model is to score. A prepared model is timed in the engine that made it ready, a model
+        of another library by its own means.
     engine : str, default "auto"
         Engine for the models that are not prepared; "auto" is what `Ensemble.score` takes by itself.
     batch : int, default 4096
@@ -205,7 +226,7 @@ class _Runner:
 
     def __init__(
         self,
-        model: Ensemble | PreparedModel,
+        model: Ensemble | PreparedModel | OtherModel,
         X: AnyArray,
         group: AnyArray | None,
         engine: str,
@@ -221,9 +242,11 @@ class _Runner:
         self._batch = round(float(np.mean([len(rows) for rows, _ in sets])))
         if engine != "auto" and isinstance(model, Ensemble):
             model = get_engine(engine).prepare(model)
-        self._engine = model.engine if isinstance(model, PreparedModel) else choose_engine(model, self._batch)
-        score = partial(model.score, precision=precision, n_threads=n_threads)
-        self._cpu_clock = time.process_time_ns if n_threads > 1 else time.thread_time_ns
+        self._engine = choose_engine(model, self._batch) if isinstance(model, Ensemble) else model.engine
+        score: Callable[..., Any] = partial(model.score, precision=precision, n_threads=n_threads)
+        # Another library may have one thread of its own do the work.
+        one_thread = n_threads == 1 and not isinstance(model, OtherModel)
+        self._cpu_clock = time.thread_time_ns if one_thread else time.process_time_ns
         self._calls = itertools.cycle([(partial(score, rows, **queries), len(rows)) for rows, queries in sets])
         self.wall: list[int] = []  # nanoseconds of each call
         self._docs: list[int] = []  # documents of each call
