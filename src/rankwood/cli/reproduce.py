@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rankwood.cli.console import tell
 from rankwood.cli.experiment import (
     Data,
     Folds,
@@ -284,3 +286,30 @@ def asadi_lin(
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)
+
+
+@app.command("all")
+def all_studies(
+    data: Data = None,
+    folds: Folds = None,
+    seeds: Seeds = None,
+    quick: Quick = False,
+    threads: RunThreads = None,
+    workers: Workers = 1,
+    dask: Dask = None,
+    out: Out = Path("rankwood-papers"),
+    resume: Resume = True,
+) -> None:
+    """All five papers, one after the other, each in a folder of its own below --out; a second call goes on."""
+    shared = {
+        "data": data, "folds": folds, "quick": quick, "threads": threads, "workers": workers, "dask": dask,
+        "resume": resume,
+    }  # fmt: skip
+    for name, study in STUDIES.items():
+        tell(f"{name}: in {out / name}")
+        study(seeds=seeds, out=out / name, **shared)
+
+
+STUDIES: dict[str, Callable[..., None]] = {
+    "asadi-lin": asadi_lin, "cleaver": cleaver, "xdart": xdart, "igbrt": igbrt, "subsampling": subsampling,
+}  # fmt: skip

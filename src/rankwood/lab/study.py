@@ -344,9 +344,9 @@ def known_name(path: str | Path) -> str | None:
     ('OHSUMED', 'MQ2008', None)
     """
     for part in reversed(Path(path).resolve().parts[-2:]):
-        for name in ("OHSUMED", "MQ2008", "MQ2007", "MSLR-WEB10K", "MSLR-WEB30K", "MSLR"):
+        for name in ("OHSUMED", "MQ2008", "MQ2007", "MSLR-WEB10K", "MSLR-WEB30K", "MSLR", "WordNet"):
             if re.search(name, part, re.I):
-                return name
+                return "WordNet-LTR" if name == "WordNet" else name
     return None
 
 
