@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 import typer
 
 import rankwood as rw
-from rankwood.cli.reproduce import app
+from rankwood.cli.reproduce import STUDIES, app
 from rankwood.lab.papers.subsampling import SubsamplingStudy
 from rankwood.lab.runs import RunTable
 from rankwood.scoring.timing import bench
@@ -175,7 +176,7 @@ def test_mistakes_are_told_in_one_sentence(rankwood, folder, tmp_path, more, wor
     assert words in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("study", [command.name for command in app.registered_commands])
+@pytest.mark.parametrize("study", STUDIES)
 def test_all_studies_have_the_same_options(study):
     command = typer.main.get_command(app).commands[study]
     options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
@@ -189,3 +190,17 @@ def test_a_spoilt_table_is_told_before_any_work(rankwood, folder, tmp_path):
     assert outcome.status == 2
     assert outcome.err.splitlines()[-1].endswith("is not a table of runs: move it away, or use another folder")
     assert (tmp_path / "runs.sqlite").read_text().startswith("my notes")
+
+
+def test_all_are_the_five_with_the_same_options(rankwood, tmp_path, monkeypatch):
+    assert {*STUDIES, "all"} == {command.name for command in app.registered_commands}
+    done = []
+    for name in STUDIES:
+        monkeypatch.setitem(STUDIES, name, lambda name=name, **options: done.append((name, options)))
+    outcome = rankwood("reproduce", "all", "--data", "d", "--folds", "1", "--seeds", 2, "--quick", "--threads", 1,
+                       "--workers", 2, "--no-resume", "--out", tmp_path)  # fmt: skip
+    assert outcome.status == 0
+    assert [name for name, _ in done] == list(STUDIES)
+    shared = {"data": Path("d"), "folds": "1", "seeds": 2, "quick": True, "threads": 1, "workers": 2, "dask": None,
+              "resume": False}  # fmt: skip
+    assert [options for _, options in done] == [{**shared, "out": tmp_path / name} for name in STUDIES]
