@@ -18,6 +18,7 @@ from rankwood.formats.search_engines import solr_thresholds
 from rankwood.formats.writing import whole_members
 from rankwood.matrix import as_array, column_order, feature_names_of
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.unfold import without_sets
 from rankwood.scoring.agreement import MAX_ROWS, adversarial_rows
 from rankwood.scoring.c_source import round_down
 
@@ -700,6 +701,7 @@ def verify(
 
 def _comparable_in_solr(model: Ensemble, X: AnyArray, notes: list[str], n_threads: int | None) -> AnyArray:
     """Rows without those that no file can make Solr route as the model does, as it adds 1e-6 to thresholds."""
+    model = without_sets(model)  # which Solr has not
     reached = solr_thresholds(model.threshold)[1].astype(np.float64)  # of float32 values, as Solr takes them
     nearest = model.replace(threshold=reached)
     same = (model.leaves(X, n_threads=n_threads) == nearest.leaves(X, n_threads=n_threads)).all(axis=1)

@@ -134,3 +134,13 @@ def test_verify_and_the_exporter_tell_the_same_distance_for_solr(tmp_path):
     result = rw.verify(ours, tmp_path / "solr.json", served_by="solr", missing="ignore")
     assert result, result
     assert f"values within {distance} of thresholds that Solr cannot" in str(result)
+
+
+def test_sets_around_zero_in_solr(tmp_path):
+    """Solr reaches neither of their thresholds; both count for the rows that are left out."""
+    ours = rw.Ensemble.from_trees([(0, [-1e-35, 1e-35], 1.0, 2.0, True), (0, 3.5, 1.0, 4.0, True)], feature_names=["x"])
+    with pytest.warns(ConversionWarning):
+        rw.save_as(ours, tmp_path / "solr.json", "solr", missing="ignore")
+    result = rw.verify(ours, tmp_path / "solr.json", served_by="solr", missing="ignore")
+    assert result, result
+    assert not rw.verify(ours.replace(threshold=[-1.0, 3.5]), tmp_path / "solr.json", served_by="solr")
