@@ -395,8 +395,8 @@ def write_model(
     *,
     missing: Missing = Missing.refuse,
     options: dict[str, Any] | None = None,
-) -> str:
-    """Write a model, pass warnings of the conversion on to standard error, and return the name of the format.
+) -> int:
+    """Write a model, pass warnings of the conversion on to standard error, and return the leaves that the file has.
 
     Parameters
     ----------
@@ -412,14 +412,18 @@ def write_model(
         Options of the format.
     """
     from rankwood.formats.registry import find_exporter, save_as
+    from rankwood.formats.writing import GrowthWarning
 
     name = find_exporter(format, path).name
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         save_as(model, path, name, missing=missing.value, **(options or {}))
+    n_leaves = model.n_leaves
     for warning in said:
         tell(f"warning: {warning.message}")
-    return name
+        if isinstance(warning.message, GrowthWarning):
+            n_leaves = warning.message.n_leaves
+    return n_leaves
 
 
 def format_of_file(path: Path, model: Ensemble) -> str | None:
