@@ -215,9 +215,10 @@ class Coding:
         if kind == "category" or (kind == "number" and are_numbers and (are_values or _are_codes(known))):
             return Codes(codes)
         if kind == "text":
-            for value, code in list(codes.items()):
-                if isinstance(value, float) and np.float32(value) == value:
-                    codes.setdefault(float(str(np.float32(value))), code)  # as a float32 is written
+            with np.errstate(over="ignore"):
+                for value, code in list(codes.items()):
+                    if isinstance(value, float) and np.float32(value) == value:
+                        codes.setdefault(float(str(np.float32(value))), code)  # as a float32 is written
             return Codes(codes, None if are_numbers or not _may_be_numbers(known) else as_texts)
         if are_numbers:
             refusal = (

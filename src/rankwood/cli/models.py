@@ -21,7 +21,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.tables import check_width, shown
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError, RankwoodError, one_line
-from rankwood.matrix import respelled
+from rankwood.matrix import column_order, respelled
 from rankwood.model.ensemble import Ensemble
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
@@ -258,7 +258,7 @@ def load_data(
         Show no progress.
     """
     from rankwood.data.files import open_data, read_data
-    from rankwood.formats.registry import names_used_only, widen
+    from rankwood.formats.registry import names_used_only, widen, width_is_open
 
     models = {} if models is None else models
     by_width = {name: m for name, m in models.items() if not (names_used_only(m) and are_tables(paths))}
@@ -287,11 +287,11 @@ def load_data(
         data = read(None)
         if rename:
             data = data.replace(feature_names=_renamed(data.feature_names, rename, paths))
+        for model in by_width.values():
+            if not width_is_open(model):
+                column_order(data.feature_names, model.feature_names, str(paths[0]))  # refuses other columns
         wanted = n_features if is_open else needed
-        names = next((m.feature_names for m in by_width.values() if m.n_features == wanted), None)
-        check_width(
-            paths[0], data.feature_names or (), max(data.n_features, needed) if wanted is None else wanted, names
-        )
+        check_width(paths[0], data.feature_names or (), max(data.n_features, needed) if wanted is None else wanted)
     else:
         if rename:
             _renamed(None, rename, paths)  # refuses

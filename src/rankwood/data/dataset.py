@@ -234,7 +234,7 @@ class Dataset:
         """The data set with its features in memory; the same object when they are."""
         if self._X is not None:
             return self
-        X: AnyArray = np.empty(self.shape, dtype=FEATURE)
+        X: AnyArray = np.zeros(self.shape, dtype=FEATURE)
         for rows, block in self.feature_blocks():
             X = X if block.dtype == FEATURE else X.astype(np.float64, copy=False)
             X[rows] = block
