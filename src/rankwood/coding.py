@@ -230,7 +230,8 @@ class Coding:
         if _may_be_numbers(known):
             return Codes({}, as_texts, is_strict=True)
         refusal = f"{where}, which is neither one of the model's categories {_shown(known)} nor a code of one"
-        return Codes(codes | {code: float(code) for code in range(len(known))}, refusal, is_strict=True)
+        own = {code: float(code) for code in range(len(known))} | {-1: np.nan}  # what pandas calls a missing value
+        return Codes(codes | own, refusal, is_strict=True)
 
     def _places(self, odd: list[int], are_categories: bool) -> dict[int, tuple[Any, ...]]:
         """Categories of each feature that is to be encoded, where the features in `odd` hold texts or categories."""

@@ -146,6 +146,24 @@ def test_missing_values_are_not_unseen(tmp_path):
     assert_array_equal(X[:, 0], [0, np.nan, np.nan, 1, np.nan])
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_codes_of_words_in_a_file(suffix, tmp_path):
+    note = {"lists": [["red", "green", "2020-01-01"]], "columns": [0]}
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], feature_names=["c"], metadata={"categories": note})
+    path = tmp_path / f"data.{suffix}"
+
+    def read(values):
+        frame = pandas.DataFrame({"qid": 1, "c": values})
+        frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+        return rw.read_data(path, coding=model.coding).X[:, 0]
+
+    assert_array_equal(read([1, None, 2, 0]), [1, np.nan, 2, 0])
+    with pytest.raises(rw.DataError, match=r"data\..*: column 'c' holds .*3.*, which is neither one of the model's"):
+        read([1, 3])
+    assert_array_equal(read(["2020-01-01", "green"]), [2, 1])
+    assert_array_equal(read(["2020-01-01"]), [2])
+
+
 # Values that float32 would round.
 
 
