@@ -201,17 +201,19 @@ class Coding:
                 raise DataError(f"the model has categories of feature {number}, but there are {len(kinds)} features")
             as_text = kinds[number] == "text" or (origin == "text" and _may_be_numbers(known))
             kind = "text" if as_text and kinds[number] != "category" else kinds[number]
-            found[number] = self._codes(number, known, kind, are_values)
+            found[number] = self._codes(number, known, kind, origin, are_values)
         return found
 
-    def _codes(self, number: int, known: Sequence[Any], kind: Kind, are_values: bool) -> Codes:
+    def _codes(self, number: int, known: Sequence[Any], kind: Kind, origin: Origin, are_values: bool) -> Codes:
         codes: dict[Any, float] = {value: float(code) for code, value in enumerate(known)}
         are_numbers = not any(isinstance(value, str) for value in known)
         where = f"column {self._name(number)} holds VALUE"
-        as_texts = (
-            f"{where}, a number, where the model has the texts {_shown(known)}: read the column as text "
-            "(pandas: dtype=str), or give an array if these are codes"
+        way_out = (
+            "read the column as text (pandas: dtype=str), or give an array if these are codes"
+            if origin == "frame"
+            else "write the column as texts"
         )
+        as_texts = f"{where}, a number, where the model has the texts {_shown(known)}: {way_out}"
         if kind == "category" or (kind == "number" and are_numbers and (are_values or _are_codes(known))):
             return Codes(codes)
         if kind == "text":
