@@ -874,7 +874,7 @@ def _aligned(first: Scorer, second: Scorer) -> tuple[Scorer, Scorer]:
         return first, second
     a, b = widen(a, 0, b.feature_names), widen(b, 0, a.feature_names)  # if a file names only what it uses
     names = a.feature_names or ()
-    order = column_order(names, b.feature_names)
+    order = column_order(names, b.feature_names, first.name)
     if order is not None:
         b = b.replace(feature=np.array(order, dtype=np.int32)[b.feature], feature_names=names)
     return first.of(a), second.of(b)

@@ -102,7 +102,7 @@ def verify(
     dataset = None
     if data:
         how: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "queries": "optional"}
-        dataset = load_data(data, models, rename=read_renames(rename), quiet=as_json, **how)
+        dataset = load_data(data, models, exact=True, rename=read_renames(rename), quiet=as_json, **how)
     (name_a, model_a), (name_b, model_b) = models.items()
     result = compare(
         model_a,
