@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -314,7 +315,8 @@ def _frame_reader(X: Any, order: list[int] | None, coding: Coding | None) -> Cal
             X = X.select(order)
         else:
             X = X[:, order]
-    codes = {} if coding is None else coding.codes(_column_kinds(X))
+    names = tuple(column_names(X) or ())
+    codes = {} if coding is None else replace(coding, feature_names=names).codes(_column_kinds(X))
     if hasattr(X, "iloc"):
         return lambda rows: as_array(_with_codes(X.iloc[rows], codes))
     return lambda rows: as_array(_with_codes(X.slice(rows.start, rows.stop - rows.start), codes))
@@ -344,12 +346,9 @@ def _with_codes(X: Any, codes: Mapping[int, Codes]) -> Any:
         if hasattr(X, "iloc"):
             column = X.iloc[:, number]
             X = X.copy(deep=False)
-            X.isetitem(
-                number,
-                known.of_numbered(column.cat.codes.to_numpy(), column.cat.categories)
-                if str(column.dtype) == "category"
-                else known.of(column),
-            )
+            is_category = str(column.dtype) == "category"
+            places, values = (column.cat.codes, column.cat.categories) if is_category else column.factorize()
+            X.isetitem(number, known.of_numbered(np.asarray(places), values))
         elif hasattr(X, "column_names"):  # pyarrow
             values = known.of(X.column(number).to_pylist())
             X = X.set_column(number, X.column_names[number], [values])

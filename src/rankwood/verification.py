@@ -15,9 +15,12 @@ from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import DataError, MissingPackageError, ModelError, RankwoodError, one_line
 from rankwood.formats.registry import SERVING, load_model, load_served, package_of, source_of, widen
 from rankwood.formats.search_engines import solr_thresholds
+from rankwood.formats.writing import whole_members
 from rankwood.matrix import as_array, column_order, feature_names_of
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.unfold import without_sets
 from rankwood.scoring.agreement import MAX_ROWS, adversarial_rows
+from rankwood.scoring.c_source import round_down
 
 # The result of a verification.
 
@@ -104,7 +107,7 @@ class Verification:
         lines = [
             f"{self.a} and {self.b} {'agree' if self.agree else 'DISAGREE'} on {n_rows:,} rows ({rows})",
             f"largest difference of scores: {self.max_absolute:.3g}, relative {self.max_relative:.3g} "
-            f"(tolerance {self.tolerance:g})",
+            f"(tolerance {self.tolerance:g}{self._why_above()})",
         ]
         if self.worst is not None and self.max_absolute > 0:
             w = self.worst
@@ -123,6 +126,12 @@ class Verification:
                 '(in Python: dtype="float32")'
             )
         return [*lines, *(f"note: {note}" for note in self.notes)]
+
+    def _why_above(self) -> str:
+        """Why models agree although the largest relative difference is above the tolerance."""
+        if not self.agree or self.max_relative <= self.tolerance:
+            return ""
+        return f"; no more than sums in float32 explain, which change scores by up to {self.rounding:.2g}"
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -442,9 +451,13 @@ class RoutingDifference:
     feature, value : int, float
         The feature that the node splits on, and the row's value of it.
     threshold_a, threshold_b : float
-        Thresholds of the node.
+        Thresholds of the node; of a split on a set the first ones.
     left_a, left_b : bool
         Whether each model sends the row left.
+    split_a, split_b : str
+        What the node asks, in words: its threshold, or its set.
+    name : str or None
+        Name of the feature.
     """
 
     source: str
@@ -457,13 +470,35 @@ class RoutingDifference:
     threshold_b: float
     left_a: bool
     left_b: bool
+    split_a: str = ""
+    split_b: str = ""
+    name: str | None = None
 
     def __str__(self) -> str:
         a, b = (("left" if left else "right") for left in (self.left_a, self.left_b))
+        feature = f"feature {self.feature}" if self.name is None else one_line(self.name)
         return (
-            f"{self.source} row {self.row}: tree {self.tree}, node {self.node}: feature {self.feature} = {self.value!r}"
-            f"; A goes {a} (threshold {self.threshold_a!r}), B goes {b} (threshold {self.threshold_b!r})"
+            f"{self.source} row {self.row}: tree {self.tree}, node {self.node}: {feature} = {self.value!r}"
+            f"; A goes {a} ({self.split_a}), B goes {b} ({self.split_b})"
         )
+
+
+def _split_in_words(model: Ensemble, node: int) -> str:
+    """What an inner node asks: its threshold, or the numbers that its set sends right."""
+    thresholds = model.trees.thresholds_of(node)
+    if len(thresholds) == 1:
+        return f"threshold {float(thresholds[0])!r}"
+    members = whole_members(thresholds)
+    if members is not None:
+        return f"categories {_listed(list(map(str, members.tolist())))} go right"
+    ends = [repr(end) for end in thresholds.tolist()] + ["inf"] * (len(thresholds) % 2)
+    pieces = [f"above {low} up to {high}" for low, high in zip(ends[::2], ends[1::2], strict=True)]
+    return f"a set, {_listed(pieces)}, goes right"
+
+
+def _listed(words: list[str], most: int = 5) -> str:
+    """Words in a row, the first few of many."""
+    return ", ".join(words[:most]) + (f" and {len(words) - most:,} more" if len(words) > most else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,10 +552,12 @@ class Routes:
         while True:
             left_a, left_b = _goes_left(self.a, here, values), _goes_left(self.b, there, values)
             if left_a != left_b:
-                feature = int(self.a.feature[here])
+                feature, names = int(self.a.feature[here]), self.a.feature_names
                 return RoutingDifference(
                     source, row, tree, here - start, feature, float(values[feature]),
                     float(self.a.threshold[here]), float(self.b.threshold[there]), left_a, left_b,
+                    _split_in_words(self.a, here), _split_in_words(self.b, there),
+                    None if names is None else names[feature],
                 )  # fmt: skip
             here = start + int((self.a.left if left_a else self.a.right)[here])
             there = start + int((self.b.left if left_b else self.b.right)[there])
@@ -554,6 +591,8 @@ def _shape(model: Ensemble) -> tuple[bytes, NDArray[np.int64]]:
 MAX_VALUES = 2**25  # in a matrix of rows at thresholds
 TOLERANCE = 1e-6
 
+Categories: TypeAlias = Literal["auto", "whole", "any"]
+
 
 def verify(
     a: Any,
@@ -568,6 +607,7 @@ def verify(
     names: tuple[str, str] = ("A", "B"),
     served_by: str | None = None,
     missing: Literal["compare", "ignore"] = "compare",
+    categories: Categories = "auto",
 ) -> Verification:
     """Compare the scores of two models on data and on rows at their thresholds.
 
@@ -604,6 +644,10 @@ def verify(
         as the engine does that: comparisons, float32 sums and missing values included.
     missing : {"compare", "ignore"}, default "compare"
         Whether rows with missing values are compared; "ignore" leaves them out, where no value is ever missing.
+    categories : {"auto", "whole", "any"}, default "auto"
+        What rows at thresholds have of a feature that only splits on categories look at: whole numbers from 0 on and
+        missing values ("whole"), or also what lies between, which tools take for one category or another ("any").
+        "auto" is the former for features whose categories the two models bound differently. A note names them.
 
     Returns
     -------
@@ -630,6 +674,8 @@ def verify(
         raise RankwoodError(f"dtype must be None or 'float32', got {dtype!r}")
     if missing not in ("compare", "ignore"):
         raise RankwoodError(f"missing must be 'compare' or 'ignore', got {missing!r}")
+    if categories not in ("auto", "whole", "any"):
+        raise RankwoodError(f"categories must be 'auto', 'whole' or 'any', got {categories!r}")
     first = as_scorer(a, names[0], n_threads=n_threads)
     second = (
         as_scorer(b, names[1], n_threads=n_threads)
@@ -644,7 +690,7 @@ def verify(
     models = [scorer.ensemble for scorer in (first, second) if scorer.ensemble is not None]
     routes = Routes.of(*models) if len(models) == 2 else None
     found = _Found(first, second, routes, n_threads, notes)
-    for source, X in _matrices(models, data, single, max_rows, seed, notes):
+    for source, X in _matrices(models, data, single, max_rows, seed, notes, categories):
         if missing == "ignore":
             X = X[~np.isnan(X).any(axis=1)]
         if served_by == "solr" and first.ensemble is not None:
@@ -655,11 +701,12 @@ def verify(
 
 def _comparable_in_solr(model: Ensemble, X: AnyArray, notes: list[str], n_threads: int | None) -> AnyArray:
     """Rows without those that no file can make Solr route as the model does, as it adds 1e-6 to thresholds."""
-    reached = solr_thresholds(model.threshold)[1].astype(np.float64)
+    model = without_sets(model)  # which Solr has not
+    reached = solr_thresholds(model.threshold)[1].astype(np.float64)  # of float32 values, as Solr takes them
     nearest = model.replace(threshold=reached)
     same = (model.leaves(X, n_threads=n_threads) == nearest.leaves(X, n_threads=n_threads)).all(axis=1)
     if not same.all():
-        gap = float(np.abs(reached - model.threshold).max())
+        gap = float(np.abs(reached - round_down(model.threshold)).max())
         notes.append(
             f"{np.count_nonzero(~same):,} rows were left out: values within {gap:.2g} of thresholds that Solr cannot "
             "compare with, as it adds 1e-6 to them in float32"
@@ -724,7 +771,15 @@ class _Found:
             same_structure=self.routes is not None if both_models else None,
             n_routing=self.n_routing,
             routing=tuple(self.routing),
-            notes=tuple(dict.fromkeys([*self.notes, *self._rounding_note(way, rounding)])),
+            notes=tuple(
+                dict.fromkeys(
+                    [
+                        *self.notes,
+                        *self._rounding_note(way, rounding),
+                        *self._constant_note(n_disagree, tolerance, scale),
+                    ]
+                )
+            ),
             rounding=rounding,
         )
 
@@ -758,6 +813,20 @@ class _Found:
         name = (self.a, self.b)[self._given].name
         how = "they are compared with such a sum" if way is not None else "as much is let pass, its order is not known"
         return [f"{name} sums in float32, which alone changes scores by up to {rounding:.2g}: {how}"]
+
+    def _constant_note(self, n_disagree: dict[str, int], tolerance: float, scale: float) -> list[str]:
+        """That all scores differ by the same number, if they do."""
+        if not any(n_disagree.values()) or any(self.n_routing.values()):
+            return []
+        a, b = (np.concatenate([part[which] for part in self.scores.values()]) for which in (1, 2))
+        with np.errstate(invalid="ignore", over="ignore"):
+            constant = float(np.median(b - a))
+            if len(a) < 2 or not constant or not (_differences(a + constant, b, scale)[1] <= tolerance).all():
+                return []
+        return [
+            f"B's scores are A's {'plus' if constant > 0 else 'less'} {abs(constant):.6g} in every row: a constant, "
+            "such as XGBoost's base score, which its dump does not hold; the order of documents is the same"
+        ]
 
 
 def _differences(a: FloatArray, b: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -805,14 +874,20 @@ def _aligned(first: Scorer, second: Scorer) -> tuple[Scorer, Scorer]:
         return first, second
     a, b = widen(a, 0, b.feature_names), widen(b, 0, a.feature_names)  # if a file names only what it uses
     names = a.feature_names or ()
-    order = column_order(names, b.feature_names)
+    order = column_order(names, b.feature_names, first.name)
     if order is not None:
         b = b.replace(feature=np.array(order, dtype=np.int32)[b.feature], feature_names=names)
     return first.of(a), second.of(b)
 
 
 def _matrices(
-    models: list[Ensemble], data: Any, single: bool, max_rows: int, seed: int, notes: list[str]
+    models: list[Ensemble],
+    data: Any,
+    single: bool,
+    max_rows: int,
+    seed: int,
+    notes: list[str],
+    categories: Categories,
 ) -> Iterator[tuple[str, AnyArray]]:
     """Matrices of rows to compare on, each with its source."""
     widths = {model.n_features for model in models}
@@ -834,9 +909,50 @@ def _matrices(
         ]
         if left:
             notes.append(f"{room:,} rows cannot try all {' and '.join(left)}: those tried were left to chance")
-        yield "float32", rows.single
+        whole = _whole_features(models, categories)
+        if whole:
+            names = models[0].feature_names
+            listed = _listed([f"feature {f}" if names is None else one_line(names[f]) for f in whole])
+            notes.append(
+                f"{listed}: categories, of which rows at thresholds have whole numbers from 0 on or nothing, as tools "
+                "do not agree on other numbers"
+            )
+        yield "float32", _with_whole(rows.single, whole)
         if not single:
-            yield "float64", rows.double
+            yield "float64", _with_whole(rows.double, whole)
+
+
+def _whole_features(models: list[Ensemble], categories: Categories) -> list[int]:
+    """Features of which rows at thresholds get categories alone."""
+    if categories == "any" or (categories == "auto" and len(models) < 2):
+        return []
+    of_models = [_category_features(model) for model in models]
+    if categories == "whole":
+        return sorted(set[int]().union(*of_models))
+    both = set.intersection(*of_models)
+    bounds = [model.trees.all_thresholds() for model in models]
+
+    def is_bounded_alike(feature: int) -> bool:
+        a, b = (np.unique(thresholds[features == feature]) for features, thresholds in bounds)
+        return np.array_equal(a, b)
+
+    return sorted(feature for feature in both if not is_bounded_alike(feature))
+
+
+def _category_features(model: Ensemble) -> set[int]:
+    """Features that only splits on sets of categories look at: of whole numbers from 0 on."""
+    trees, others = model.trees, model.trees.set_sizes == 0
+    for node in trees.set_nodes.tolist():
+        others[node] = whole_members(trees.thresholds_of(node)) is None
+    return set(model.feature.tolist()) - set(model.feature[others].tolist())
+
+
+def _with_whole(rows: AnyArray, features: list[int]) -> AnyArray:
+    """Rows whose values of these features are categories: whole numbers from 0 on, and NaN for infinities."""
+    values = rows[:, features]
+    with np.errstate(invalid="ignore"):
+        rows[:, features] = np.where(np.isinf(values), np.nan, np.maximum(np.trunc(values), 0.0))
+    return rows
 
 
 def _features(data: Any, models: list[Ensemble]) -> AnyArray:

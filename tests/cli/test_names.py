@@ -137,3 +137,67 @@ def test_a_file_that_names_used_features_scores_wider_tables(files, rankwood):
     assert outcome.status == 0, outcome.err
     assert outcome.out.split()[:4] == ["1.0", "2.0", "2.0", "2.0"]
     assert rankwood("evaluate", files / "solr.json", "--data", files / "data.csv").status == 0
+
+
+@pytest.mark.parametrize("command", ["score", "evaluate", "inspect", "bench"])
+def test_columns_too_many_and_lacking_are_named_with_the_file(files, rankwood, command):
+    (files / "more.csv").write_text("qid,label,query length,bm25,price\n1,1,2,3,4\n")
+    (files / "less.csv").write_text("qid,label,query length\n1,1,2\n")
+    (files / "other.csv").write_text("qid,label,query length,clicks\n1,1,2,3\n")
+    for name, found, words in (
+        ("more.csv", 3, "the model does not know 'price'"),
+        ("less.csv", 1, "there is no 'bm25'"),
+    ):
+        outcome = rankwood(command, files / "model.rw", "--data", files / name)
+        assert outcome.status == 2
+        assert f"{name} has {found} features but the model was built on 2: {words}" in outcome.err
+    outcome = rankwood(command, files / "model.rw", "--data", files / "other.csv")
+    assert "other.csv names its features differently than the model: there is no 'bm25' and" in outcome.err
+
+
+def test_a_table_for_a_model_without_names_lists_its_columns(files, rankwood):
+    rw.Ensemble.from_trees([(4, 0.5, 1.0, 2.0)]).save(files / "bare.rw")
+    outcome = rankwood("evaluate", files / "bare.rw", "--data", files / "data.csv")
+    assert "there are 2 feature columns, 5 were expected; there are: words, bm25" in outcome.err
+
+
+def test_names_that_are_not_there_are_answered_with_the_nearest(files, rankwood):
+    names = [f"signal_{number}" for number in range(20)] + ["title_bm25"]
+    rw.Ensemble.from_trees([(20, 0.5, 1.0, 2.0)], feature_names=names).save(files / "wide.rw")
+    outcome = rankwood("score", files / "wide.rw", "--data", files / "data.csv", "--rename", "words=titel_bm25")
+    assert "no model has a feature 'titel_bm25'; there are: title_bm25, signal_0, " in outcome.err
+    assert outcome.err.rstrip().endswith(", ...")
+    outcome = rankwood("verify", *[files / "model.rw"] * 2, "--data", files / "data.csv", "--rename", "wrods=bm25")
+    assert "there is no column 'wrods' to rename; there are: words, bm25" in outcome.err
+
+
+def test_a_new_name_may_have_spaces_where_the_model_has_underscores(files, rankwood):
+    for command in (["score"], ["evaluate"]):
+        outcome = rankwood(
+            command[0], files / "model.rw", "--data", files / "data.csv", "--rename", "words=query length"
+        )
+        assert outcome.status == 0, outcome.err
+
+
+def test_a_warning_is_said_once_in_a_command(files, rankwood):
+    text = (files / "data.csv").read_text().replace("words", "query length")
+    (files / "spaces.csv").write_text(text)
+    data = [files / "spaces.csv"]
+    for command in (
+        ["evaluate", files / "model.rw", files / "model.rw", "--data", *data],
+        ["refit", files / "model.rw", "--train", *data, "--valid", *data, "-o", files / "better.rw"],
+    ):
+        outcome = rankwood(*command)
+        assert (outcome.status, outcome.err.count("columns are matched by names")) == (0, 1), outcome.err
+    assert "columns are matched by names" in rankwood("score", files / "model.rw", "--data", *data).err  # and again
+
+
+@pytest.mark.parametrize("command", ["score", "evaluate"])
+def test_a_cell_that_is_no_number_is_told_with_its_row(files, rankwood, command):
+    text = (files / "data.csv").read_text().replace("words", "query length")
+    lines = text.splitlines()
+    lines[7] = "1,1,cheap,2"
+    (files / "bad.csv").write_text("\n".join(lines))
+    outcome = rankwood(command, files / "model.rw", "--data", files / "bad.csv")
+    assert outcome.status == 2
+    assert "bad.csv: column 'query length' holds string values such as 'cheap' in row 7" in outcome.err

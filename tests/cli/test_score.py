@@ -128,7 +128,7 @@ def test_a_mistake_late_in_the_input_leaves_no_file_behind(rankwood, folder, mod
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("wrong.csv", HEADER + ROW * 70_000 + "1,1,2,3,4,5,6,x\n", "cannot be read after row [0-9,]+: .*'g'"),
+        ("wrong.csv", HEADER + ROW * 70_000 + "1,1,2,3,4,5,6,x\n", "'x' in row 70,001 of column 'g' is no number"),
         ("ragged.csv", HEADER + ROW * 70_000 + "1,1\n", "cannot be read after row [0-9,]+: .*columns"),
         ("wide.csv", "qid,a,b,c,d,e,f,g,h\n1,1,2,3,4,5,6,7,8\n", "there are 8 feature columns, 7 were expected"),
         ("header.csv", HEADER, "header.csv: the table has no rows"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rankwood as rw
+from rankwood.cli import console
 from rankwood.shrinking import path as paths
 
 STORED = Path(__file__).parents[1] / "formats" / "data"
@@ -75,6 +76,9 @@ def test_a_table_and_a_model(rankwood, folder, tmp_path):
     assert "it loses less than 0.5 of nDCG@10, 95 % sure, on 50 queries by cross-validation" in lines[-1]
     assert "on test data" in lines[-1]
     assert "convention rankwood" in outcome.out
+    said = " ".join(outcome.out.split())
+    assert "sure of this model alone. A model passes if it is shown to be above -.5000 at a level of its own" in said
+    assert "all together are wrong in 5 % at most: half of that is for the first, the others share the rest" in said
     assert outcome.err.splitlines()[-1] == f"wrote {tmp_path / 'small.rw'} (rankwood)"
 
 
@@ -305,6 +309,9 @@ def test_ctrl_c_writes_the_best_so_far_and_a_checkpoint_goes_on(rankwood, folder
         f"warning: interrupted: models of less than {early.n_leaves} leaves were not tried; {tmp_path / 'steps.rw'} "
         "keeps the finished steps, and the same command goes on from there"
     )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(console, "PLAIN_LINE_SECONDS", 0.0)
+        assert "shrinking, what was left: " in rankwood(*given).err
     again = json.loads(rankwood(*given, "--json").out)
     assert not again["interrupted"]
     assert rw.load_model(tmp_path / "small.rw") == rw.load_model(tmp_path / "whole.rw")

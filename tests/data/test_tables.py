@@ -120,9 +120,10 @@ def test_no_queries(folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("qid,label,x\n1,1,abc\n", "column 'x' holds string values such as 'abc': features are numbers"),
+        ("qid,label,x\n1,1,abc\n", "column 'x' holds string values such as 'abc' in row 1: features are numbers"),
         ("qid,label,x\n1,1,2020-01-01\n", "column 'x' holds .* values such as '2020-01-01"),
-        ("qid,label,x\n1,abc,1\n", "column 'label' holds string values: numbers were expected"),
+        ("qid,label,x\n1,1,7\n1,1,?\n1,1,abc\n", "column 'x' holds string values such as 'abc' in row 3"),
+        ("qid,label,x\n1,7,1\n1,abc,1\n", "column 'label' holds string values such as 'abc' in row 2: numbers were"),
         ("qid,label,x\n1,,1\n", "the label of row 1 is missing"),
         ("qid,label,x\n1,1,1\n1,inf,1\n", "y of row 1 is inf"),
         ("qid,label,x\n1,1,1\n1,1\n", "cannot be read: .*Expected 3 columns, got 2"),
@@ -142,7 +143,7 @@ def test_tables_that_cannot_be_used(folder, content, message):
 
 def test_a_word_far_down_in_a_column_of_numbers(folder):
     path = write(folder, "qid,label,x\n" + "1,1,1\n" * 400_000 + "1,1,oops\n")
-    with pytest.raises(DataError, match=r"data.csv: cannot be read: in column 'x': .*'oops'"):
+    with pytest.raises(DataError, match=r"data.csv: cannot be read: 'oops' in row 400,001 of column 'x' is no num"):
         read_csv(path)
 
 

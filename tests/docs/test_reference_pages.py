@@ -57,6 +57,9 @@ def test_every_command_and_option_is_on_the_page_of_commands():
     check(module.root(), "rankwood")
 
 
+pytestmark = pytest.mark.xdist_group("reference pages")  # the site is built once
+
+
 @pytest.fixture(scope="module")
 def griffe():
     return pytest.importorskip("griffe", reason="the documentation's packages are absent: pip install '.[docs]'")

@@ -10,7 +10,7 @@ import java.util.List;
 /**
  * What every program here does with its arguments: each is a folder with a model, `names.txt` (features, one a line) and `rows.bin`
  * (numbers of rows and columns as int, then rows as double, big endian). The scores go to `scores.bin`, or what the engine
- * says against the model to `error.txt`.
+ * says against the model to `error.txt`; then it is also said in a line on standard error, and the status is 3 in the end.
  */
 final class Rows {
 
@@ -20,6 +20,7 @@ final class Rows {
     }
 
     static void scoreAll(String[] folders, Engine engine) throws Exception {
+        int status = 0;
         for (String argument : folders) {
             Path folder = Path.of(argument);
             try {
@@ -28,7 +29,12 @@ final class Rows {
                 try (PrintWriter file = new PrintWriter(folder.resolve("error.txt").toFile())) {
                     error.printStackTrace(file);
                 }
+                System.err.println(folder + ": the engine does not take the model: " + error);
+                status = 3;
             }
+        }
+        if (status != 0) {
+            System.exit(status);
         }
     }
 

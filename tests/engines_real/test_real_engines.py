@@ -85,8 +85,19 @@ def test_solr_before_9_2_refuses_a_file_that_says_where_missing_values_go(tmp_pa
     command = program(SOLR_8, tmp_path)
     model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, False)], n_features=8)
     job = Job(SOLR_9, "told", model, tmp_path / "told")
-    execute(command, [job.folder], tmp_path)
+    said = execute(command, [job.folder], tmp_path, status=3)
+    assert f"{job.folder}: the engine does not take the model: " in said
     assert "No setter corrresponding to 'isNullSameAsZero'" in (job.folder / "error.txt").read_text()
+
+
+def test_a_model_without_a_store_is_of_solrs_own(tmp_path):
+    command = program(SOLR_8, tmp_path)
+    (tmp_path / "model").mkdir()
+    model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0, True)], feature_names=["bm25"])
+    rw.save_as(model, tmp_path / "model" / "model.json", "solr")
+    write_rows(tmp_path / "model", ["bm25"], np.array([[0.0], [1.0]]))
+    execute(command, [tmp_path / "model"], tmp_path)
+    assert read_scores(tmp_path / "model").tolist() == [1.0, 2.0]
 
 
 def test_vespa_knows_the_names_that_the_exporter_lets_through(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -153,12 +152,47 @@ def test_texts_are_codes_and_others_are_translated_with_them():
     assert sorted(codes) == [0, 2, 3]
 
 
-def test_numbers_alone_are_codes():
-    with pytest.warns(UserWarning, match="column 'shop' holds numbers, which are taken for codes of the categories 10"):
-        assert CODING.codes(["number"] * 4) == {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert Coding((("red",),), (0,)).codes(["number"]) == {}
+def test_numbers_alone_may_be_codes_or_categories():
+    codes = CODING.codes(["number"] * 4)
+    assert_array_equal(codes[0].of([1, np.nan, 0.0, -1]), [1, np.nan, 0, np.nan])  # of texts that no number could be
+    with pytest.raises(rw.DataError, match=r"column 'colour' holds 2, which is neither .* 'red', 'green' nor a code"):
+        codes[0].of([2])
+    with pytest.raises(
+        rw.DataError, match=r"column 'shop' holds 20, a plain number, where .* 10, 20: LightGBM refuses"
+    ):
+        codes[2].of([None, 20])
+    assert np.isnan(codes[2].of([None, np.nan])).all()
+    assert codes[3].of([0, True, 1.0]).tolist() == [0, 1, 1]  # their own codes
+    assert CODING.codes(["number"] * 4, "file")[2].of([20, 1]).tolist()[:1] == [1.0]
+
+
+def test_texts_like_numbers_are_texts():
+    coding = Coding((("00005", "7", "x"),), (0,), ("zip",))
+    for origin, way_out in (("frame", r"read the column as text .*dtype=str"), ("file", "write the column as texts")):
+        with pytest.raises(rw.DataError, match=r"column 'zip' holds 5, a number, .*" + way_out):
+            coding.codes(["number"], origin)[0].of([5])
+    for codes in (coding.codes(["number"], "text")[0], coding.codes(["text"])[0]):
+        assert codes.of(["00005", "7", "x"]).tolist() == [0, 1, 2]
+        assert np.isnan(codes.of(["5", "007", "7.0", "", None])).all()
+        with pytest.raises(rw.DataError, match="the column as text"):
+            codes.of(["7", 7])  # as pandas reads a column of both
+
+
+def test_numbers_that_are_written_as_texts():
+    large = 2**60 + 1
+    codes = Coding(((2.5, float(np.float32(0.1)), large, -3),), (0,)).codes(["number"], "text")[0]
+    assert codes.of(["2.5", "0.1", str(large), "-3.0", "2.50"]).tolist() == [0, 1, 2, 3, 0]
+    assert np.isnan(codes.of(["2.4", str(large + 1), "x", "1_0", ""])).all()
+    flags = Coding(((False, True),), (0,)).codes(["number"], "text")[0]
+    assert flags.of(["True", "false", "1", "0.0"]).tolist() == [1, 0, 1, 0]
+
+
+def test_where_the_file_does_not_say_whose_categories_they_are():
+    assert Coding((("S", "M"), (0, 1))).codes(["number", "number"]) == {}
+    for odd in (("1", "2"), (10, 20)):
+        with pytest.raises(rw.DataError, match="its file does not say which"):
+            Coding((odd,)).codes(["number", "number"], "text")
+        assert sorted(Coding((odd,)).codes(["number", "category"], "file")) == [1]
 
 
 def test_texts_where_numbers_were():
@@ -171,7 +205,11 @@ def test_texts_where_numbers_were():
     assert sorted(Coding((("red",), (0, 1)), None).codes(["number", "text"])) == [1]
 
 
-@pytest.mark.parametrize("note", [None, 7, {}, {"lists": 1}, {"lists": [1]}, {"lists": [[1]], "columns": [1, 2]}])
+@pytest.mark.parametrize(
+    "note",
+    [None, 7, {}, {"lists": 1}, {"lists": [1]}, {"lists": [[1]], "columns": [1, 2]}, {"lists": [[{}]], "columns": [0]},
+     {"lists": [[1]], "columns": ["a"]}, {"lists": [[1]], "columns": [-1]}],
+)  # fmt: skip
 def test_damaged_notes_are_no_coding(note):
     assert Coding.noted(note, None) is None
     assert rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0)], metadata={"categories": note}).coding is None

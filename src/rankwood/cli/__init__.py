@@ -16,7 +16,7 @@ import typer.core
 from rankwood import startup
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.bench import bench
-from rankwood.cli.console import escape_what_cannot_be_encoded, fail, print_line, tell_warning
+from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, print_line
 from rankwood.cli.convert import compile, convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
@@ -153,7 +153,7 @@ def main() -> None:
     escape_what_cannot_be_encoded()
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = tell_warning
+            warnings.showwarning = Told()
             app(args=spread_values(sys.argv[1:]))
     except RankwoodError as error:
         fail(str(error))

@@ -135,6 +135,18 @@ def tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     tell(f"warning: {' '.join(str(message).split())}")
 
 
+class Told:
+    """`tell_warning` that says each sentence once: a command may read data and score it many times."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in self._said:
+            self._said.add(str(message))
+            tell_warning(message)
+
+
 def fail(message: str, status: int = 2) -> NoReturn:
     """End the process with one sentence on standard error and an exit status."""
     tell(f"rankwood: {' '.join(message.split())}")

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from rankwood.cli.console import tell
-from rankwood.cli.models import IfMissing, Missing, ToFormat, check_output, read_options, write_model
+from rankwood.cli.models import IfMissing, Missing, ToFormat, check_output, read_options, read_renames, write_model
+from rankwood.coding import Coding
 from rankwood.errors import RankwoodError
 
 COMPARE_SINGLE = ("xgboost", "xgboost-dump")  # formats that are read back, whose tools round values to float32
+KEEP_CATEGORIES = ("rankwood", "lightgbm")  # formats that know the texts of categories
+SHOWN = 3  # names of features
 UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (0, "bytes"))
 
 
@@ -29,6 +32,14 @@ def convert(
         ),
     ] = None,
     missing: IfMissing = Missing.refuse,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="OLD=NEW|FILE",
+            help='Feature OLD of the model is called NEW in OUT; or a JSON file, {"OLD": "NEW", ...}.',
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the format, e.g. version=5 for ONNX."),
@@ -43,10 +54,15 @@ def convert(
     exporter = find_exporter(to_format, output)  # an unknown format is refused before files are read
     exporter.check()
     check_output(output, source)
-    model = load_model(source, from_format, n_features=features)
-    write_model(model, output, exporter.name, missing=missing, options=read_options(option or []))
+    model = load_model(source, from_format, n_features=features).rename_features(read_renames(rename))
+    n_leaves = write_model(model, output, exporter.name, missing=missing, options=read_options(option or []))
     kind = source_of(model).get("format", "rankwood")
-    tell(f"wrote {output} ({exporter.name}) from {source} ({kind}): {model.n_trees:,} trees, {model.n_leaves:,} leaves")
+    tell(f"wrote {output} ({exporter.name}) from {source} ({kind}): {model.n_trees:,} trees, {n_leaves:,} leaves")
+    if model.coding is not None and exporter.name not in KEEP_CATEGORIES:
+        tell(
+            f"note: {exporter.title} compares codes of categories{_coded(model.coding)}, not texts, and NaN for what "
+            f"has no code; this lists them: rankwood inspect {source} --categories"
+        )
     if exporter.name in COMPARE_SINGLE:
         tell(f"note: {exporter.title} takes values as float32; check with: rankwood verify {source} {output} --float32")
 
@@ -81,6 +97,15 @@ def compile(
     write_model(load_model(model), output, output.suffix[1:], options=options)
     size = _size(output.stat().st_size)
     tell(f"wrote {output} ({size}) and {header}; call: double score = {prefix}_score(row);")
+
+
+def _coded(coding: Coding) -> str:
+    """Features whose categories are codes, as far as that is known."""
+    names, columns = coding.feature_names, coding.columns
+    if names is None or columns is None:
+        return ""
+    more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+    return f" in {', '.join(names[column] for column in columns[:SHOWN])}{more}"
 
 
 def _size(n_bytes: int) -> str:

@@ -70,7 +70,8 @@ def evaluate(
         return
     whole = chosen.ties == "docno" or any(model.exit is not None for model in loaded.values())  # names, whole queries
     in_files = not whole and is_large(files)
-    dataset = load_data(files, loaded, zero_based=zero_based, n_threads=threads, in_files=in_files, quiet=as_json)
+    how: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "in_files": in_files, "quiet": as_json}
+    dataset = load_data(files, loaded, exact=True, **how)
     results = {
         name: evaluate_model(model, dataset, measures, convention=chosen, n_threads=threads)
         for name, model in loaded.items()

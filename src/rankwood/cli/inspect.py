@@ -22,6 +22,7 @@ from rankwood.cli.models import (
     named_as_data,
     read_renames,
 )
+from rankwood.errors import RankwoodError
 from rankwood.model.early_exit import EarlyExit
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.topology import SUMMARY, Topology
@@ -42,6 +43,9 @@ def inspect(
     threads: Threads = None,
     zero_based: ZeroBased = False,
     rename: Rename = None,
+    categories: Annotated[
+        bool, typer.Option("--categories", help="Show only the codes of categories, by which the model knows them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the topology of a model: trees, nodes, depth, features used, size.
@@ -53,6 +57,9 @@ def inspect(
 
     models = named_as_data(load_models([model]), read_renames(rename))
     ((name, ensemble),) = models.items()
+    if categories:
+        _print_categories(name, ensemble, as_json)
+        return
     topology = ensemble.topology()
     size = {"file_bytes": model.stat().st_size}
     usage = None
@@ -93,6 +100,26 @@ def inspect(
     )
     if usage is not None:
         _print_usage(usage, topology, names)
+
+
+def _print_categories(name: str, ensemble: Ensemble, as_json: bool) -> None:
+    """The categories of each feature; the place of a category, from 0, is its code."""
+    coding = ensemble.coding
+    if coding is None:
+        raise RankwoodError(f"{name} does not list categories: the numbers in data are what its splits look at")
+    if coding.columns is None:  # LightGBM does not tell which ones have ordered categories
+        features = [f"category column {number + 1}" for number in range(len(coding.lists))]
+    else:
+        features = [_name(ensemble, column) for column in coding.columns]
+    if as_json:
+        print_json({"model": name, "categories": dict(zip(features, map(list, coding.lists), strict=True))})
+        return
+    rows = [
+        [feature, str(code), str(category)]
+        for feature, known in zip(features, coding.lists, strict=True)
+        for code, category in enumerate(known)
+    ]
+    print_table(name, ["feature", "code", "category"], rows, caption="Anything else is missing: NaN.")
 
 
 def _exit_rows(rule: EarlyExit) -> list[list[str]]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,9 +16,12 @@ import numpy as np
 import typer
 
 from rankwood.cli.console import progress, tell
+from rankwood.coding import reading_for
 from rankwood.data.dataset import Dataset
+from rankwood.data.tables import check_width, shown
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError, RankwoodError, one_line
+from rankwood.matrix import column_order, respelled
 from rankwood.model.ensemble import Ensemble
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
@@ -167,15 +171,27 @@ def named_as_data(models: Mapping[str, Ensemble], renames: Mapping[str, str]) ->
     """Models that call their features as the data does, for commands that write no model."""
     if not renames:
         return dict(models)
-    back = {new: old for old, new in renames.items()}
-    known = {name for model in models.values() for name in model.feature_names or ()}
+    known = sorted({name for model in models.values() for name in model.feature_names or ()})
+    back = dict(zip(respelled(list(renames.values()), known), renames, strict=True))
     unknown = next((new for new in back if new not in known), None)
     if unknown is not None:
-        raise RankwoodError(f"--rename: no model has a feature {unknown!r}; there are: {', '.join(sorted(known)[:12])}")
+        raise RankwoodError(f"--rename: no model has a feature {unknown!r}; there are: {near_first(unknown, known)}")
     return {
         name: model.rename_features({n: back[n] for n in model.feature_names or () if n in back})
         for name, model in models.items()
     }
+
+
+def near_first(name: str, names: Sequence[str]) -> str:
+    """Up to 12 names for a message, those most like `name` first.
+
+    Examples
+    --------
+    >>> near_first("title bm25", ["age", "title_bm25"])
+    'title_bm25, age'
+    """
+    near = get_close_matches(name, names, n=3)
+    return shown([*near, *(other for other in names if other not in near)])
 
 
 def source_leaves(model: Ensemble) -> int:
@@ -207,6 +223,7 @@ def load_data(
     n_features: int | None = None,
     queries: Literal["required", "optional"] = "required",
     in_files: bool = False,
+    exact: bool = False,
     rename: Mapping[str, str] | None = None,
     quiet: bool = False,
 ) -> Dataset:
@@ -232,21 +249,25 @@ def load_data(
         Whether data without queries is refused.
     in_files : bool, default False
         Leave the features in the files, which may be larger than memory.
+    exact : bool, default False
+        Keep features of tables in float64 where float32 would round them, if a model comes from elsewhere: for
+        commands that only score.
     rename : mapping or None, default None
         New names of columns, by the names that they have in the files.
     quiet : bool, default False
         Show no progress.
     """
     from rankwood.data.files import open_data, read_data
-    from rankwood.formats.registry import names_used_only, widen
+    from rankwood.formats.registry import names_used_only, widen, width_is_open
 
     models = {} if models is None else models
     by_width = {name: m for name, m in models.items() if not (names_used_only(m) and are_tables(paths))}
     needed, is_open = width_of(by_width) if by_width else (0, True)
 
-    coding = next((found for model in models.values() if (found := model.coding) is not None), None)
+    reading = reading_for(models.values())
+    coding, exact = reading["coding"], exact and reading["exact"]
     if coding is not None and rename and coding.feature_names is not None:
-        back = {new: old for old, new in rename.items()}
+        back = dict(zip(respelled(list(rename.values()), coding.feature_names), rename, strict=True))
         coding = replace(coding, feature_names=tuple(back.get(name, name) for name in coding.feature_names))
 
     def read(width: int | None) -> Dataset:
@@ -258,14 +279,25 @@ def load_data(
                 n_features=width,
                 queries=queries,
                 coding=coding,
+                exact=exact,
                 progress=advance,
             )
 
-    data = read(n_features if is_open else needed)
-    if data.n_features < needed:
-        data = read(needed)
-    if rename:
-        data = data.replace(feature_names=_renamed(data.feature_names, rename, paths))
+    if are_tables(paths):
+        data = read(None)
+        if rename:
+            data = data.replace(feature_names=_renamed(data.feature_names, rename, paths))
+        for model in by_width.values():
+            if not width_is_open(model):
+                column_order(data.feature_names, model.feature_names, str(paths[0]))  # refuses other columns
+        wanted = n_features if is_open else needed
+        check_width(paths[0], data.feature_names or (), max(data.n_features, needed) if wanted is None else wanted)
+    else:
+        if rename:
+            _renamed(None, rename, paths)  # refuses
+        data = read(n_features if is_open else needed)
+        if data.n_features < needed:
+            data = read(needed)
     for name, model in models.items():
         models[name] = widen(model, data.n_features, data.feature_names)
     if models and data.n_features:
@@ -282,7 +314,7 @@ def _renamed(columns: Sequence[str] | None, rename: Mapping[str, str], paths: Se
     """Names of columns after renaming."""
     unknown = next((name for name in rename if name not in (columns or ())), None)
     if unknown is not None:
-        there = ", ".join(columns[:12]) if columns else "none, as columns of this format have no names"
+        there = near_first(unknown, columns) if columns else "none, as columns of this format have no names"
         raise DataError(f"{paths[0]}: there is no column {unknown!r} to rename; there are: {there}")
     return [rename.get(name, name) for name in columns or ()]
 
@@ -395,8 +427,8 @@ def write_model(
     *,
     missing: Missing = Missing.refuse,
     options: dict[str, Any] | None = None,
-) -> str:
-    """Write a model, pass warnings of the conversion on to standard error, and return the name of the format.
+) -> int:
+    """Write a model, pass warnings of the conversion on to standard error, and return the leaves that the file has.
 
     Parameters
     ----------
@@ -412,14 +444,18 @@ def write_model(
         Options of the format.
     """
     from rankwood.formats.registry import find_exporter, save_as
+    from rankwood.formats.writing import GrowthWarning
 
     name = find_exporter(format, path).name
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         save_as(model, path, name, missing=missing.value, **(options or {}))
+    n_leaves = model.n_leaves
     for warning in said:
         tell(f"warning: {warning.message}")
-    return name
+        if isinstance(warning.message, GrowthWarning):
+            n_leaves = warning.message.n_leaves
+    return n_leaves
 
 
 def format_of_file(path: Path, model: Ensemble) -> str | None:

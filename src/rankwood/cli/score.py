@@ -28,6 +28,7 @@ from rankwood.cli.models import (
     read_renames,
     tell_absent_features,
 )
+from rankwood.coding import reading_for
 from rankwood.data.tables import import_pyarrow
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
@@ -101,10 +102,10 @@ def score(
             n_features=ensemble.n_features,
             beyond=_beyond(ensemble, files),
             feature_names=ensemble.feature_names,
-            coding=ensemble.coding,
             zero_based=zero_based,
             n_threads=threads,
             progress=lambda done, total: advance(done, total or None),
+            **reading_for([ensemble]),
         )
         for X in blocks:
             if prepared is None:
@@ -138,7 +139,7 @@ def _score_queries(
     from rankwood.evaluation.evaluator import aligned_features
 
     try:
-        dataset = load_data(data, models, zero_based=zero_based, n_threads=threads)
+        dataset = load_data(data, models, exact=True, zero_based=zero_based, n_threads=threads)
     except DataError as error:
         hint = "; early exit needs queries: without them give --no-exit" if "qid" in str(error) else ""
         raise DataError(f"{error}{hint}") from None
@@ -172,6 +173,7 @@ def _score_parts(
     """Score files piece by piece, here or on a Dask cluster, and write the scores; returns how many."""
     from rankwood.atomic import atomic_folder
     from rankwood.data.partitions import file_of, partitions
+    from rankwood.data.parts import tell_unseen_of
     from rankwood.evaluation.partitions import check_seen
     from rankwood.scoring.partitions import part_scores
     from rankwood.tasks import in_order
@@ -182,10 +184,10 @@ def _score_parts(
         zero_based=zero_based,
         beyond=_beyond(model, files),
         feature_names=model.feature_names,
-        coding=model.coding,
         queries="optional",
+        **reading_for([model]),
     )
-    column_order(parts[0].features, model.feature_names)  # refuses other columns
+    column_order(parts[0].features, model.feature_names, str(files[0]))  # refuses other columns
     with ExitStack() as stack:
         write = stack.enter_context(
             _text(output) if folder is None else _tables(stack.enter_context(atomic_folder(folder)), files)
@@ -205,6 +207,7 @@ def _score_parts(
             write(file_of(part), scores)
             n_docs += len(scores)
             advance(number, len(parts))
+    tell_unseen_of(parts)  # workers count for themselves
     return n_docs
 
 

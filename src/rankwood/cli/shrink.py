@@ -150,7 +150,9 @@ def _shrunk(options: ShrinkOptions, given: smaller.Given) -> ShrinkResult:
     from rankwood.shrinking.path import ShrinkSettings
     from rankwood.shrinking.shrink import shrink as shrink_model
 
-    with progress("shrinking", quiet=options.as_json) as advance:
+    # Steps that a checkpoint has are no part of the work, so what is done is a share of what is left.
+    goes_on = options.checkpoint is not None and options.checkpoint.exists()
+    with progress("shrinking, what was left" if goes_on else "shrinking", quiet=options.as_json) as advance:
         return shrink_model(
             given.model,
             given.data["train"],
@@ -269,8 +271,10 @@ def _captions(result: ShrinkResult) -> list[str]:
     us = f"us: microseconds per document, one thread{smaller.conditions(result)}." if result.timings else ""
     return [
         f"diff.: {result.measure} less the input's, on {n_queries:,} queries {IN_WORDS[result.judging]}; bound: "
-        f"the difference is above it, {sure} sure. A model passes if it and all larger ones are above "
-        f"{_difference(-(result.rule.margin or 0.0))}.",
+        f"the difference is above it, {sure} sure of this model alone. A model passes if it is shown to be above "
+        f"{_difference(-(result.rule.margin or 0.0))} at a level of its own, so that all together are wrong in "
+        f"{100 * result.rule.alpha:g} % at most: half of that is for the first, the others share the rest, and one "
+        "that passes leaves its level to the next.",
         us,
         "test: the difference on test data, which decides nothing." if result.rows[0].test is not None else "",
         f"convention {result.convention.describe()}",

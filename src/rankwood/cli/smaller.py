@@ -120,7 +120,8 @@ def _left_to_workers(paths: Sequence[Path], models: dict[str, Ensemble]) -> Any:
     from rankwood.cluster.sources import Spread, open_source
     from rankwood.formats.registry import widen
 
-    source = open_source(paths[0] if len(paths) == 1 else paths)
+    (model,) = models.values()
+    source = open_source(paths[0] if len(paths) == 1 else paths, coding=model.coding)
     if isinstance(source, Spread):
         n_features = len(source.partitions[0][0].features)
         for name, model in models.items():

@@ -34,6 +34,14 @@ class EngineName(str, Enum):
     vespa = "vespa"
 
 
+class CategoryValues(str, Enum):
+    """Values of features that are categories, in rows at thresholds."""
+
+    auto = "auto"
+    whole = "whole"
+    any = "any"
+
+
 def verify(
     a: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
     b: Annotated[
@@ -60,6 +68,13 @@ def verify(
     no_missing: Annotated[
         bool, typer.Option("--no-missing", help="Leave out rows with missing values, if no value ever is.")
     ] = False,
+    categories: Annotated[
+        CategoryValues,
+        typer.Option(
+            "--categories",
+            help="Values to try of categories: whole numbers; any; auto, whole where models bound them differently.",
+        ),
+    ] = CategoryValues.auto,
     threads: Threads = None,
     zero_based: ZeroBased = False,
     rename: Rename = None,
@@ -87,7 +102,7 @@ def verify(
     dataset = None
     if data:
         how: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "queries": "optional"}
-        dataset = load_data(data, models, rename=read_renames(rename), quiet=as_json, **how)
+        dataset = load_data(data, models, exact=True, rename=read_renames(rename), quiet=as_json, **how)
     (name_a, model_a), (name_b, model_b) = models.items()
     result = compare(
         model_a,
@@ -100,6 +115,7 @@ def verify(
         names=(name_a, name_b),
         served_by=None if served_by is None else served_by.value,
         missing="ignore" if no_missing else "compare",
+        categories=categories.value,
     )
     if as_json:
         print_json(result.as_dict())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rankwood.coding import Coding
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.data.parts import ArrayPart, PartRows, TablePart, file_parts
@@ -74,6 +75,7 @@ def open_source(
     query_weight: Any = None,
     alone: bool = False,
     client: Client | None = None,
+    coding: Coding | None = None,
 ) -> Source:
     """Data in any form as what can be placed on workers; nothing is read yet but the heads of files.
 
@@ -93,6 +95,8 @@ def open_source(
         Whether every row is a query of its own when there are no queries; else that is an error.
     client : distributed.Client, optional
         What computes `group` and `query_weight`, when Dask is to make them.
+    coding : Coding, optional
+        How the categories of a model in files become numbers.
     """
     queries = {"group": _computed(group, client), "query_weights": _computed(query_weight, client), "alone": alone}
     given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight, "query_weight": query_weight}
@@ -100,7 +104,7 @@ def open_source(
         for name, values in given.items():
             if values is not None and not (name == "query_weight" and _is_paths(data)):
                 raise DataError(f"files and Datasets hold their own labels, queries and weights: leave {name} out")
-        return _of_files(data, queries) if _is_paths(data) else Here(data)
+        return _of_files(data, queries, coding) if _is_paths(data) else Here(data)
     if qid is not None and group is not None:
         raise DataError("give qid (one id per row) or group (rows per query), not both")
     distributed = import_distributed("data on a Dask cluster")
@@ -138,7 +142,7 @@ def _is_paths(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike))
 
 
-def _of_files(paths: PathLike | Iterable[PathLike], queries: dict[str, Any]) -> Source:
+def _of_files(paths: PathLike | Iterable[PathLike], queries: dict[str, Any], coding: Coding | None) -> Source:
     if isinstance(paths, (str, os.PathLike)) and Path(paths).is_dir():
         folder = Path(paths)
         found = sorted(path for path in folder.iterdir() if file_kind(path) == "parquet" and path.is_file())
@@ -149,7 +153,7 @@ def _of_files(paths: PathLike | Iterable[PathLike], queries: dict[str, Any]) -> 
     kind = kind_of_all(files)
     if kind == "svmlight":
         raise DataError(f"{files[0]}: workers read tables, not SVMlight text: give rankwood.open_data of these files")
-    parts = file_parts(files, kind, n_threads=1)
+    parts = file_parts(files, kind, coding=coding, n_threads=1)
     return Spread([(part, None, None, None) for part in parts], in_files=True, **queries)
 
 

@@ -48,7 +48,8 @@ class Dataset:
     Attributes
     ----------
     X : array of float32, documents x features
-        Features of every document; an error when they are not in memory, which `has_features` tells.
+        Features of every document; an error when they are not in memory, which `has_features` tells. It is float64
+        when it was read with `exact=True` and float32 would round some value.
     has_features : bool
         Whether the features are in memory.
     y : array of float
@@ -233,8 +234,9 @@ class Dataset:
         """The data set with its features in memory; the same object when they are."""
         if self._X is not None:
             return self
-        X = np.empty(self.shape, dtype=FEATURE)
+        X: AnyArray = np.zeros(self.shape, dtype=FEATURE)
         for rows, block in self.feature_blocks():
+            X = X if block.dtype == FEATURE else X.astype(np.float64, copy=False)
             X[rows] = block
         return self.replace(X=X)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths, kind_of_all
-from rankwood.dtypes import FeatureMatrix
+from rankwood.dtypes import AnyArray
 from rankwood.errors import DataError
 
 _BLOCK_BYTES, _MOST_ROWS = 16 << 20, 65536  # of a block when features are read in blocks
@@ -25,6 +25,7 @@ def read_data(
     doc_ids: bool = True,
     max_expansion: float = MAX_EXPANSION,
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -52,6 +53,9 @@ def read_data(
         Most times its size that a gzip file of SVMlight text may unpack to; see `read_svmlight`.
     coding : Coding, optional
         How texts of a model's categories become numbers: `Ensemble.coding`. Texts in tables are refused without it.
+    exact : bool, default False
+        Keep features of tables in float64 if float32, which learning is done on, would round some value: models score
+        them as they score a DataFrame of the same values. SVMlight text is read as float32 in any case.
     n_threads : int, optional
         Every CPU is used unless given.
     progress : callable, optional
@@ -92,12 +96,11 @@ def read_data(
             n_threads=n_threads,
             progress=progress,
         )
-    from rankwood.data.tables import read_csv, read_parquet
+    from rankwood.data.tables import check_width, read_csv, read_parquet
 
     read = read_csv if kind == "csv" else read_parquet
-    data = read(files, queries=queries, coding=coding, n_threads=n_threads)
-    if n_features is not None and data.n_features != n_features:
-        raise DataError(f"{files[0]}: there are {data.n_features} feature columns, {n_features} were expected")
+    data = read(files, queries=queries, coding=coding, exact=exact, n_threads=n_threads)
+    check_width(files[0], data.feature_names or (), n_features)
     return data if doc_ids else data.replace(doc_ids=None)
 
 
@@ -111,6 +114,7 @@ def open_data(
     queries: Literal["required", "optional"] = "required",
     max_expansion: float = MAX_EXPANSION,
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -122,7 +126,7 @@ def open_data(
 
     Parameters
     ----------
-    paths, n_features, absent, zero_based, query_file, queries, max_expansion, coding, n_threads, progress
+    paths, n_features, absent, zero_based, query_file, queries, max_expansion, coding, exact, n_threads, progress
         As for `read_data`.
 
     Returns
@@ -157,11 +161,11 @@ def open_data(
             progress=progress,
         )
     from rankwood.data.parts import as_dataset, file_parts
+    from rankwood.data.tables import check_width
 
-    parts = file_parts(files, kind, queries=queries, coding=coding, n_threads=n_threads)
+    parts = file_parts(files, kind, queries=queries, coding=coding, exact=exact, n_threads=n_threads)
     features = parts[0].features
-    if n_features is not None and len(features) != n_features:
-        raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
+    check_width(files[0], features, n_features)
     try:
         return as_dataset(parts, len(features), features)
     except DataError as error:
@@ -179,9 +183,10 @@ def iter_features(
     zero_based: bool = False,
     max_expansion: float = MAX_EXPANSION,
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
-) -> Iterator[FeatureMatrix]:
+) -> Iterator[AnyArray]:
     r"""The features in data files, a block of rows at a time, so that files may be larger than memory.
 
     Labels and query ids are not looked at.
@@ -198,12 +203,12 @@ def iter_features(
         Columns of tables that are taken, in this order; all feature columns unless given.
     rows_per_block : int, optional
         A block has some 16 MB unless given.
-    zero_based, max_expansion, coding, n_threads, progress
+    zero_based, max_expansion, coding, exact, n_threads, progress
         As for `read_data`.
 
     Yields
     ------
-    float32 matrix
+    float32 matrix, or float64 where `exact` needs it
         Documents x features.
 
     Examples
@@ -246,6 +251,7 @@ def iter_features(
         beyond=beyond,
         feature_names=feature_names,
         coding=coding,
+        exact=exact,
         rows_per_block=rows,
         n_threads=n_threads,
         progress=progress,

@@ -13,7 +13,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.files import iter_features, open_data
 from rankwood.data.parts import TablePart, as_dataset, file_parts
 from rankwood.data.svmlight import side_file
-from rankwood.data.tables import ParquetSource, named
+from rankwood.data.tables import ParquetSource, check_width, named
 from rankwood.data.text import PathLike, as_paths, file_kind, kind_of_all
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError
@@ -78,6 +78,7 @@ def partitions(
     beyond: Literal["error", "ignore"] = "error",
     feature_names: Sequence[str] | None = None,
     coding: Coding | None = None,
+    exact: bool = False,
     queries: Literal["required", "optional"] = "required",
 ) -> list[Partition]:
     """Pieces of data files, in order: groups of rows of Parquet files, and other files as a whole.
@@ -98,6 +99,8 @@ def partitions(
         Columns that are features, if others are ignored.
     coding : Coding, optional
         How texts of categories become numbers.
+    exact : bool, default False
+        Whether blocks of tables are float64 where float32 would round some value.
     queries : {"required", "optional"}, default "required"
         Whether tables must have a column of query ids.
     """
@@ -105,7 +108,7 @@ def partitions(
     kind = kind_of_all(files)
     if kind == "svmlight":
         return [TextPart(file, n_features, zero_based, beyond) for file in files]
-    parts = file_parts(files, kind, queries=queries, coding=coding, n_threads=1)
+    parts = file_parts(files, kind, queries=queries, coding=coding, exact=exact, n_threads=1)
     parts = [part for part in parts if not _is_empty(part.source)]
     if not parts:
         raise DataError(f"{files[0]}: the table has no rows")
@@ -113,8 +116,7 @@ def partitions(
         kept = [part.features[:n_features] if feature_names is None else named(part.features, feature_names)
                 for part in parts]  # fmt: skip
         return [replace(part, features=features) for part, features in zip(parts, kept, strict=True)]
-    if len(parts[0].features) != n_features:
-        raise DataError(f"{files[0]}: there are {len(parts[0].features)} feature columns, {n_features} were expected")
+    check_width(files[0], parts[0].features, n_features, feature_names)
     return list(parts)
 
 

@@ -9,7 +9,7 @@ A part can be pickled when it is a piece of a file. Three passes make binned dat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from rankwood.coding import Coding
+from rankwood.coding import Codes, Coding, forget_unseen, tell_unseen
 from rankwood.data.dataset import Dataset
 from rankwood.data.queries import Queries, find_queries, find_runs, queries_of_runs
 from rankwood.data.tables import (
@@ -27,6 +27,7 @@ from rankwood.data.tables import (
     file_sources,
     numbers_if_plain,
     shown,
+    shown_files,
     source_columns,
     source_features,
     source_roles,
@@ -225,6 +226,7 @@ def file_parts(
     queries: Literal["required", "optional"] = "required",
     rows_per_part: int = ROWS_PER_PART,
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None = None,
 ) -> list[TablePart]:
     """The parts of table files: groups of rows of Parquet files, and whole CSV files.
@@ -241,10 +243,12 @@ def file_parts(
         Most rows of a part, if groups of rows are so small.
     coding : Coding, optional
         How texts of categories become numbers.
+    exact : bool, default False
+        Whether blocks are float64 where float32 would round some value.
     n_threads : int, optional
         Every CPU is used unless given.
     """
-    sources = file_sources(files, kind, coding=coding, n_threads=n_threads)
+    sources = file_sources(files, kind, coding=coding, exact=exact, n_threads=n_threads)
     roles, features = source_columns(sources)
     if "qid" not in roles and queries == "required":
         raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {shown(sources[0].names)}")
@@ -276,8 +280,22 @@ class Blocks:
     parts: Sequence[Part]
 
     def __call__(self) -> Iterator[FeatureMatrix]:
+        forget_unseen(_table_codes(self.parts))
         for part in self.parts:
             yield from part.blocks()
+        tell_unseen_of(self.parts)
+
+
+def tell_unseen_of(parts: Sequence[Any]) -> None:
+    """Warn of values in the blocks of parts that are no categories of the model."""
+    files = list(dict.fromkeys(part.source.file for part in parts if isinstance(part, TablePart)))
+    if files:
+        tell_unseen(_table_codes(parts), shown_files(files))
+
+
+def _table_codes(parts: Sequence[Any]) -> Mapping[str, Codes]:
+    """Codes of the columns of tables, which all parts share."""
+    return next((part.source.codes for part in parts if isinstance(part, TablePart)), {})
 
 
 def as_dataset(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from rankwood.coding import Codes, Coding, Kind
+from rankwood.coding import MISSING_TEXTS, Codes, Coding, Kind, Origin, tell_unseen
 from rankwood.data.dataset import Dataset
 from rankwood.data.text import PathLike, Progress, as_paths, text_writer
-from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
+from rankwood.dtypes import FEATURE, AnyArray
 from rankwood.errors import DataError, MissingPackageError
 from rankwood.matrix import ROLES, column_order, find_roles, respelled
 from rankwood.system import resolve_threads
@@ -24,7 +25,6 @@ from rankwood.system import resolve_threads
 # Every other column is a feature and must hold numbers or truth values; nulls are missing values (NaN).
 
 
-_NULLS = ["", "NaN", "nan", "-nan", "NA", "na", "N/A", "n/a", "#N/A", "NULL", "null", "?"]
 _BATCH = 8192  # rows converted at a time: as many as stay in the processor's cache
 
 
@@ -34,6 +34,7 @@ def read_csv(
     delimiter: str | None = None,
     queries: Literal["required", "optional"] = "required",
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None = None,
 ) -> Dataset:
     r"""The data set in CSV files with a header line, plain or gzip.
@@ -53,6 +54,8 @@ def read_csv(
         With "optional", data without query ids is one query.
     coding : Coding, optional
         How texts of a model's categories become numbers: `Ensemble.coding`. Texts are refused without it.
+    exact : bool, default False
+        Keep features in float64 if float32, which learning is done on, would round some value: for scoring.
     n_threads : int, optional
         Every CPU is used unless given.
 
@@ -73,8 +76,12 @@ def read_csv(
     files = as_paths(paths)
     pa = import_pyarrow("reading CSV")
     threads = resolve_threads(n_threads) > 1
-    tables = [checked(pa, file, lambda file=file: _csv_table(pa, file, delimiter, threads)) for file in files]
-    return _as_dataset(pa, files, tables, queries, coding, from_text=True)
+    codes = _codes_of(pa, files, "csv", coding, delimiter)
+    tables = [
+        checked(pa, file, lambda file=file: _csv_table(pa, csv_layout(pa, file, delimiter, codes, exact), threads))
+        for file in files
+    ]
+    return _as_dataset(pa, files, tables, queries, codes, exact=exact, from_text=True)
 
 
 def read_parquet(
@@ -82,6 +89,7 @@ def read_parquet(
     *,
     queries: Literal["required", "optional"] = "required",
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None = None,
 ) -> Dataset:
     """The data set in Parquet files.
@@ -96,6 +104,8 @@ def read_parquet(
         With "optional", data without query ids is one query.
     coding : Coding, optional
         How texts of a model's categories become numbers: `Ensemble.coding`. Texts are refused without it.
+    exact : bool, default False
+        Keep features in float64 if float32, which learning is done on, would round some value: for scoring.
     n_threads : int, optional
         Every CPU is used unless given.
 
@@ -123,7 +133,8 @@ def read_parquet(
         return parquet.ParquetFile(str(file)).read(use_threads=threads)
 
     tables = [checked(pa, file, lambda file=file: table(file)) for file in files]
-    return _as_dataset(pa, files, tables, queries, coding, from_text=False)
+    codes = _codes_of(pa, files, "parquet", coding)
+    return _as_dataset(pa, files, tables, queries, codes, exact=exact, from_text=False)
 
 
 def write_csv(data: Dataset, path: PathLike) -> None:
@@ -210,6 +221,8 @@ class CsvLayout:
 
     Parameters
     ----------
+    file : Path
+        The file.
     names : list of str
         All columns.
     types : dict
@@ -218,6 +231,7 @@ class CsvLayout:
         How lines are cut.
     """
 
+    file: Path
     names: list[str]
     types: dict[str, Any]
     parse: Any
@@ -227,51 +241,93 @@ class CsvLayout:
         from pyarrow import csv
 
         types = {name: kind for name, kind in self.types.items() if columns is None or name in columns}
-        return csv.ConvertOptions(null_values=_NULLS, column_types=types, include_columns=columns)
+        return csv.ConvertOptions(null_values=MISSING_TEXTS, column_types=types, include_columns=columns)
 
 
-def csv_layout(pa: Any, file: Path, delimiter: str | None = None) -> CsvLayout:
-    """Columns of a CSV file and their types, from its first lines.
+def csv_layout(
+    pa: Any, file: Path, delimiter: str | None = None, coded: Container[str] = (), exact: bool = False
+) -> CsvLayout:
+    """Columns of a CSV file and their types, from its first lines; columns that are `coded` are texts in any case.
 
-    Features are read as float32 at once: by way of float64 they would be rounded twice.
+    Features are read as float32 at once, unless they are to be exact: by way of float64 they would be rounded twice.
     """
     from pyarrow import csv
 
     parse = csv.ParseOptions(delimiter=delimiter or _delimiter(file))
-    with csv.open_csv(str(file), parse_options=parse, convert_options=csv.ConvertOptions(null_values=_NULLS)) as start:
+    with csv.open_csv(
+        str(file), parse_options=parse, convert_options=csv.ConvertOptions(null_values=MISSING_TEXTS)
+    ) as start:
         schema = start.schema
     types = {}
     for column in schema:
         role = next((role for role, names in ROLES.items() if column.name in names), None)
-        if role in ("qid", "docid"):
+        if role in ("qid", "docid") or column.name in coded:
             types[column.name] = pa.string()
         elif pa.types.is_boolean(column.type):
             types[column.name] = pa.bool_()
         elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_null(column.type):
-            types[column.name] = pa.float32() if role is None else pa.float64()
-    return CsvLayout(schema.names, types, parse)
+            types[column.name] = pa.float32() if role is None and not exact else pa.float64()
+    return CsvLayout(file, schema.names, types, parse)
 
 
-def _csv_table(pa: Any, file: Path, delimiter: str | None, threads: bool) -> Any:
+def _csv_table(pa: Any, layout: CsvLayout, threads: bool) -> Any:
     from pyarrow import csv
 
-    layout = csv_layout(pa, file, delimiter)
-    read = csv.ReadOptions(use_threads=threads)
+    options = {"parse_options": layout.parse, "convert_options": layout.convert()}
     try:
-        return csv.read_csv(str(file), read_options=read, parse_options=layout.parse, convert_options=layout.convert())
+        return csv.read_csv(str(layout.file), read_options=csv.ReadOptions(use_threads=threads), **options)
     except pa.ArrowInvalid as error:
-        raise DataError(f"cannot be read: {with_column_name(str(error), layout.names)}") from None
+        raise DataError(f"cannot be read: {_csv_mistake(pa, str(error), layout)}") from None
 
 
-def with_column_name(reason: str, names: list[str]) -> str:
-    """A message of pyarrow, which counts columns from 0, with the name of the column instead."""
-    for number, name in enumerate(names):
-        reason = reason.replace(f"In CSV column #{number}:", f"in column {name!r}:")
-    return " ".join(reason.split())[:300]
+_BAD_CELL = re.compile(r"In CSV column #(\d+):")
+
+
+def _csv_mistake(pa: Any, reason: str, layout: CsvLayout) -> str:
+    """A message of pyarrow, which counts columns from 0: with the name of the column, and the row of a bad cell."""
+    column = _BAD_CELL.match(reason)
+    if column is None or int(column[1]) >= len(layout.names):
+        return " ".join(reason.split())[:300]
+    name = layout.names[int(column[1])]
+    from pyarrow import csv
+
+    as_text = replace(layout, types={name: pa.string()}).convert([name])
+    n_rows = 0
+    with csv.open_csv(str(layout.file), parse_options=layout.parse, convert_options=as_text) as reader:
+        for batch in reader:
+            found = _first_text(batch.column(0).to_pylist())
+            if found is not None:
+                return f"{found[1]!r} in row {n_rows + found[0] + 1:,} of column {name!r} is no number"
+            n_rows += batch.num_rows
+    return f"in column {name!r}:{' '.join(reason[column.end() :].split())}"[:300]
+
+
+def _odd_value(values: list[Any]) -> tuple[int, str]:
+    """Place and beginning of a value that shows why a column is none of numbers."""
+    first = next(((place, str(value)[:40]) for place, value in enumerate(values) if value is not None), (0, ""))
+    return _first_text(values) or first
+
+
+def _first_text(values: list[Any]) -> tuple[int, str] | None:
+    """Place and beginning of the first text that is no number; None if all are numbers or missing."""
+    for place, value in enumerate(values):
+        if isinstance(value, str) and value not in MISSING_TEXTS:
+            try:
+                float(value)
+            except ValueError:
+                return place, value[:40]
+    return None
 
 
 def _as_dataset(
-    pa: Any, files: list[Path], tables: list[Any], queries: str, coding: Coding | None, *, from_text: bool
+    pa: Any,
+    files: list[Path],
+    tables: list[Any],
+    queries: str,
+    codes: Mapping[str, Codes],
+    *,
+    exact: bool,
+    from_text: bool,
 ) -> Dataset:
     if queries not in ("required", "optional"):
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
@@ -282,28 +338,35 @@ def _as_dataset(
     for file, table in zip(files, tables, strict=True):
         if table.num_rows == 0:
             raise DataError(f"{file}: the table has no rows")
-    X = np.empty((sum(table.num_rows for table in tables), len(features)), dtype=FEATURE)
-    codes = column_codes(coding, features, {column.name: _kind(pa, column.type) for column in tables[0].schema})
+    numbers = [numeric_table(pa, file, table, features, codes) for file, table in zip(files, tables, strict=True)]
+    tell_unseen(codes, shown_files(files))
+    rounded = exact and not all(fits_float32(pa, table) for table in numbers)
+    X: AnyArray = np.empty((sum(table.num_rows for table in tables), len(features)), np.float64 if rounded else FEATURE)
     start = 0
-    for file, table in zip(files, tables, strict=True):
-        fill_features(pa, file, table, features, X[start : start + table.num_rows], codes)
+    for table in numbers:
+        fill_features(pa, table, X[start : start + table.num_rows])
         start += table.num_rows
     columns = {role: _joined(pa, files, tables, name, role) for role, name in roles.items()}
     qid = columns.get("qid")
     if qid is not None and from_text:
         qid = numbers_if_plain(qid)
     try:
-        return Dataset(
-            X,
+        data = Dataset(
+            X[:, :0] if rounded else X,  # which would be rounded
             columns.get("label"),
             qid=qid,
             group=[len(X)] if qid is None else None,
             weights=columns.get("weight"),
             doc_ids=columns.get("docid"),
-            feature_names=features,
+            feature_names=None if rounded else features,
         )
     except DataError as error:
         raise DataError(f"{files[0]}: {error}") from None
+    return data.replace(X=X, feature_names=features) if rounded else data
+
+
+def shown_files(files: Sequence[Path]) -> str:
+    return str(files[0]) + ("" if len(files) == 1 else f" and {len(files) - 1:,} more")
 
 
 def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[str, str], list[str]]:
@@ -331,14 +394,25 @@ def _roles(file: Path, names: list[str]) -> dict[str, str]:
         raise DataError(f"{file}: {error}") from None
 
 
-def _kind(pa: Any, kind: Any) -> Kind:
-    """What a column of a table holds."""
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
-    return "text" if is_text else "number"
+def _kinds(pa: Any, schema: Any) -> dict[str, Kind]:
+    """What the columns of a table hold; pandas notes in a file which ones were categories."""
+    try:
+        noted = schema.pandas_metadata["columns"]
+        categories = {column["field_name"] for column in noted if column["pandas_type"] == "categorical"}
+    except (KeyError, TypeError, ValueError, RecursionError):  # there are none, or they are damaged
+        categories = set()
+
+    def kind(name: str, of: Any) -> Kind:
+        is_text = pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_dictionary(of)
+        return "category" if name in categories else "text" if is_text else "number"
+
+    return {column.name: kind(column.name, column.type) for column in schema}
 
 
-def column_codes(coding: Coding | None, columns: Sequence[str], kinds: Mapping[str, Kind]) -> dict[str, Codes]:
-    """Codes of each column that holds texts of a model's categories, by name of the column.
+def column_codes(
+    coding: Coding | None, columns: Sequence[str], kinds: Mapping[str, Kind], origin: Origin
+) -> dict[str, Codes]:
+    """Codes of each column that holds a model's categories, by name of the column.
 
     Parameters
     ----------
@@ -348,6 +422,8 @@ def column_codes(coding: Coding | None, columns: Sequence[str], kinds: Mapping[s
         Columns that are features.
     kinds : mapping of str to str
         What they hold.
+    origin : {"frame", "file", "text"}
+        Where they come from.
     """
     if coding is None:
         return {}
@@ -355,32 +431,88 @@ def column_codes(coding: Coding | None, columns: Sequence[str], kinds: Mapping[s
     spelled = list(columns) if names is None else list(respelled(columns, names))
     known = dict(zip(spelled, columns, strict=True))
     ordered = [known.get(name) for name in (spelled if names is None else names)]  # columns by number of the feature
-    codes = coding.codes(["number" if column is None else kinds[column] for column in ordered])
-    return {str(ordered[number]): of_column for number, of_column in codes.items()}
+    here = tuple(
+        str(name) if column is None else column for column, name in zip(ordered, names or ordered, strict=True)
+    )
+    told = [
+        # Texts where the model has numbers are told of with their row, when they are read.
+        "number" if column is None or (kinds[column] == "text" and number not in (coding.columns or (number,)))
+        else kinds[column]
+        for number, column in enumerate(ordered)
+    ]  # fmt: skip
+    codes = replace(coding, feature_names=here).codes(told, origin)
+    return {str(ordered[number]): of_column for number, of_column in codes.items() if ordered[number] is not None}
 
 
-def fill_features(
-    pa: Any, file: Path, table: Any, features: list[str], X: FeatureMatrix, codes: Mapping[str, Codes]
-) -> None:
-    from pyarrow import compute
+def numeric_table(
+    pa: Any, file: Path, table: Any, features: list[str], codes: Mapping[str, Codes], first_row: int = 0
+) -> Any:
+    """The features of a table, with codes in place of categories; anything else that is no number is an error.
 
-    for name in features:
+    Parameters
+    ----------
+    first_row : int, default 0
+        Number of the table's first row in the file.
+    """
+    table = table.select(features)
+    for number, name in enumerate(features):
         kind = table.schema.field(name).type
         if name in codes:
-            values = pa.array(codes[name].of(table.column(name).to_pylist()))
-            table = table.set_column(table.column_names.index(name), name, values)
+            column, known = table.column(name), codes[name]
+            values = checked(pa, file, lambda column=column, known=known: _coded(pa, column, known))
+            table = table.set_column(number, name, values)
             continue
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         if not (numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-            value = next((value for value in table.column(name).to_pylist() if value is not None), None)
-            raise DataError(
-                f"{file}: column {name!r} holds {kind} values such as {str(value)[:40]!r}: features are numbers"
-            )
+            place, value = _odd_value(table.column(name).to_pylist())
+            where = f"values such as {value!r} in row {first_row + place + 1:,}"
+            raise DataError(f"{file}: column {name!r} holds {kind} {where}: features are numbers")
+    return table
+
+
+def _coded(pa: Any, column: Any, codes: Codes) -> Any:
+    """The codes of a column of categories."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    encoded = pa.chunked_array(column.dictionary_encode().chunks, pa.dictionary(pa.int32(), column.type))
+    parts = [
+        codes.of_numbered(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), chunk.dictionary.to_pylist())
+        for chunk in encoded.unify_dictionaries().chunks
+    ]
+    return pa.array(np.concatenate([np.empty(0), *parts]))
+
+
+def fits_float32(pa: Any, table: Any) -> bool:
+    """Whether float32 holds every number of a table of numbers."""
+    return all(
+        column.type in (pa.float32(), pa.float16(), pa.bool_(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16())
+        or _fits(pa, column)
+        for column in table.columns
+    )
+
+
+def _fits(pa: Any, column: Any) -> bool:
+    from pyarrow import compute
+
+    for chunk in column.chunks:
+        values = compute.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        with np.errstate(over="ignore"):
+            rounded = values.astype(np.float32)
+        if not np.array_equal(rounded, values, equal_nan=True):
+            return False
+    return True
+
+
+def fill_features(pa: Any, table: Any, X: AnyArray) -> None:
+    """Put the columns of a table of numbers into a matrix of float32 or float64."""
+    from pyarrow import compute
+
+    kind = pa.from_numpy_dtype(X.dtype)
     start = 0
-    for batch in table.select(features).to_batches(max_chunksize=_BATCH):
+    for batch in table.to_batches(max_chunksize=_BATCH):
         for number, column in enumerate(batch.columns):
-            is_float = column.type == pa.float32()  # as in CSV files: a cast would cost more than the rest
-            values = column if is_float else compute.cast(column, pa.float32(), safe=False)
+            is_ready = column.type == kind  # as in CSV files: a cast would cost more than the rest
+            values = column if is_ready else compute.cast(column, kind, safe=False)
             X[start : start + len(values), number] = values.to_numpy(zero_copy_only=False)
         start += batch.num_rows
 
@@ -404,7 +536,9 @@ def _joined(pa: Any, files: list[Path], tables: list[Any], name: str, role: str,
         if not (
             pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
         ):
-            raise DataError(f"{file}: column {name!r} holds {column.type} values: numbers were expected")
+            place, value = _odd_value(column.to_pylist())
+            where = f"values such as {value!r} in row {first_row + place + 1:,}"
+            raise DataError(f"{file}: column {name!r} holds {column.type} {where}: numbers were expected")
         parts.append(column.to_numpy())
     return np.concatenate(parts)
 
@@ -462,8 +596,10 @@ class Source(Protocol):
         Its columns.
     first_row : int
         Number of its first row in the file.
-    codes : mapping of str to mapping
-        Codes of the columns that hold texts of categories.
+    codes : mapping of str to Codes
+        Codes of the columns that hold categories.
+    exact : bool
+        Whether blocks are float64 where float32 would round some value.
     n_bytes : int
         Its size, as progress counts it.
     """
@@ -481,6 +617,9 @@ class Source(Protocol):
     def codes(self) -> Mapping[str, Codes]: ...
 
     @property
+    def exact(self) -> bool: ...
+
+    @property
     def n_bytes(self) -> int: ...
 
     def batches(self, columns: list[str]) -> Batches:
@@ -495,6 +634,7 @@ class CsvSource:
     threads: bool = False
     first_row: int = 0
     codes: Mapping[str, Codes] = field(default_factory=dict)
+    exact: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -508,16 +648,21 @@ class CsvSource:
         import pyarrow as pa
         from pyarrow import csv
 
-        layout = csv_layout(pa, self.file)
+        layout = csv_layout(pa, self.file, None, self.codes, self.exact)
         options = {
             "read_options": csv.ReadOptions(use_threads=self.threads, block_size=_CSV_BLOCK),
             "parse_options": layout.parse,
         }
         with pa.OSFile(str(self.file)) as raw:
             text = pa.CompressedInputStream(raw, "gzip") if self.file.suffix.lower() == ".gz" else raw
-            with csv.open_csv(text, convert_options=layout.convert(columns), **options) as reader:
-                for batch in reader:
-                    yield batch, raw.tell()
+            try:
+                with csv.open_csv(text, convert_options=layout.convert(columns), **options) as reader:
+                    for batch in reader:
+                        yield batch, raw.tell()
+            except pa.ArrowInvalid as error:
+                if _BAD_CELL.match(str(error)) is None:
+                    raise
+                raise DataError(_csv_mistake(pa, str(error), layout)) from None
 
 
 @dataclass(frozen=True)
@@ -530,6 +675,7 @@ class ParquetSource:
     row_groups: tuple[int, ...] | None = None
     first_row: int = 0
     codes: Mapping[str, Codes] = field(default_factory=dict)
+    exact: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -587,6 +733,7 @@ class ArrowSource:
     file: Path = Path("the table")
     first_row: int = 0
     codes: Mapping[str, Codes] = field(default_factory=dict)
+    exact: bool = False
 
     @classmethod
     def of(cls, data: Any) -> ArrowSource:
@@ -618,10 +765,11 @@ def iter_table_features(
     beyond: Literal["error", "ignore"] = "error",
     feature_names: Sequence[str] | None,
     coding: Coding | None = None,
+    exact: bool = False,
     rows_per_block: int,
     n_threads: int | None,
     progress: Progress | None,
-) -> Iterator[FeatureMatrix]:
+) -> Iterator[AnyArray]:
     """The features of table files, in blocks of rows: for tables larger than memory.
 
     Parameters
@@ -632,14 +780,15 @@ def iter_table_features(
         Columns that are taken, in this order; None takes all feature columns.
     coding : Coding or None
         How texts of categories become numbers.
+    exact : bool, default False
+        Whether a block is float64 where float32 would round some value.
     """
-    sources = file_sources(files, kind, rows_per_block=rows_per_block, coding=coding, n_threads=n_threads)
+    sources = file_sources(files, kind, rows_per_block=rows_per_block, coding=coding, exact=exact, n_threads=n_threads)
     _, features = source_columns(sources)
     if beyond == "ignore":
         features = features[:n_features] if feature_names is None else named(features, feature_names)
-    if len(features) != n_features:
-        raise DataError(f"{files[0]}: there are {len(features)} feature columns, {n_features} were expected")
-    order = column_order(features, feature_names)
+    check_width(files[0], features, n_features, feature_names)
+    order = column_order(features, feature_names, str(files[0]))
     columns = features if order is None else [features[number] for number in order]
     total, done = sum(source.n_bytes for source in sources), 0
     for source in sources:
@@ -652,6 +801,20 @@ def iter_table_features(
         if n_rows == 0:
             raise DataError(f"{source.file}: the table has no rows")
         done += source.n_bytes
+    tell_unseen(sources[0].codes, shown_files(files))
+
+
+def check_width(
+    file: Path, features: Sequence[str], n_features: int | None, feature_names: Sequence[str] | None = None
+) -> None:
+    """Refuse another number of feature columns than expected, by name of those that are too many or lacking."""
+    if n_features is None or len(features) == n_features:
+        return
+    column_order(features, feature_names, str(file))
+    raise DataError(
+        f"{file}: there are {len(features)} feature columns, {n_features} were expected; there are: "
+        f"{shown(list(features))}"
+    )
 
 
 def named(columns: Sequence[str], feature_names: Sequence[str]) -> list[str]:
@@ -667,29 +830,37 @@ def file_sources(
     *,
     rows_per_block: int = _PARQUET_ROWS,
     coding: Coding | None = None,
+    exact: bool = False,
     n_threads: int | None,
 ) -> Sequence[CsvSource | ParquetSource]:
     """Table files as sources."""
     pa = import_pyarrow("reading CSV" if kind == "csv" else "reading Parquet")
     threads = resolve_threads(n_threads) > 1
-    codes = {} if coding is None else checked(pa, files[0], lambda: _file_codes(pa, files[0], kind, coding))
+    codes = _codes_of(pa, files, kind, coding)
     if kind == "csv":
-        return [CsvSource(file, threads, codes=codes) for file in files]
-    return [ParquetSource(file, threads, min(rows_per_block, _PARQUET_ROWS), codes=codes) for file in files]
+        return [CsvSource(file, threads, codes=codes, exact=exact) for file in files]
+    rows = min(rows_per_block, _PARQUET_ROWS)
+    return [ParquetSource(file, threads, rows, codes=codes, exact=exact) for file in files]
 
 
-def _file_codes(pa: Any, file: Path, kind: str, coding: Coding) -> Mapping[str, Codes]:
-    """Codes of the columns of a file, by what its beginning tells of them."""
-    if kind == "csv":
-        layout = csv_layout(pa, file)
-        kinds: dict[str, Kind] = {name: "number" if name in layout.types else "text" for name in layout.names}
-    else:
-        from pyarrow import parquet
+def _codes_of(
+    pa: Any, files: list[Path], kind: str, coding: Coding | None, delimiter: str | None = None
+) -> Mapping[str, Codes]:
+    """Codes of the columns of files, by what the beginning of the first tells of them."""
 
-        schema = parquet.read_schema(str(file))
-        kinds = {column.name: _kind(pa, column.type) for column in schema}
-    roles = find_roles(list(kinds)).values()
-    return column_codes(coding, [name for name in kinds if name not in roles], kinds)
+    def codes() -> Mapping[str, Codes]:
+        if kind == "csv":
+            layout = csv_layout(pa, files[0], delimiter)
+            kinds: dict[str, Kind] = {name: "number" if name in layout.types else "text" for name in layout.names}
+        else:
+            from pyarrow import parquet
+
+            kinds = _kinds(pa, parquet.read_schema(str(files[0])))
+        roles = find_roles(list(kinds)).values()
+        features = [name for name in kinds if name not in roles]
+        return column_codes(coding, features, kinds, "text" if kind == "csv" else "file")
+
+    return {} if coding is None else checked(pa, files[0], codes)
 
 
 def source_columns(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]]:
@@ -699,12 +870,15 @@ def source_columns(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]
     return feature_columns([source.file for source in sources], names)
 
 
-def source_features(source: Source, columns: list[str]) -> Iterator[tuple[FeatureMatrix, int]]:
+def source_features(source: Source, columns: list[str]) -> Iterator[tuple[AnyArray, int]]:
     """The features of a source in blocks of rows, each with the number of bytes read so far."""
-    pa = import_pyarrow("reading tables")
+    pa, n_rows = import_pyarrow("reading tables"), source.first_row
     for table, position in _sentences(pa, source, columns):
-        X = np.empty((table.num_rows, len(columns)), dtype=FEATURE)
-        fill_features(pa, source.file, table, columns, X, source.codes)
+        numbers = numeric_table(pa, source.file, table, columns, source.codes, n_rows)
+        n_rows += table.num_rows
+        rounded = source.exact and not fits_float32(pa, numbers)
+        X: AnyArray = np.empty((table.num_rows, len(columns)), np.float64 if rounded else FEATURE)
+        fill_features(pa, numbers, X)
         if len(X):
             yield X, position
 
@@ -725,9 +899,11 @@ def _sentences(pa: Any, source: Source, columns: list[str]) -> Batches:
             batch, position = next(batches)
         except StopIteration:
             return
+        except DataError as error:
+            raise DataError(f"{source.file}: cannot be read: {error}") from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             where = f" after row {n_rows:,}" if n_rows else ""
-            reason = with_column_name(str(error), source.names)
+            reason = " ".join(str(error).split())[:300]
             raise DataError(f"{source.file}: cannot be read{where}: {reason}") from None
         n_rows += batch.num_rows
         yield pa.Table.from_batches([batch]), position

@@ -391,7 +391,7 @@ def aligned_features(model: Ensemble, data: Dataset) -> FeatureMatrix:
     >>> aligned_features(model, data).tolist()
     [[0.5, 7.0]]
     """
-    order = column_order(data.feature_names, model.feature_names)
+    order = column_order(data.feature_names, model.feature_names, "the data")
     return data.X if order is None else np.ascontiguousarray(data.X[:, order])
 
 
@@ -403,7 +403,7 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
     model = getattr(model, "ensemble_", model)
     if hasattr(model, "score") and hasattr(model, "leaves"):
         if getattr(model, "exit", None) is None:
-            order = column_order(data.feature_names, model.feature_names)
+            order = column_order(data.feature_names, model.feature_names, "the data")
             data = data if order is None else data.select_features(order)
             scores = data.per_row(lambda X: model.score(X, n_threads=n_threads))
         else:

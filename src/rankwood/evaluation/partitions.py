@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwood.coding import reading_for
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
 from rankwood.data.partitions import data_files, file_of, frame_data, open_partition, partitions
@@ -91,7 +92,7 @@ def evaluate(
     if client is not None:
         return evaluate_files([model], data, measures, **settings).evaluations[0]
     width = getattr(getattr(model, "ensemble_", model), "n_features", None)
-    opened = open_data(data_files(data), n_features=width, n_threads=n_threads)
+    opened = open_data(data_files(data), n_features=width, n_threads=n_threads, **reading_for([model]))
     return evaluate_dataset(model, opened, measures, convention=convention, n_threads=n_threads)
 
 
@@ -135,7 +136,13 @@ def evaluate_files(
         What happens to features after those of the models.
     """
     measuring = _Measuring.of(models, measures, convention, n_threads)
-    parts = partitions(paths, n_features=measuring.models[0].n_features, zero_based=zero_based, beyond=beyond)
+    parts = partitions(
+        paths,
+        n_features=measuring.models[0].n_features,
+        zero_based=zero_based,
+        beyond=beyond,
+        **reading_for(measuring.models),
+    )
     check_seen(client, [file_of(part) for part in parts])
     return measuring.joined(in_order(client, _measured_part, parts, measuring))
 

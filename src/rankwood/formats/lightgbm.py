@@ -46,6 +46,7 @@ from rankwood.formats.reading import (
 )
 from rankwood.formats.writing import (
     LARGEST_DOUBLE,
+    OTHER_NAMES,
     below_double,
     categories_of,
     check_objective,
@@ -710,7 +711,7 @@ def export_vespa(model: Ensemble, path: Path) -> str:
         if not RANK_FEATURE.fullmatch(names[feature]):
             raise ModelError(
                 f"Vespa would not take {names[feature]!r} for the name of a feature, as attribute(price) and f1 are: "
-                "give other feature_names"
+                + OTHER_NAMES
             )
     form = _form(model, "Vespa")
     return _dump(form, finite(below_double(form.model.threshold), LARGEST_DOUBLE, "Vespa"), vespa=True)

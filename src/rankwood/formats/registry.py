@@ -126,6 +126,7 @@ OBJECTS: dict[str, Reader] = {
     "ydf": ydf.from_ydf_model,
     "onnx": onnx.from_onnx_model,
 }
+VESPA_TAKES = ("vespa", "lightgbm-json", "xgboost", "xgboost-dump")  # what is read as format "vespa"
 START = 4096  # bytes at the beginning of a file, which tell its format
 
 
@@ -292,7 +293,7 @@ def _read(path: Source, format: str | None, names: list[str] | None, n_features:
         return _parse(content, kind, format, names, n_features)
     except ModelError:
         other = None if format is None else _format_of(content, kind)
-        if other in (None, format):
+        if other in (None, format) or (format == "vespa" and other in VESPA_TAKES):
             raise
         raise ModelError(
             f"this is no {format} model but looks like {other} ({FORMATS[str(other)]}): leave the format out, and it "
@@ -445,7 +446,7 @@ def _vespa_format(path: Source) -> str:
         return told
     if told == "xgboost" and kind == "json":
         raise ModelError("Vespa takes XGBoost's model as UBJSON, not as JSON: save_model('model.ubj')")
-    if told not in ("vespa", "lightgbm-json", "xgboost", "xgboost-dump"):
+    if told not in VESPA_TAKES:
         known = "LightGBM's dump, XGBoost's dump or .ubj, and what rankwood convert --to vespa writes"
         raise ModelError(f"Vespa takes no {told or 'such'} file; of trees it takes {known}")
     return "vespa"

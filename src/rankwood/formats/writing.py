@@ -30,9 +30,17 @@ class ConversionWarning(UserWarning):
     """Warning that a converted model scores a little differently in its new format; it says where and by how much."""
 
 
-def warn(message: str, level: int = 5) -> None:
+class GrowthWarning(ConversionWarning):
+    """Warning that a converted model has more leaves, `n_leaves`, as it splits on sets that the format lacks."""
+
+    def __init__(self, message: str, n_leaves: int) -> None:
+        super().__init__(message)
+        self.n_leaves = n_leaves
+
+
+def warn(message: str | ConversionWarning, level: int = 5) -> None:
     """Issue a `ConversionWarning`, for the caller of save_as: from an exporter's function that is at level 5."""
-    warnings.warn(message, ConversionWarning, stacklevel=level)
+    warnings.warn(message, None if isinstance(message, Warning) else ConversionWarning, stacklevel=level)
 
 
 def plain(model: Ensemble) -> Ensemble:
@@ -167,11 +175,11 @@ def on_thresholds(model: Ensemble, target: str, keep: Any = None, *, level: int 
         n_sets = len(model.trees.set_nodes) - (
             0 if keep is None else int(np.asarray(keep)[model.trees.set_nodes].sum())
         )
-        warn(
+        message = (
             f"{target} cannot hold {n_sets:,} of the splits on sets (categories and the like): as single thresholds "
-            f"they make {grown.n_leaves:,} leaves of {model.n_leaves:,}",
-            level,
+            f"they make {grown.n_leaves:,} leaves of {model.n_leaves:,}"
         )
+        warn(GrowthWarning(message, grown.n_leaves), level)
     return grown
 
 
@@ -190,12 +198,41 @@ def categories_of(thresholds: FloatArray) -> IndexArray | None:
     if len(thresholds) % 2 or not (thresholds[0] >= -1.0 and thresholds[-1] < MAX_CATEGORY):
         return None
     ends = np.floor(thresholds) + 1.0
-    with np.errstate(under="ignore"):
-        near = round_down(thresholds) >= np.nextafter(ends.astype(np.float32), np.float32(-np.inf))
-    if not (near | (ends == 0.0)).all() or (np.diff(ends) <= 0).any():
+    if not (_just_below(thresholds) | (ends == 0.0)).all() or (np.diff(ends) <= 0).any():
         return None
     begin, end = ends.astype(np.int64).reshape(-1, 2).T
     return runs(begin, end - begin)
+
+
+def whole_members(thresholds: FloatArray) -> IndexArray | None:
+    """The whole numbers of a set that goes right, if it tells them alone apart, whatever lies between; else None.
+
+    Unlike those of `categories_of`, values above a whole number may be in the set or not: ONNX compares for equality.
+
+    Examples
+    --------
+    >>> whole_members(np.array([np.nextafter(1.0, 0), 1.0, np.nextafter(3.0, 0), np.nextafter(5.0, 0)]))
+    array([1, 3, 4])
+    >>> whole_members(np.array([-1e-35, 1e-35])) is None
+    True
+    """
+    if len(thresholds) % 2 or not (thresholds[0] >= -1.0 and thresholds[-1] < MAX_CATEGORY):
+        return None
+    begin, end = thresholds[::2], thresholds[1::2]
+    with np.errstate(under="ignore"):
+        on = end <= np.nextafter(np.floor(end).astype(np.float32), np.float32(np.inf))
+    first, stop = np.floor(begin).astype(np.int64) + 1, np.floor(end).astype(np.int64) + 1
+    if not (_just_below(begin) | (first == 0)).all() or not (_just_below(end) | on).all() or (stop <= first).any():
+        return None
+    return runs(first, stop - first)
+
+
+def _just_below(values: FloatArray) -> NDArray[np.bool_]:
+    """Whether each value is less than a whole number by one step of float32 at most."""
+    with np.errstate(under="ignore"):
+        least = np.nextafter((np.floor(values) + 1.0).astype(np.float32), np.float32(-np.inf))
+        near: NDArray[np.bool_] = round_down(values) >= least
+    return near
 
 
 def tell_fractions(target: str, n_sets: int, n_inexact: int) -> None:
@@ -215,16 +252,17 @@ def names_of(model: Ensemble, default: str = "f{}") -> list[str]:
     return [default.format(number) for number in range(model.n_features)]
 
 
+OTHER_NAMES = "give other names (rankwood convert --rename OLD=NEW, in Python feature_names=[...])"
+
+
 def refuse_names(names: list[str], target: str, forbidden: str, *, spaces: bool = False) -> None:
     """Refuse names that are empty or hold forbidden or control characters, or `spaces` where the format has none."""
     for name in names:
         bad = next((c for c in name if c in forbidden or not c.isprintable() or (spaces and c.isspace())), None)
         if bad is not None:
-            raise ModelError(
-                f"{target} cannot hold the feature name {name!r} because of {bad!r}: give other feature_names"
-            )
+            raise ModelError(f"{target} cannot hold the feature name {name!r} because of {bad!r}: {OTHER_NAMES}")
         if not name:
-            raise ModelError(f"{target} cannot hold a feature name that is empty: give other feature_names")
+            raise ModelError(f"{target} cannot hold a feature name that is empty: {OTHER_NAMES}")
 
 
 def finite(thresholds: AnyArray, largest: float, target: str) -> AnyArray:

@@ -275,7 +275,10 @@ def _trees(tables: list[Any], reading: Reading) -> tuple[Trees, Splits]:
             raise ModelError(f"{where}: its arrays have different lengths")
         if len(as_column(tree.get("categories_nodes", []), np.int64, f"categories_nodes of {where}")):
             if reading is not AS_XGBOOST:
-                raise ModelError(f"{where} splits by categories, which the engine does not read: it cannot serve it")
+                raise ModelError(
+                    f"{where} splits by categories, which the engine does not read in this format: rankwood convert "
+                    "--to vespa or --to xgboost-dump writes thresholds instead"
+                )
             categories.append((at, _categories(tree, where)))
     table = {name: np.concatenate([np.zeros(0, kinds[name]), *columns]) for name, columns in parts.items()}
     trees, splits, leaves = _converted(table, sizes, categories, reading)

@@ -28,6 +28,7 @@ from rankwood.cluster.client import check_memory, threads_of_worker
 from rankwood.cluster.launch import run_on_workers, supervise
 from rankwood.cluster.placement import Placed, place_features
 from rankwood.cluster.sources import Here, Source, Spread, open_source
+from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.fitting.outputs import needed_bytes
@@ -102,7 +103,8 @@ def prune_on_cluster(client: Client, order: Order) -> tuple[CleaverResult, Datas
     order : Order
         What is to be pruned.
     """
-    sources = {role: _opened(data, client) for role, data in order.data.items()}
+    coding = getattr(order.model, "coding", None)
+    sources = {role: _opened(data, client, coding) for role, data in order.data.items()}
 
     def attempt(workers: list[str]) -> tuple[CleaverResult, Dataset]:
         with ExitStack() as stack:
@@ -134,7 +136,7 @@ def prune_on_cluster(client: Client, order: Order) -> tuple[CleaverResult, Datas
     return supervise(client, attempt)
 
 
-def _opened(data: Any, client: Client) -> Source:
+def _opened(data: Any, client: Client, coding: Coding | None) -> Source:
     """Data in any form as what can be placed; a tuple that is not of files or partitions is of columns."""
     if isinstance(data, (Spread, Here)):
         return data
@@ -144,7 +146,7 @@ def _opened(data: Any, client: Client) -> Source:
     if isinstance(data, tuple) and data and not isinstance(data[0], (str, os.PathLike, Delayed, distributed.Future)):
         X, y, qid, weights = (*data, None, None, None)[:4]
         return open_source(X, y, qid=qid, sample_weight=weights, client=client)
-    return open_source(data, client=client)
+    return open_source(data, client=client, coding=coding)
 
 
 def _needed_bytes(order: Order, placed: Mapping[str, Placed], worker: str) -> int:

@@ -37,7 +37,8 @@ class ShrinkRow:
     test_difference : float or None
         The same, less that of the input.
     accepted : bool
-        Whether it, and all larger models of the path, were shown to lose less than the margin.
+        Whether it was shown to lose less than the margin, at its share of the level (`in_sequence`): larger models of
+        the path may have failed.
     trees_evaluated : float
         Share of the trees that documents of the queries that judge go through; below 1 with early exit.
     """

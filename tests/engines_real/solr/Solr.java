@@ -10,6 +10,7 @@ import org.apache.solr.ltr.feature.Feature;
 import org.apache.solr.ltr.model.LTRScoringModel;
 import org.apache.solr.ltr.norm.IdentityNormalizer;
 import org.apache.solr.ltr.norm.Normalizer;
+import org.apache.solr.ltr.store.FeatureStore;
 import org.apache.solr.ltr.store.rest.ManagedFeatureStore;
 import org.apache.solr.ltr.store.rest.ManagedModelStore;
 import org.apache.solr.rest.ManagedResourceStorage;
@@ -56,8 +57,9 @@ public class Solr {
         ManagedFeatureStore store =
             new ManagedFeatureStore("/features", loader, new ManagedResourceStorage.InMemoryStorageIO());
         List<Map<String, Object>> features = new ArrayList<>();
+        Object place = upload.getOrDefault("store", FeatureStore.DEFAULT_FEATURE_STORE_NAME); // as a model without one means it
         for (String name : names) {
-            features.add(Map.of("name", name, "class", FEATURE, "store", upload.get("store"), "params", ofFeatures));
+            features.add(Map.of("name", name, "class", FEATURE, "store", place, "params", ofFeatures));
         }
         store.applyUpdatesToManagedData(features);
         return ManagedModelStore.fromLTRScoringModelMap(loader, upload, store);

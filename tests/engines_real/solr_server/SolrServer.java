@@ -10,6 +10,7 @@ import org.apache.solr.common.SolrInputDocument;
 import org.apache.solr.common.util.Utils;
 import org.apache.solr.core.CoreContainer;
 import org.apache.solr.core.SolrCore;
+import org.apache.solr.ltr.store.FeatureStore;
 import org.apache.solr.ltr.store.rest.ManagedFeatureStore;
 import org.apache.solr.ltr.store.rest.ManagedModelStore;
 
@@ -40,7 +41,7 @@ public class SolrServer {
         try (SolrCore core = container.getCore("shop")) {
             Map<String, Object> model = (Map<String, Object>) Utils.fromJSON(Files.readAllBytes(folder.resolve("model.json")));
             String name = (String) model.get("name");
-            String store = (String) model.get("store");
+            String store = (String) model.getOrDefault("store", FeatureStore.DEFAULT_FEATURE_STORE_NAME);
             ManagedModelStore models = ManagedModelStore.getManagedModelStore(core);
             ManagedFeatureStore features = ManagedFeatureStore.getManagedFeatureStore(core);
             models.doDeleteChild(null, name);
