@@ -197,10 +197,10 @@ def test_all_are_the_five_with_the_same_options(rankwood, tmp_path, monkeypatch)
     done = []
     for name in STUDIES:
         monkeypatch.setitem(STUDIES, name, lambda name=name, **options: done.append((name, options)))
-    outcome = rankwood("reproduce", "all", "--data", "d", "--folds", "1", "--seeds", 2, "--quick", "--threads", 1,
-                       "--workers", 2, "--no-resume", "--out", tmp_path)  # fmt: skip
+    outcome = rankwood("reproduce", "all", "--data", "d", "--folds", "1", "--train-queries", 9, "--seeds", 2,
+                       "--quick", "--threads", 1, "--workers", 2, "--no-resume", "--out", tmp_path)  # fmt: skip
     assert outcome.status == 0
     assert [name for name, _ in done] == list(STUDIES)
-    shared = {"data": Path("d"), "folds": "1", "seeds": 2, "quick": True, "threads": 1, "workers": 2, "dask": None,
-              "resume": False}  # fmt: skip
+    shared = {"data": Path("d"), "folds": "1", "train_queries": 9, "seeds": 2, "quick": True, "threads": 1,
+              "workers": 2, "dask": None, "resume": False}  # fmt: skip
     assert [options for _, options in done] == [{**shared, "out": tmp_path / name} for name in STUDIES]

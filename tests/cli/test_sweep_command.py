@@ -41,8 +41,11 @@ def test_workers_change_nothing(rankwood, tmp_path, monkeypatch):
     found = []
     for workers in (1, 2):
         out = tmp_path / str(workers)
-        outcome = rankwood("sweep", tmp_path / "c.toml", "--workers", workers, "--out", out, "--json")
+        outcome = rankwood(
+            "sweep", tmp_path / "c.toml", "--workers", workers, "--train-queries", 20, "--out", out, "--json"
+        )
         assert outcome.status == 0
+        assert {run["config"]["train_queries"] for run in RunTable(out / "runs.sqlite").entries()} == {20}
         rows = json.loads(outcome.out)["facts"]["rows"]
         found.append([{key: value for key, value in row.items() if "seconds" not in key} for row in rows])
         assert ("8 of 8 runs were made several at a time" in (out / "report.md").read_text()) == (workers == 2)

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
-from rankwood.lab.study import FileFolds, SyntheticFolds, open_source, parse_folds
+from rankwood.lab.study import FewerQueries, FileFolds, SyntheticFolds, open_source, parse_folds
 
 
 @pytest.fixture
@@ -50,6 +50,27 @@ def test_every_synthetic_query_is_tested_once():
         data = source.load(fold)
         parts = [set(part.queries.ids) for part in (data.train, data.valid, data.test)]
         assert sum(map(len, parts)) == len(set.union(*parts)) == 23
+
+
+def test_fewer_queries_are_the_same_ones_every_time(folder):
+    whole = open_source(folder)
+    fewer = open_source(folder, train_queries=3)
+    drawn, data = fewer.load(1), whole.load(1)
+    ids = list(drawn.train.queries.ids)
+    assert len(ids) == 3
+    assert ids == [qid for qid in data.train.queries.ids if qid in ids]
+    assert ids == list(FewerQueries(whole, 3).load(1).train.queries.ids)
+    assert list(drawn.valid.queries.ids) == list(data.valid.queries.ids)
+    assert list(drawn.test.queries.ids) == list(data.test.queries.ids)
+    for qid in ids:
+        assert_array_equal(drawn.train.X[drawn.train.qid == qid], data.train.X[data.train.qid == qid])
+    assert fewer.name == f"{whole.name} (3 training queries)"
+    assert fewer.identify(1) == {**whole.identify(1), "train_queries": 3}
+
+
+def test_more_queries_than_there_are_is_all_of_them(folder):
+    data = open_source(folder).load(2)
+    assert open_source(folder, train_queries=10**6).load(2).train.n_queries == data.train.n_queries
 
 
 def test_without_a_folder_there_is_synthetic_data(folder):

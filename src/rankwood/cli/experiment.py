@@ -26,6 +26,10 @@ Data = Annotated[
                  "synthetic data unless given."),
 ]  # fmt: skip
 Folds = Annotated[str | None, typer.Option("--folds", help="Folds to use, like 1..5 or 1,3; all unless given.")]
+TrainQueries = Annotated[
+    int | None,
+    typer.Option("--train-queries", min=1, help="Queries of a fold to train on, drawn from them; all unless given."),
+]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs of every setting, each with its own seed.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Two folds, few trees: seconds instead of minutes.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for runs, tables and figures.")]
@@ -38,11 +42,13 @@ RunThreads = Annotated[
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Runs at the same time, each in a process of its own.")]
 
 
-def open_folds(data: Path | None, folds: str | None, quick: bool, threads: int | None) -> tuple[Source, list[int]]:
+def open_folds(
+    data: Path | None, folds: str | None, train_queries: int | None, quick: bool, threads: int | None
+) -> tuple[Source, list[int]]:
     """Return the data and the numbers of the folds to use."""
     from rankwood.lab.study import open_source, parse_folds
 
-    source = open_source(data, quick=quick, n_threads=threads)
+    source = open_source(data, quick=quick, train_queries=train_queries, n_threads=threads)
     if data is None:
         tell("no --data: synthetic data, shaped like MSLR's")
     numbers = parse_folds(folds, source.n_folds)

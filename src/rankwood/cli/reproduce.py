@@ -18,6 +18,7 @@ from rankwood.cli.experiment import (
     Resume,
     RunThreads,
     Seeds,
+    TrainQueries,
     Workers,
     conduct,
     numbers,
@@ -60,6 +61,7 @@ class Gaps(str, Enum):
 def subsampling(
     data: Data = None,
     folds: Folds = None,
+    train_queries: TrainQueries = None,
     seeds: Seeds = None,
     trees: Trees = None,
     sweep: Annotated[
@@ -83,7 +85,7 @@ def subsampling(
 
     if sweep is not None and grid is not None:
         raise RankwoodError("--sweep and --grid both say what is compared: give one of them")
-    source, chosen = open_folds(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, train_queries, quick, threads)
     baseline = paper.BASELINE
     if sweep is not None:
         settings = list(dict.fromkeys([*map(paper.Sample.parse, sweep.split(",")), baseline]))
@@ -117,6 +119,7 @@ def subsampling(
 def igbrt(
     data: Data = None,
     folds: Folds = None,
+    train_queries: TrainQueries = None,
     seeds: Seeds = None,
     trees: Trees = None,
     boosted_trees: Annotated[int | None, typer.Option(min=1, help="Most rounds of boosting; 500 unless given.")] = None,
@@ -141,7 +144,7 @@ def igbrt(
     """GBRT, forests, and boosting from a forest, by regression and by grades (Mohan et al. 2011, tables 1 to 4)."""
     from rankwood.lab.papers.igbrt import IgbrtStudy
 
-    source, chosen = open_folds(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, train_queries, quick, threads)
     study = IgbrtStudy(
         source,
         chosen,
@@ -160,6 +163,7 @@ def igbrt(
 def xdart(
     data: Data = None,
     folds: Folds = None,
+    train_queries: TrainQueries = None,
     seeds: Seeds = None,
     trees: Annotated[int | None, typer.Option(min=5, help="Trees of DART and X-DART; 500 unless given.")] = None,
     full_trees: Annotated[
@@ -182,7 +186,7 @@ def xdart(
     """LambdaMART, DART and X-DART by the number of trees (Lucchese et al. 2017, table 1 and figure 1)."""
     from rankwood.lab.papers.xdart import METHODS, REFERENCE, XdartStudy
 
-    source, chosen = open_folds(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, train_queries, quick, threads)
     names = list(METHODS) if methods is None else [REFERENCE, *(name.strip() for name in methods.split(","))]
     n_trees = trees or (30 if quick else 500)
     study = XdartStudy(
@@ -203,6 +207,7 @@ def xdart(
 def cleaver(
     data: Data = None,
     folds: Folds = None,
+    train_queries: TrainQueries = None,
     seeds: Annotated[
         int | None,
         typer.Option(min=1, help="Runs of the strategy random; 10 unless given. Nothing else here is drawn."),
@@ -225,7 +230,7 @@ def cleaver(
     """Pruning of trained ensembles, strategies by sizes (Lucchese et al. 2016, table 1 and the closing comparison)."""
     from rankwood.lab.papers.cleaver import CleaverStudy
 
-    source, chosen = open_folds(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, train_queries, quick, threads)
     small = numbers(sizes or ("10,20" if quick else "100,500"), int)
     study = CleaverStudy(
         source,
@@ -248,6 +253,7 @@ def cleaver(
 def asadi_lin(
     data: Data = None,
     folds: Folds = None,
+    train_queries: TrainQueries = None,
     seeds: Seeds = None,
     trees: Annotated[
         int | None, typer.Option(min=1, help="Most trees of a model, which stops early; 1,500 unless given.")
@@ -271,7 +277,7 @@ def asadi_lin(
     """Cost-sensitive growth and pruning while boosting, by topology, nDCG and latency (Asadi & Lin 2013, table 1)."""
     from rankwood.lab.papers.asadi_lin import ALPHAS, LAMBDAS, AsadiLinStudy
 
-    source, chosen = open_folds(data, folds, quick, threads)
+    source, chosen = open_folds(data, folds, train_queries, quick, threads)
     study = AsadiLinStudy(
         source,
         chosen,
@@ -292,6 +298,7 @@ def asadi_lin(
 def all_studies(
     data: Data = None,
     folds: Folds = None,
+    train_queries: TrainQueries = None,
     seeds: Seeds = None,
     quick: Quick = False,
     threads: RunThreads = None,
@@ -302,8 +309,8 @@ def all_studies(
 ) -> None:
     """All five papers, one after the other, each in a folder of its own below --out; a second call goes on."""
     shared = {
-        "data": data, "folds": folds, "quick": quick, "threads": threads, "workers": workers, "dask": dask,
-        "resume": resume,
+        "data": data, "folds": folds, "train_queries": train_queries, "quick": quick, "threads": threads,
+        "workers": workers, "dask": dask, "resume": resume,
     }  # fmt: skip
     for name, study in STUDIES.items():
         tell(f"{name}: in {out / name}")

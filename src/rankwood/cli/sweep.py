@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rankwood.cli.experiment import Resume, RunThreads, Workers, conduct
+from rankwood.cli.experiment import Resume, RunThreads, TrainQueries, Workers, conduct
 from rankwood.cli.models import AsJson, Dask
 
 
@@ -17,6 +17,7 @@ def sweep(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="Folder with folds, in place of the file's data.")
     ] = None,
+    train_queries: TrainQueries = None,
     budget: Annotated[
         int | None, typer.Option("--budget", min=1, help="Points of each search, in place of the file's.")
     ] = None,
@@ -44,6 +45,8 @@ def sweep(
     """
     from rankwood.lab.sweep import read_sweep
 
-    study = read_sweep(config, data=data, budget=budget, max_trees=max_trees, n_threads=threads)
+    study = read_sweep(
+        config, data=data, train_queries=train_queries, budget=budget, max_trees=max_trees, n_threads=threads
+    )
     folder = Path("rankwood-" + re.sub(r"[^\w.-]+", "-", study.title)) if out is None else out
     conduct(study.quick() if quick else study, out=folder, resume=resume, workers=workers, dask=dask, as_json=as_json)

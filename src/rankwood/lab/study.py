@@ -256,6 +256,41 @@ class SyntheticFolds:
         return FoldData(*(self.data.select_queries(queries) for queries in (train, valid, test)))
 
 
+@dataclass(frozen=True)
+class FewerQueries:
+    """Folds that train on some of their queries only; validation and test data are whole.
+
+    Parameters
+    ----------
+    source : Source
+        The folds.
+    n_queries : int
+        Training queries of a fold, drawn once and for all; they keep their order. All where there are not more.
+    """
+
+    source: Source
+    n_queries: int
+    _drawn: Kept = field(default_factory=Kept, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.name} ({self.n_queries:,} training queries)"
+
+    @property
+    def n_folds(self) -> int:
+        return self.source.n_folds
+
+    def identify(self, fold: int) -> dict[str, Any]:
+        return {**self.source.identify(fold), "train_queries": self.n_queries}
+
+    def load(self, fold: int) -> FoldData:
+        return self._drawn.get("fold", fold, lambda: self._draw(self.source.load(fold)))  # type: ignore[no-any-return]
+
+    def _draw(self, whole: FoldData) -> FoldData:
+        chosen = np.random.default_rng(0).permutation(whole.train.n_queries)[: self.n_queries]
+        return dataclasses.replace(whole, train=whole.train.select_queries(np.sort(chosen)))
+
+
 # Folds for the workers of a Dask cluster: read from the same files where these are seen, else sent there once.
 
 
@@ -306,6 +341,10 @@ def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[So
     folds : sequence of int
         Folds that are used.
     """
+    if isinstance(source, FewerQueries):
+        with source_for(client, source.source, folds) as whole:
+            yield FewerQueries(whole, source.n_queries)
+        return
     if not isinstance(source, (FileFolds, PartialFolds)):
         yield source
         return
@@ -323,16 +362,35 @@ def source_for(client: Any, source: Source, folds: Sequence[int]) -> Iterator[So
         yield SentFolds(there, names)
 
 
-def open_source(directory: str | Path | None, *, quick: bool = False, n_threads: int | None = None) -> Source:
-    """Return the folds in a folder or, without one, synthetic data shaped like MSLR; less of it with `quick`."""
+def open_source(
+    directory: str | Path | None,
+    *,
+    quick: bool = False,
+    train_queries: int | None = None,
+    n_threads: int | None = None,
+) -> Source:
+    """Return the folds in a folder or, without one, synthetic data shaped like MSLR.
+
+    Parameters
+    ----------
+    directory : str or path or None
+        The folder.
+    quick : bool, default False
+        Whether synthetic data is little.
+    train_queries : int, optional
+        Queries of a fold to train on; all unless given.
+    n_threads : int, optional
+        Threads that read the files or make the data.
+    """
+    source: Source
     if directory is not None:
         partial_folds = PartialFolds.find(directory, n_threads=n_threads)
-        if partial_folds is not None:
-            return partial_folds
-        return FileFolds.find(directory, n_threads=n_threads)
-    if quick:
-        return SyntheticFolds(n_queries=100, docs_per_query=20, n_features=20, n_threads=n_threads)
-    return SyntheticFolds(n_queries=500, docs_per_query=60, n_features=136, n_threads=n_threads)
+        source = partial_folds or FileFolds.find(directory, n_threads=n_threads)
+    elif quick:
+        source = SyntheticFolds(n_queries=100, docs_per_query=20, n_features=20, n_threads=n_threads)
+    else:
+        source = SyntheticFolds(n_queries=500, docs_per_query=60, n_features=136, n_threads=n_threads)
+    return source if train_queries is None else FewerQueries(source, train_queries)
 
 
 def known_name(path: str | Path) -> str | None:

@@ -31,6 +31,7 @@ from rankwood.evaluation.measures import parse_measure
 from rankwood.lab.peers import PEERS, Task
 from rankwood.lab.runs import OnRun, Result, RunTable, expand
 from rankwood.lab.study import (
+    FewerQueries,
     FileFolds,
     FoldData,
     Report,
@@ -482,6 +483,7 @@ def read_sweep(
     path: str | os.PathLike[str],
     *,
     data: str | os.PathLike[str] | None = None,
+    train_queries: int | None = None,
     budget: int | None = None,
     max_trees: int | None = None,
     n_threads: int | None = None,
@@ -494,6 +496,8 @@ def read_sweep(
         The file.
     data : str or path, optional
         Folder of the data, in place of the file's.
+    train_queries : int, optional
+        Queries of a fold to train on; all unless given.
     budget : int, optional
         Points of each search, in place of the file's.
     max_trees : int, optional
@@ -517,7 +521,8 @@ def read_sweep(
             top = Keys({**top.entries, "data": {"folder": str(Path(data).absolute())}})
         if budget is not None:
             top = Keys({**top.entries, "search": {**top.table("search").entries, "budget": budget}})
-        return replace(_study(top, path, n_threads), n_trees_at_most=max_trees)
+        study = replace(_study(top, path, n_threads), n_trees_at_most=max_trees)
+        return study if train_queries is None else replace(study, source=FewerQueries(study.source, train_queries))
     except RankwoodError as error:
         text = str(error)
         raise RankwoodError(text if text.startswith(str(path)) else f"{path}: {text}") from None
