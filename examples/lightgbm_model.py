@@ -1,10 +1,14 @@
 """A LightGBM ranker, from import to export: does it score the same, how small can it be, is it as good?
 
-python examples/lightgbm_model.py
+python examples/lightgbm_model.py [FOLDER]
+
+FOLDER has train.parquet, vali.parquet and test.parquet of real text, made by
+`rankwood datasets make WordNet-LTR --queries 6400 --to FOLDER`; without it the data is synthetic.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,10 +17,13 @@ import lightgbm as lgb
 import rankwood as rw
 
 
-def main(n_queries: int = 600, n_trees: int = 200, margin: float = 0.02) -> None:
-    data = rw.make_ranking(n_queries, docs_per_query=40, n_features=30, seed=0)
-    train, rest = data.split(0.6)
-    valid, test = rest.split(0.5)
+def main(folder: str | None = None, n_queries: int = 600, n_trees: int = 200, margin: float = 0.02) -> None:
+    if folder:
+        train, valid, test = (rw.read_data(f"{folder}/{part}.parquet") for part in ("train", "vali", "test"))
+    else:
+        data = rw.make_ranking(n_queries, docs_per_query=40, n_features=30, seed=0)
+        train, rest = data.split(0.6)
+        valid, test = rest.split(0.5)
     settings = {"objective": "lambdarank", "num_leaves": 31, "learning_rate": 0.1, "seed": 0, "verbose": -1}
     settings["num_threads"] = 1  # of this small data
     booster = lgb.train(settings, lgb.Dataset(train.X, train.y, group=train.queries.sizes), num_boost_round=n_trees)
@@ -39,4 +46,4 @@ def main(n_queries: int = 600, n_trees: int = 200, margin: float = 0.02) -> None
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -1,17 +1,25 @@
 """Three ways to train a ranker that is cheap to run: trees pruned while boosting, X-DART, and pruning afterwards.
 
-python examples/small_by_training.py
+python examples/small_by_training.py [FOLDER]
+
+FOLDER has train.parquet, vali.parquet and test.parquet of real text, made by
+`rankwood datasets make WordNet-LTR --queries 6400 --to FOLDER`; without it the data is synthetic.
 """
 
 from __future__ import annotations
 
+import sys
+
 import rankwood as rw
 
 
-def main(n_queries: int = 800, n_trees: int = 120) -> None:
-    data = rw.make_ranking(n_queries, docs_per_query=40, n_features=30, seed=0)
-    train, rest = data.split(0.6)
-    valid, test = rest.split(0.5)
+def main(folder: str | None = None, n_queries: int = 800, n_trees: int = 120) -> None:
+    if folder:
+        train, valid, test = (rw.read_data(f"{folder}/{part}.parquet") for part in ("train", "vali", "test"))
+    else:
+        data = rw.make_ranking(n_queries, docs_per_query=40, n_features=30, seed=0)
+        train, rest = data.split(0.6)
+        valid, test = rest.split(0.5)
     rankers = {
         "LambdaMART": rw.LambdaMART(n_trees=n_trees, n_leaves=16),
         "balanced trees": rw.LambdaMART(n_trees=n_trees, n_leaves=16, balance=0.2),
@@ -30,4 +38,4 @@ def main(n_queries: int = 800, n_trees: int = 120) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])
