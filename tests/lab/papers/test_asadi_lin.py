@@ -20,6 +20,7 @@ from rankwood.lab.papers.asadi_lin import (
     IFELSE,
     MEASURES,
     PAPER,
+    STEP,
     AsadiLinResults,
     AsadiLinStudy,
     Setting,
@@ -171,6 +172,23 @@ def test_latency_is_of_every_chosen_model_and_of_the_first_seed_at_equal_size(as
     assert [one["trees"] for one in timed] == [m["trees"] for m in asadi_lin_results.models(ALPHA)]
 
 
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_the_fewest_trees_as_good_as_the_baseline(asadi_lin_study, asadi_lin_results, setting):
+    plain, ours = (slow_models(asadi_lin_study, one, BEST) for one in (BASELINE, setting))
+    folds = [fold for fold in asadi_lin_study.folds for _ in range(asadi_lin_study.n_seeds)]
+    for fold, (before, _), (model, test), found in zip(
+        folds, plain, ours, asadi_lin_results.reached(setting), strict=True
+    ):
+        valid = asadi_lin_study.source.load(fold).valid
+        goal = rw.evaluate(before, valid, "nDCG")["nDCG"]
+        sizes = [*range(STEP, model.n_trees, STEP), model.n_trees]
+        good = [size for size in sizes if rw.evaluate(model.select(range(size)), valid, "nDCG")["nDCG"] >= goal]
+        assert (found and found["trees"]) == (good[0] if good else None)
+        if good:
+            values = rw.evaluate(model.select(range(good[0])), test, "nDCG@10").per_query["nDCG@10"]
+            np.testing.assert_array_equal(found["test"]["nDCG@10"], values)
+
+
 def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi_lin_results, tmp_path, monkeypatch):
     study, runs, calls = replace(asadi_lin_study, models=None), RunTable(tmp_path / "runs.sqlite"), []
 
@@ -219,12 +237,12 @@ def test_workers_train_and_do_not_disturb_timings(asadi_lin_study, asadi_lin_run
     runs = asadi_lin_study.runs(asadi_lin_runs, n_workers=2, on_run=lambda done, total: told.append((done, total)))
     assert calls == [({False}, 2), ({False, True}, 1)]  # timings, which name their training, are done alone
     assert [config for config, _ in runs] == asadi_lin_study.configs()
-    assert told[-1] == (34, 34)
-    assert {total for _, total in told} == {34}
+    assert told[-1] == (46, 46)
+    assert {total for _, total in told} == {46}
 
 
 def test_a_model_that_was_not_kept_is_trained_again(asadi_lin_study, asadi_lin_results, few_calls):
-    config = asadi_lin_study.alone()[-1]
+    config = asadi_lin_study.config(asadi_lin_study.timings()[0])
     result = replace(asadi_lin_study, models=None, _kept=Kept()).run(config)
     assert result["trees"] == next(known["trees"] for one, known in asadi_lin_results.runs if one == config)
 
@@ -235,7 +253,7 @@ def test_without_a_compiler_there_is_no_generated_c(asadi_lin_study, asadi_lin_r
     assert IFELSE not in result
     assert ALONE not in result
     assert "no-such-compiler" in result["obstacle"]
-    runs = [(c, result if "training" in c else r) for c, r in asadi_lin_results.runs]
+    runs = [(c, result if "series" in c else r) for c, r in asadi_lin_results.runs]
     report = asadi_lin_study.report(runs)
     assert report.tables[0].rows[1][-6:-2] == ["–", "–", "–", "–"]
     assert "No generated C: " in report.tables[0].note
@@ -247,7 +265,7 @@ def test_the_report(asadi_lin_study, asadi_lin_results, tmp_path):
     written = report.write(tmp_path, environment={"rankwood": "0"})
     assert all(path.stat().st_size > 1000 for path in written if path.suffix in (".png", ".svg"))
     tables = {table.name: table for table in report.tables}
-    assert list(tables) == ["table1", "equal", "beside", "visits", "folds", "tests", "gradients", "paper"]
+    assert list(tables) == ["table1", "equal", "beside", "visits", "reached", "folds", "tests", "gradients", "paper"]
     row = next(row for row in tables["table1"].rows if row[0] == "alpha 0.6")
     for measure, cell in zip(MEASURES, row[5:10], strict=True):
         star = asadi_lin_results.compare(ALPHA, measure).star

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
+from rankwood.evaluation.diagnostics import measure_curve
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, wilcoxon_test
 from rankwood.lab.drawing import Figure
@@ -59,6 +60,7 @@ SHORT = {ALONE: "C, one document", IFELSE: "C, batches", AUTO: "engine, batches"
 BATCH = {ALONE: 100, IFELSE: 100, AUTO: 1000}
 PRECISION: Precision = "double"
 TIMED_ROWS = 20_000
+STEP = 10  # trees between two sizes that are tried
 TOPOLOGY = ("depth", "trees", "path", "nodes", "nodes_per_tree", "splits_per_doc", "features_touched")
 
 
@@ -190,6 +192,24 @@ class TimingRun:
 
 
 @dataclass(frozen=True)
+class Reaching:
+    """A run: the fewest first trees of a model that are as good on validation data as the baseline's chosen model.
+
+    Parameters
+    ----------
+    step : int
+        Every multiple of it is tried, and all trees.
+    """
+
+    training: Training
+    step: int = STEP
+
+    @property
+    def fold(self) -> int:
+        return self.training.fold
+
+
+@dataclass(frozen=True)
 class AsadiLinStudy(PaperStudy):
     """Every setting on every fold, several times each, with the paper's parameters.
 
@@ -269,21 +289,25 @@ class AsadiLinStudy(PaperStudy):
                 found.append(self.other_gradients(fold, seed))
         return found
 
-    def timings(self) -> list[TimingRun]:
-        """Timings of every chosen model, and of those of equal size with the first seed."""
-        return [
+    def timings(self) -> list[TimingRun | Reaching]:
+        """Timings of every chosen model and of those of equal size with the first seed; sizes that are as good."""
+        trainings = [training for training in self.plan() if training.growth == self.growth]
+        timings = [
             self.timing_of(training, size)
-            for training in self.plan()
+            for training in trainings
             for size in SIZES
-            if training.growth == self.growth and (size == BEST or training.seed == 0)
+            if size == BEST or training.seed == 0
         ]
+        return [*timings, *map(Reaching, trainings)]
 
     def report(self, runs: Runs) -> Report:
         return make_report(AsadiLinResults(self, runs))
 
-    def perform(self, run: Training | TimingRun) -> Result:
+    def perform(self, run: Training | TimingRun | Reaching) -> Result:
         if isinstance(run, TimingRun):
             return self._time(run)
+        if isinstance(run, Reaching):
+            return self._reach(run)
         fold = self.fold_data(run.fold)
         models, facts = self._train(run)
         return {**facts, "models": {size: self._measure(model, fold) for size, model in models.items()}}
@@ -325,10 +349,23 @@ class AsadiLinStudy(PaperStudy):
             "test": {measure: values.tolist() for measure, values in test.per_query.items()},
         }
 
+    def _model(self, training: Training, size: Size) -> Ensemble:
+        """A model of a training, which is done again unless it was saved."""
+        return (self.saved_models(self.config(training), [size]) or self._train(training)[0])[size]
+
+    def _reach(self, run: Reaching) -> Result:
+        """Find the fewest trees that are as good as the baseline, and measure them; no model where there are none."""
+        fold, one = self.fold_data(run.fold), run.training
+        baseline, model = (self._model(each, BEST) for each in (self.training(one.fold, one.seed, BASELINE), one))
+        goal = evaluate(baseline, fold.valid, WATCHED, n_threads=self.n_threads)[WATCHED]
+        sizes = [*range(run.step, model.n_trees, run.step), model.n_trees]
+        curve = measure_curve(model, fold.valid, WATCHED, sizes=sizes, n_threads=self.n_threads)
+        enough = np.flatnonzero(curve.values[WATCHED] >= goal)
+        return {"model": self._measure(model.select(range(sizes[enough[0]])), fold) if len(enough) else None}
+
     def _time(self, run: TimingRun) -> Result:
-        """Time a model, which is trained again unless it was saved, on one thread with every engine."""
-        saved = self.saved_models(self.config(run.training), [run.size])
-        model = (saved or self._train(run.training)[0])[run.size]
+        """Time a model on one thread with every engine."""
+        model = self._model(run.training, run.size)
         rows = self.fold_data(run.fold).test.X[:TIMED_ROWS]
         obstacle = get_engine(IFELSE).obstacle(model)
         times: Result = {"obstacle": obstacle, "trees": model.n_trees}
@@ -463,9 +500,13 @@ class AsadiLinResults(PaperResults):
         """The paper's way to score, the generated C by single documents; our engine where that could not be timed."""
         return ALONE if self.times(BASELINE, ALONE) else AUTO
 
+    def reached(self, setting: Setting) -> list[Mapping[str, Any] | None]:
+        """What was measured of the first trees that are as good as the baseline, model after model."""
+        return [self.result(Reaching(training))["model"] for training in self.trainings(setting)]
+
     def all_timed(self) -> list[Mapping[str, Any]]:
         """Every timing."""
-        return [self.result(run) for run in self.study.timings()]
+        return [self.result(run) for run in self.study.timings() if isinstance(run, TimingRun)]
 
     def chosen_engines(self) -> list[str]:
         """Engines that "auto" chose."""
@@ -510,6 +551,7 @@ def make_report(found: AsadiLinResults) -> Report:
         _rows(found, EQUAL, "equal", equal),
         _beside(found),
         _visits(found),
+        _reached(found),
         _folds(found),
         _tests(found),
         _gradients(found),
@@ -680,6 +722,38 @@ def _visits(found: AsadiLinResults) -> Table:
         "documents; features looked at: the share of all, mean over test documents and then models, with its 95 % "
         f"interval over models where there are three or more. us/doc: with {IN_WORDS[engine]}."
         + (f" Correlation with us/doc over settings: {', '.join(goes_with)}." if goes_with else ""),
+    )
+
+
+def _reached(found: AsadiLinResults) -> Table:
+    """What it costs to be as good as the baseline: trees, nodes and splits of the smallest models that are."""
+    study, rows = found.study, []
+    n_models = len(study.folds) * study.n_seeds
+    theirs = found.reached(BASELINE)
+    for setting in study.settings:
+        ours = found.reached(setting)
+        both = [(one, other) for one, other in zip(theirs, ours, strict=True) if one and other]
+        row = [setting.name, f"{len(both)} of {n_models}"]
+        if not both:
+            rows.append([*row, *["–"] * 5])
+            continue
+        for column in ("trees", "nodes", "splits_per_doc"):
+            before, after = (float(np.mean([model[column] for model in side])) for side in zip(*both, strict=True))
+            row.append(f"{after:,.0f}" + ("" if setting == BASELINE else f" ({_change(after / before)})"))
+        values = [np.concatenate([model["test"][SHOWN] for model in side]) for side in zip(*both, strict=True)]
+        compared = Comparison.of(setting, SHOWN, *values)
+        row.append(f"{values[1].mean():.4f}")
+        row.append("" if setting == BASELINE else
+                   f"{compared.difference:+.4f} ({compared.low:+.4f} to {compared.high:+.4f})")  # fmt: skip
+        rows.append(row)
+    return Table(
+        "reached",
+        f"The fewest trees that are as good as the baseline on validation data, {study.source.name}",
+        ["setting", "models", "trees", "nodes", "splits met", SHOWN, "difference"],
+        rows,
+        f"The first trees, in steps of {STEP}, whose {WATCHED} on validation data is at least that of the baseline's "
+        "model of table 1; the baseline's row has its own. Models: how many ever get there; the others are left out, "
+        f"of the baseline too. {SHOWN} is on test data, the difference with its 95 % interval, bootstrap over queries.",
     )
 
 
