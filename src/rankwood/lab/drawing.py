@@ -132,32 +132,6 @@ def pareto_front(costs: Sequence[float], qualities: Sequence[float]) -> list[int
     return front
 
 
-def spread_labels(values: Sequence[float], distance: float) -> list[float]:
-    """Positions for labels of values: as near to them as possible, but at least `distance` from each other.
-
-    Examples
-    --------
-    >>> spread_labels([0.5, 0.52, 1.0], 0.1)
-    [0.46, 0.56, 1.0]
-    """
-    order = np.argsort(values, kind="stable")
-    groups: list[list[int]] = [[int(place)] for place in order]
-
-    def start(group: list[int]) -> float:  # the lowest label of a group whose labels touch, centred on their values
-        return float(np.mean([values[place] for place in group])) - distance * (len(group) - 1) / 2
-
-    number = 1
-    while number < len(groups):
-        below, above = groups[number - 1], groups[number]
-        if start(above) < start(below) + distance * len(below) - 1e-12:
-            groups[number - 1 : number + 1] = [below + above]
-            number = max(1, number - 1)
-        else:
-            number += 1
-    found = {place: start(group) + distance * step for group in groups for step, place in enumerate(group)}
-    return [round(found[place], 9) for place in range(len(values))]
-
-
 def smooth(x: Sequence[float], y: Sequence[float], *, log: bool = True) -> tuple[FloatArray, FloatArray]:
     """Return a smooth curve through points, over the logarithm of x; straight lines through fewer than five points.
 

@@ -13,7 +13,7 @@ from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import randomisation_test
-from rankwood.lab.drawing import Figure, legend_below, spread_labels
+from rankwood.lab.drawing import Figure, legend_below
 from rankwood.lab.papers.common import PaperResults, PaperStudy, gradient_parameters
 from rankwood.lab.runs import Result
 from rankwood.lab.study import FoldData, Report, Runs, Table, counted, cpu_timed, listed, p_text, query_values
@@ -316,7 +316,15 @@ PAPER: dict[str, dict[str, tuple[float | None, ...]]] = {
     },
 }
 # Figure 1 has one setting of each strategy.
-SHOWN = ("X-DART ratio 1.5%", "X-DART fixed 2", "X-DART adaptive 5")
+PAPER_SIZES = (100, 200, 300, 400, 500)
+SHOWN: dict[str, dict[str, Any]] = {
+    "X-DART ratio 1.5%": {"marker": "o"},
+    "X-DART fixed 2": {"marker": "s"},
+    "X-DART fixed 4": {"marker": "D"},
+    "X-DART adaptive 5": {"marker": "^"},
+    REFERENCE: {"marker": "v", "color": "black", "linestyle": "--"},
+    "LambdaMART": {"marker": "x", "color": "grey"},
+}
 
 
 def make_report(found: XdartResults) -> Report:
@@ -441,32 +449,26 @@ def _paper(name: str) -> Table:
 
 
 def _figure1(found: XdartResults) -> Figure:
-    """Quality over number of trees: X-DART's strategies as curves, DART of every size as horizontal lines."""
+    """Quality over number of trees: X-DART's strategies, DART and LambdaMART, ours and on the paper's two data sets."""
+    name, sizes = found.study.source.name, found.study.sizes
+    ours = {method: [found.mean(method, size) for size in sizes] for method in found.study.methods}
+    panels = {name: (sizes, ours), **{f"{data}, the paper": (PAPER_SIZES, rows) for data, rows in PAPER.items()}}
 
     def draw(canvas: Any) -> None:
-        axis = canvas.subplots()
-        for method in (*SHOWN, "LambdaMART"):
-            points = [(size, found.mean(method, size)) for size in found.study.sizes if method in found.study.methods]
-            points = [(size, value) for size, value in points if value is not None]
-            if points:
-                style = {"color": "grey", "marker": "x"} if method == "LambdaMART" else {"marker": "o"}
-                axis.plot(*zip(*points, strict=True), label=method, linewidth=1.4, **style)
-        levels = {size: level for size in found.study.sizes if (level := found.mean(REFERENCE, size)) is not None}
-        for level in levels.values():
-            axis.axhline(level, color="black", linestyle="--", linewidth=0.8)
-        low, high = axis.get_ylim()
-        places = spread_labels(list(levels.values()), 0.045 * (high - low))
-        for (size, level), place in zip(levels.items(), places, strict=True):
-            axis.annotate(
-                f"DART, {size:,} trees", (1.0, level), (1.03, place), xycoords=axis.get_yaxis_transform(),
-                fontsize=8, va="center", arrowprops={"arrowstyle": "-", "linewidth": 0.5}, annotation_clip=False,
-            )  # fmt: skip
-        axis.set(xlabel="trees", ylabel=f"{NDCG} on test data", xticks=found.study.sizes,
-                 title=f"{NDCG} by the number of trees, {found.study.source.name}")  # fmt: skip
-        axis.grid(alpha=0.3)
-        legend_below(canvas, axis)
+        axes = canvas.subplots(1, len(panels))
+        for axis, (title, (at, rows)) in zip(axes, panels.items(), strict=True):
+            for method, style in SHOWN.items():
+                # Of the sizes alone: the paper's last column is LambdaMART's full model.
+                values = [np.nan if value is None else value for value in rows.get(method, ())][: len(at)]
+                if len(values) == len(at) and not np.isnan(values).all():
+                    axis.plot(at, values, label=method, linewidth=1.4, **style)
+            axis.set(xlabel="trees", xticks=at, title=title)
+            axis.grid(alpha=0.3)
+        axes[0].set_ylabel(f"{NDCG} on test data")
+        legend_below(canvas, axes[1], len(SHOWN))
 
-    return Figure("figure1", f"Figure 1: X-DART's strategies and DART, {found.study.source.name}.", draw, (8.0, 5.0))
+    return Figure("figure1", f"Figure 1: X-DART's strategies, DART and LambdaMART, {name} and the paper's data.", draw,
+                  (12.0, 4.4))  # fmt: skip
 
 
 def _differences(found: XdartResults) -> list[str]:
