@@ -451,7 +451,8 @@ def _paper(name: str) -> Table:
 def _figure1(found: XdartResults) -> Figure:
     """Quality over number of trees: X-DART's strategies, DART and LambdaMART, ours and on the paper's two data sets."""
     name, sizes = found.study.source.name, found.study.sizes
-    ours = {method: [found.mean(method, size) for size in sizes] for method in found.study.methods}
+    ours = {method: tuple(found.mean(method, size) for size in sizes) for method in found.study.methods}
+    panels: dict[str, tuple[Sequence[int], dict[str, tuple[float | None, ...]]]]
     panels = {name: (sizes, ours), **{f"{data}, the paper": (PAPER_SIZES, rows) for data, rows in PAPER.items()}}
 
     def draw(canvas: Any) -> None:
