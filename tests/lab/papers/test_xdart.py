@@ -50,6 +50,7 @@ def test_equivalence_is_a_test_on_all_queries(xdart_study, xdart_results):
     theirs = xdart_results.test_values(REFERENCE, 20)
     test = rw.randomisation_test(theirs, ours, n_permutations=10_000)
     assert (found.difference, found.p_value) == (test.mean_difference, test.p_value)
+    assert found.p_inferior == rw.non_inferiority_test(theirs, ours, margin=0.005).p_value
     assert found.holds == (found.p_value > 0.05 or found.difference > 0)
     smallest = xdart_results.smallest("X-DART adaptive 5")
     tried = [xdart_results.equivalence("X-DART adaptive 5", size) for size in xdart_study.sizes]
