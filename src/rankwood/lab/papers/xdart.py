@@ -434,8 +434,8 @@ def _saved(found: XdartResults) -> Table:
         rows,
         "The smallest of the sizes of table 1 that is not significantly worse, and how many trees more or fewer "
         f"that is. The second p is of the proof that the first is not: if small, it loses less than {MARGIN:g} "
-        "(one-sided t-test). What judges removals is learnt from: validation - test, of the largest size, says how much. "
-        "s: CPU seconds of training, of all threads together.",
+        "(one-sided t-test). What judges removals is learnt from: validation - test, of the largest size, says how "
+        "much. s: CPU seconds of training, of all threads together.",
     )  # fmt: skip
 
 
