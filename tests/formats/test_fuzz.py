@@ -141,6 +141,14 @@ def test_whole_files_are_read(name):
     assert reads_or_refuses(subject(name)) is not None
 
 
+KEPT = sorted(path for path in (Path(__file__).parents[1] / "fuzz" / "kept").rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_fuzzers_found_is_mended(path):
+    reads_or_refuses(path.read_bytes())
+
+
 NASTY = [
     b"nan",
     b"inf",
@@ -335,33 +343,25 @@ def ubjson(value: Any) -> bytes:
     return to_ubjson(value)
 
 
-def _other_attributes(content: bytes) -> Iterator[bytes]:
-    """An ONNX operator with each of its attributes of another type."""
-    from onnx import TensorProto, helper, load_model_from_string, numpy_helper
+def odd_attributes() -> list[Any]:
+    """Values of attributes of ONNX operators, of every type."""
+    from onnx import TensorProto, helper, numpy_helper
 
     graph = helper.make_graph([], "g", [], [])
     tensors = [numpy_helper.from_array(np.array(entries)) for entries in ([1.0, np.nan], [2**62], [[1, 2]], [])]
     huge = TensorProto(data_type=TensorProto.FLOAT, dims=[2**31, 2**31])
     texts = TensorProto(data_type=TensorProto.STRING, dims=[1], string_data=[b"x"])
-    odd = [
-        3,
-        -1,
-        2**62,
-        1.5,
-        b"x",
-        [1, 2],
-        [1.5, 2.5],
-        [b"a", b"b"],
-        graph,
-        [graph],
-        *tensors,
-        huge,
-        texts,
-        tensors[:2],
-    ]
+    numbers = [3, -1, 2**62, 1.5, b"x", [1, 2], [1.5, 2.5], [b"a", b"b"]]
+    return [*numbers, graph, [graph], *tensors, huge, texts, tensors[:2]]
+
+
+def _other_attributes(content: bytes) -> Iterator[bytes]:
+    """An ONNX operator with each of its attributes of another type."""
+    from onnx import helper, load_model_from_string
+
     model = load_model_from_string(content)
     for number in range(len(model.graph.node[0].attribute)):
-        for value in odd:
+        for value in odd_attributes():
             damaged = load_model_from_string(content)
             attribute = damaged.graph.node[0].attribute[number]
             attribute.CopyFrom(helper.make_attribute(attribute.name, value))

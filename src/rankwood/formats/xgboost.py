@@ -206,8 +206,8 @@ def base_margin(base_score: Any, objective: str) -> float:
     (0.5, 0.0)
     """
     text = base_score.strip().removeprefix("[").removesuffix("]") if isinstance(base_score, str) else base_score
-    base = np.float32(number(text, "base_score", text=True))
     with np.errstate(all="ignore"):
+        base = np.float32(number(text, "base_score", text=True))
         if objective in LOGIT:
             base = -np.log(np.float32(1.0) / base - np.float32(1.0))
         elif objective in LOG:
