@@ -6,6 +6,7 @@ With a lock in the interpreter these tests show that what is kept between calls 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -75,6 +76,56 @@ def test_measures_of_one_data_set(data):
     expected = rw.evaluate(scores, data, n_threads=1).means
     for found in at_once(lambda _: [rw.evaluate(scores, data, n_threads=2).means for _ in range(10)]):
         assert all(one == expected for one in found)
+
+
+STRESS = """
+import os, sys, threading, warnings
+import numpy as np
+import rankwood as rw
+
+warnings.simplefilter("ignore")  # of a fork with threads, which is the point
+data = rw.make_ranking(n_queries=30, docs_per_query=12, n_features=6, seed=1)
+
+def train():
+    return rw.LambdaMART(n_trees=5, n_leaves=8, n_jobs=2).fit(data).ensemble_
+
+trained, engines = train(), ("bitslice", "traverse", "reference")
+expected, fingerprint = trained.score(data.X, n_threads=1), trained.fingerprint()
+measure = rw.evaluate(trained, data).means
+begin, done, wrong = threading.Barrier(17), threading.Event(), []
+
+def right():
+    model = trained.replace(base=trained.base)  # nothing is prepared yet
+    same = all(np.array_equal(model.score(data.X, engine=name, n_threads=2), expected) for name in engines)
+    return same and rw.evaluate(model, data).means == measure and train().fingerprint() == fingerprint
+
+def work():
+    begin.wait()
+    while not done.is_set():
+        if not right():
+            wrong.append(1)
+
+for _ in range(16):
+    threading.Thread(target=work, daemon=True).start()
+begin.wait()
+for _ in range(CHILDREN):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if right() else 3)
+    if os.waitpid(child, 0)[1] != 0:
+        wrong.append(2)
+if wrong:
+    sys.exit(f"wrong: {wrong}")
+sys.exit(0)  # while all of them are at work
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NO FORK ON THIS SYSTEM")
+def test_sixteen_threads_with_first_uses_forks_and_an_exit_in_between():
+    done = subprocess.run(
+        [sys.executable, "-c", STRESS.replace("CHILDREN", "4")], capture_output=True, text=True, timeout=240
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="THIS PYTHON HAS A LOCK: nothing to ask")

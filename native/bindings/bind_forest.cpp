@@ -137,7 +137,7 @@ class ForestGrower {
     std::vector<FullDepthTree> trees;
     std::optional<nb::python_error> raised;
     {
-      const nb::gil_scoped_release release;
+      const Unlocked without_lock;
       auto asker = [&] { return wants_to_stop(stop, raised); };
       Interruption interruption(asker);
       std::visit(
@@ -229,7 +229,7 @@ class ForestGrower {
   }
 
   static bool wants_to_stop(const std::optional<nb::callable>& stop, std::optional<nb::python_error>& raised) {
-    const nb::gil_scoped_acquire acquire;
+    const Locked with_lock;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       return stop && nb::cast<bool>((*stop)());

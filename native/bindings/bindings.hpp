@@ -9,12 +9,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,52 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
+// A thread that asks for the interpreter lock when the interpreter is at its end never gets it. Since Python 3.14 it
+// waits for ever; before, its stack is unwound, and at the first function that does not throw the whole process aborts.
+// So such a thread is made to wait here, on its way up.
+class EndOfThread {
+ public:
+  ~EndOfThread() {
+    while (!passed_) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+  void passed() { passed_ = true; }
+
+ private:
+  bool passed_ = false;
+};
+
+// Without the interpreter lock, as long as it lives.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked() noexcept(false) {  // or compilers leave EndOfThread out
+    EndOfThread end;
+    PyEval_RestoreThread(state_);
+    end.passed();
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// With it, where a thread has given it away.
+class Locked {
+ public:
+  Locked() {
+    EndOfThread end;
+    state_ = PyGILState_Ensure();
+    end.passed();
+  }
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Whether a signal has come whose handler in Python raises, as that of Ctrl-C does. Python runs handlers in its main
 // thread only: in any other there is nothing to ask for.
 class Signals {
@@ -65,7 +113,7 @@ template <class Work>
 void unlocked(const Work& work) {
   Signals signals;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked without_lock;
     Interruption interruption(signals);
     const Interruption::Scope scope(&interruption);
     const TaskRecord::Binding binding;

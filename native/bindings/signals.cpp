@@ -12,7 +12,7 @@ bool is_main_thread() {
 
 bool Signals::operator()() {
   if (in_main_thread_ == false) return false;  // without waiting for the lock
-  const nb::gil_scoped_acquire acquire;
+  const Locked with_lock;
   try {
     if (!in_main_thread_) in_main_thread_ = is_main_thread();
     if (*in_main_thread_ && PyErr_CheckSignals() != 0) throw nb::python_error();

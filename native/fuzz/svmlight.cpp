@@ -1,6 +1,6 @@
-// Any bytes as SVMlight text: the careful parser at one go and the fast one in small pieces read the same rows, or refuse
-// the same line with the same sentence. The first byte of the input holds options, the second the sizes of the pieces.
-// tools/fuzz builds and runs it.
+// Any bytes as SVMlight text: the careful parser at one go and the fast one in small pieces read the same rows, or
+// refuse the same line with the same sentence. The first byte of the input holds options, the second the sizes of the
+// pieces. tools/fuzz builds and runs it.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -41,8 +41,7 @@ Outcome read(std::string_view text, const rankwood::SvmlightOptions& options, st
       const bool last = begin + size == text.size();
       std::vector<char> buffer(size + 2 * kTextPadding);
       std::memcpy(buffer.data() + kTextPadding, text.data() + begin, size);
-      const std::size_t n_read =
-          reader.parse(buffer.data() + kTextPadding, size, last, text.size() - begin - size, 1);
+      const std::size_t n_read = reader.parse(buffer.data() + kTextPadding, size, last, text.size() - begin - size, 1);
       check(n_read <= size + last);
       begin += n_read;
       if (n_read == 0) {
@@ -58,7 +57,9 @@ Outcome read(std::string_view text, const rankwood::SvmlightOptions& options, st
   return outcome;
 }
 
-bool same_texts(const rankwood::TextList& a, const rankwood::TextList& b) { return a.text == b.text && a.ends == b.ends; }
+bool same_texts(const rankwood::TextList& a, const rankwood::TextList& b) {
+  return a.text == b.text && a.ends == b.ends;
+}
 
 void check_same(Outcome& a, Outcome& b) {
   check(a.problem == b.problem);
