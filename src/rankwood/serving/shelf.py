@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 
-from rankwood.errors import ModelError, RankwoodError, one_line
+from rankwood.errors import RankwoodError, one_line
 from rankwood.formats.registry import load_model, width_is_open
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.file import guarded, parse_model
 from rankwood.serving.served import Served
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # what stands in a path without escapes
@@ -66,13 +67,7 @@ class Shelf:
 
 def from_bytes(name: str, content: bytes) -> Served:
     """The model in the content of a file of rankwood's own format; hostile content ends in a ModelError."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.rw"
-        path.write_bytes(content)
-        try:
-            model = Ensemble.load(path)
-        except ModelError as error:
-            raise ModelError(str(error).removeprefix(f"{path}: ")) from None
+    model = guarded("rankwood", lambda: parse_model(BytesIO(content), Ensemble))
     return Served(name, model, width_is_open(model))
 
 
