@@ -25,6 +25,7 @@ if sys.platform != "win32":
     import fcntl
 
 PART = ".part"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what only writing meets
 ATTEMPTS = 100  # to lock a new temporary file before another writer removes it
 
 
@@ -68,7 +69,7 @@ def atomic_write(
     if mode not in ("w", "wb"):
         raise ValueError(f"mode must be 'w' or 'wb', got {mode!r}")
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe cannot be renamed
-        with _open(os.fspath(path), mode) as file:
+        with _naming(path), _open(os.fspath(path), mode) as file:
             yield file
         return
     target = os.path.realpath(path)  # a link keeps pointing to the file
@@ -78,7 +79,7 @@ def atomic_write(
         raise _error_of(path, error) from None
     lock: int | None = None
     try:
-        with _open(handle, mode) as file:
+        with _naming(path), _open(handle, mode) as file:
             if sys.platform != "win32":
                 lock = os.dup(handle)  # keeps the lock until the file is renamed
             yield file
@@ -135,7 +136,8 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OSError as error:
         raise _error_of(path, error) from None
     try:
-        yield Path(temporary)
+        with _naming(path):
+            yield Path(temporary)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o777 & ~mask)
@@ -172,6 +174,17 @@ def _error_of(path: str | os.PathLike[str], error: OSError) -> OSError:
     folder = os.path.dirname(path)
     is_absent = error.errno == errno.ENOENT and folder and not os.path.exists(folder)
     return type(error)(error.errno, f"there is no folder {folder}" if is_absent else error.strerror, os.fspath(path))
+
+
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Give errors of a full disk the path, which the system does not tell."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM and PART in str(error.filename or PART):
+            error.filename = os.fspath(path)
+        raise
 
 
 def _open(file: int | str, mode: str) -> IO[Any]:
