@@ -1,7 +1,7 @@
 """A disk that is full at any write: one sentence that names the file, status 2, and nothing half-written.
 
-Every command writes to disks of 4 kB, 16 kB, 64 kB and so on until all of its output fits, so that the disk is full now at the
-first write, now at one in the middle, now at the last.
+Every command writes to disks of 4 kB, 16 kB, 64 kB and so on until all of its output fits, so that the disk is full
+now at the first write, now at one in the middle, now at the last.
 """
 
 from __future__ import annotations
