@@ -131,7 +131,7 @@ LINKED = {name: command for name, command in COMMANDS.items() if name in ("train
 
 @pytest.mark.parametrize("name", LINKED)
 def test_an_output_that_is_a_link(rankwood, given, name):
-    """What it points to is written, and the link stays; a link into nowhere or to itself is told."""
+    """What it points to is written, and the link stays; a link into nowhere is told, one to itself replaced."""
     output = Path(LINKED[name].rpartition("OUT/")[2])
     out, elsewhere = given / "out", given / "elsewhere"
     out.mkdir()
@@ -140,16 +140,20 @@ def test_an_output_that_is_a_link(rankwood, given, name):
     assert rankwood(*filled(LINKED[name], out, out)).status == 0
     assert (os.listdir(out), os.listdir(elsewhere)) == ([str(output)], ["new"])
     assert (out / output).is_symlink()
-    for target in (given / "none" / "new", out / output):
-        (out / output).unlink()
-        (out / output).symlink_to(target)
-        assert_refused(rankwood(*filled(LINKED[name], out, out)), out / output, target)
-        assert os.listdir(out) == [str(output)]
+    (out / output).unlink()
+    (out / output).symlink_to(given / "none" / "new")
+    assert_refused(rankwood(*filled(LINKED[name], out, out)), out / output)
+    assert (out / output).is_symlink()
+    (out / output).unlink()
+    (out / output).symlink_to(output)
+    assert rankwood(*filled(LINKED[name], out, out)).status == 0
+    assert os.listdir(out) == [str(output)]
+    assert not (out / output).is_symlink()
 
 
 def test_an_output_that_is_linked_to_an_input(rankwood, given):
     (given / "link.txt").symlink_to("test.txt")
     before = (given / "test.txt").read_bytes()
     outcome = rankwood("score", "model.rw", "--data", "test.txt", "-o", "link.txt")
-    assert_refused(outcome, Path("test.txt"))
+    assert_refused(outcome, Path("link.txt"))
     assert (given / "test.txt").read_bytes() == before

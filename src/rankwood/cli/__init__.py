@@ -43,6 +43,7 @@ class Commands(typer.core.TyperGroup):
     """Group of all commands; one that does not handle Ctrl-C itself ends with a line that says so."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
+        _leave_files_to_readers(self)
         with _printable_usage_errors():
             return super().make_context(*arguments, **options)
 
@@ -53,6 +54,15 @@ class Commands(typer.core.TyperGroup):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             fail("interrupted", 130)
+
+
+def _leave_files_to_readers(command: Any) -> None:
+    """Take typer's own check of files away: who reads a file says in a sentence what is wrong with it."""
+    for parameter in command.params:
+        if hasattr(parameter.type, "readable"):
+            parameter.type.readable = False
+    for inner in getattr(command, "commands", {}).values():
+        _leave_files_to_readers(inner)
 
 
 @contextmanager
