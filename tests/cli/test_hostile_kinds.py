@@ -97,6 +97,22 @@ def test_names_of_features_in_other_formats(text, format, tmp_path):
     np.testing.assert_allclose(found[0].score(X[:, columns]), model.score(X), rtol=1e-6)
 
 
+def test_names_in_data_files(text, tmp_path):
+    """Columns and queries are refused, or come back as they are."""
+    pytest.importorskip("pyarrow", reason="ARROW ABSENT: pip install 'rankwood[arrow]'")
+    data = rw.Dataset([[0.0, 1.0], [1.0, 0.0]], [0, 1], qid=[text, text], feature_names=[text, f"2{text}"])
+    for name, write in {"a.csv": rw.write_csv, "a.parquet": rw.write_parquet, "a.txt": rw.write_svmlight}.items():
+        error = error_of(lambda name=name, write=write: write(data, tmp_path / name))
+        if error is not None:
+            assert "\n" not in error
+            assert not list(tmp_path.iterdir())
+            continue
+        found = rw.read_data(tmp_path / name)
+        assert found.queries.ids.tolist() == [text]
+        assert name == "a.txt" or found.feature_names == (text, f"2{text}")
+        (tmp_path / name).unlink()
+
+
 def test_texts_of_categories(rankwood, text, tmp_path):
     model = rw.Ensemble.from_trees(
         [(0, [0.5, 1.5], 1.0, 2.0)],

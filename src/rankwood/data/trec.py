@@ -95,7 +95,7 @@ def _ids_are_text() -> Iterator[None]:
         yield
     except UnicodeEncodeError as error:
         word = error.object[max(error.start - 20, 0) : error.end + 20].split()
-        raise DataError(f"an id cannot be written, as it is no text: {ascii(' '.join(word))}") from None
+        raise DataError(f"an id cannot be written, as it is no text: {' '.join(word)!a}") from None
 
 
 def _rows_by_query(data: Dataset) -> Iterator[tuple[str, IndexArray]]:
