@@ -43,7 +43,6 @@ class Commands(typer.core.TyperGroup):
     """Group of all commands; one that does not handle Ctrl-C itself ends with a line that says so."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        _leave_files_to_readers(self)
         with _printable_usage_errors():
             return super().make_context(*arguments, **options)
 
@@ -56,21 +55,18 @@ class Commands(typer.core.TyperGroup):
             fail("interrupted", 130)
 
 
-def _leave_files_to_readers(command: Any) -> None:
-    """Take typer's own check of files away: who reads a file says in a sentence what is wrong with it."""
-    for parameter in command.params:
-        if hasattr(parameter.type, "readable"):
-            parameter.type.readable = False
-    for inner in getattr(command, "commands", {}).values():
-        _leave_files_to_readers(inner)
-
-
 @contextmanager
 def _printable_usage_errors() -> Iterator[None]:
-    """Make messages of typer's own errors printable: they repeat arguments, which may be names of files."""
+    """Make messages of typer's own errors printable: they repeat arguments, which may be names of files.
+
+    A file that may not be read is no wrong use, and told as readers tell it.
+    """
     try:
         yield
     except Exception as error:
+        unreadable = re.fullmatch(r"\w+ '(.*)' is not readable\.", str(getattr(error, "message", "")), re.S)
+        if unreadable:
+            raise RankwoodError(f"{unreadable[1]}: no permission to read it") from None
         if hasattr(error, "format_message") and isinstance(getattr(error, "message", None), str):
             error.message = printable(_with_hint(error.message))  # type: ignore[attr-defined]
         raise
