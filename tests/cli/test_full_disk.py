@@ -1,6 +1,6 @@
 """A disk that is full at any write: one sentence that names the file, status 2, and nothing half-written.
 
-Every command writes to disks of 4 kB, 16 kB, 64 kB and so on until all of its output fits, so that the disk is full
+Every command writes to disks of 8 kB, 32 kB, 128 kB and so on until all of its output fits, so that the disk is full
 now at the first write, now at one in the middle, now at the last.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 import rankwood as rw
 
 PAGE = 4096
-LARGEST = 4**7  # pages, where everything fits
+LARGEST = 4**8  # pages, where everything fits
 
 
 @contextlib.contextmanager
@@ -103,9 +104,12 @@ def test_a_full_disk(rankwood, given, tmp_path, monkeypatch, name):
     command, outputs, kept = COMMANDS[name]
     monkeypatch.chdir(given)
     monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
-    failed, pages = 0, 1
+    failed, pages = 0, 2
+    older = set() if kept == WHOLE or name == "score to a folder" else outputs
     while pages <= LARGEST:
         with disk(tmp_path / "disk", pages) as out:
+            for one in older:
+                (out / one).write_text("old")
             outcome = rankwood(*command.replace("OUT", str(out)).split())
             left = {path.name for path in out.iterdir()}
             if outcome.status == 0:
@@ -120,7 +124,18 @@ def test_a_full_disk(rankwood, given, tmp_path, monkeypatch, name):
             assert "space" in last or "full" in last, outcome.err
             assert "Traceback" not in outcome.err
             stray = {name for name in left if not fnmatch.fnmatch(name, kept)} if kept == WHOLE else left - kept
-            assert not stray, (pages, left)
+            assert not stray - older, (pages, left)
+            assert {(out / one).read_text() for one in older} <= {"old"}
         pages *= 4
     assert failed, "the disk was never full"
     assert outcome.status == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="THERE IS NO /dev/full")
+@pytest.mark.parametrize("command", ["inspect model.rw --json", "score model.rw --data test.txt"])
+def test_standard_output_that_is_full(given, command):
+    with open("/dev/full", "w") as full:
+        run = [sys.executable, "-m", "rankwood", *command.split()]
+        done = subprocess.run(run, cwd=given, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert done.returncode == 2
+    assert done.stderr == "rankwood: standard output, or the folder of temporary files: No space left on device\n"

@@ -14,6 +14,7 @@ import typer
 import typer.core
 
 from rankwood import startup
+from rankwood.atomic import NO_ROOM
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.bench import bench
 from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, print_line
@@ -166,5 +167,6 @@ def main() -> None:
     except MemoryError:
         fail("out of memory: use fewer rows, or a machine with more memory")
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        fail(f"{name}{error.strerror or error}")
+        unnamed = "standard output, or the folder of temporary files" if error.errno in NO_ROOM else None
+        name = error.filename or unnamed
+        fail(f"{name}: {error.strerror or error}" if name else str(error.strerror or error))
