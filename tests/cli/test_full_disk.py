@@ -105,7 +105,7 @@ def test_a_full_disk(rankwood, given, tmp_path, monkeypatch, name):
     monkeypatch.chdir(given)
     monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
     failed, pages = 0, 2
-    older = set() if kept == WHOLE or name == "score to a folder" else outputs
+    older = set() if kept == WHOLE or name == "score to a folder" else outputs - {"m.h"}  # which must be by rankwood
     while pages <= LARGEST:
         with disk(tmp_path / "disk", pages) as out:
             for one in older:
