@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rankwood import atomic
-from rankwood.atomic import atomic_write, check_writable
+from rankwood.atomic import atomic_folder, atomic_write, check_writable
 
 fcntl = pytest.importorskip("fcntl") if os.name == "posix" else None
 needs_locks = pytest.mark.skipif(fcntl is None, reason="needs locks of POSIX")
@@ -330,3 +330,54 @@ def test_a_child_that_outlives_its_parent_holds_the_file(tmp_path):
     while parts(tmp_path) and time.monotonic() < deadline:
         write(path)
     assert parts(tmp_path) == set()
+
+
+FOLDER_WRITER = """
+import sys
+from pathlib import Path
+from rankwood.atomic import atomic_folder
+with atomic_folder(sys.argv[1]) as folder:
+    (folder / "inner").mkdir()
+    (folder / "inner" / "half").write_text("x")
+    print("half", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def folder_writer(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has written half of a folder and goes on when it is told to."""
+    command = [sys.executable, "-c", FOLDER_WRITER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        try:
+            assert one.stdout.readline() == "half\n"
+            yield one
+        finally:
+            one.kill()
+
+
+@needs_locks
+def test_a_folder_that_a_killed_writer_left_goes_with_the_next_one(tmp_path):
+    path = tmp_path / "scores"
+    with folder_writer(path):
+        pass  # and is killed
+    assert len(parts(tmp_path)) == 1
+    with atomic_write(tmp_path / "scores.txt") as file:  # of another name
+        file.write(b"x")
+    assert len(parts(tmp_path)) == 1
+    with folder_writer(path) as living:
+        left = parts(tmp_path)
+        assert len(left) == 2
+        with atomic_folder(path) as folder:
+            (folder / "whole").touch()
+        assert len(parts(tmp_path)) == 1  # the living writer keeps its own
+        living.communicate("go on\n")
+        assert living.returncode != 0  # the folder is there
+    assert sorted(os.listdir(tmp_path)) == ["scores", "scores.txt"]
+    assert os.listdir(path) == ["whole"]
+
+
+def test_a_folder_that_fails(tmp_path):
+    with pytest.raises(ValueError, match="of ours"), atomic_folder(tmp_path / "scores"):
+        raise ValueError("of ours")
+    assert os.listdir(tmp_path) == []

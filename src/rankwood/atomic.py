@@ -17,14 +17,15 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 if sys.platform != "win32":
     import fcntl
 
 PART = ".part"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what only writing meets
 ATTEMPTS = 100  # to lock a new temporary file before another writer removes it
 
 
@@ -68,17 +69,17 @@ def atomic_write(
     if mode not in ("w", "wb"):
         raise ValueError(f"mode must be 'w' or 'wb', got {mode!r}")
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe cannot be renamed
-        with _open(os.fspath(path), mode) as file:
+        with _naming(path), _open(os.fspath(path), mode) as file:
             yield file
         return
     target = os.path.realpath(path)  # a link keeps pointing to the file
     try:
-        handle, temporary = _new_part(target)
+        handle, temporary = _new_part(target, tempfile.mkstemp)
     except OSError as error:
         raise _error_of(path, error) from None
     lock: int | None = None
     try:
-        with _open(handle, mode) as file:
+        with _naming(path), _open(handle, mode) as file:
             if sys.platform != "win32":
                 lock = os.dup(handle)  # keeps the lock until the file is renamed
             yield file
@@ -107,6 +108,8 @@ def atomic_write(
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Context manager of a new folder, which is put in place only when the block ends without an error.
 
+    A process that is killed leaves its temporary folder, which the next write of `path` on the same machine removes.
+
     Parameters
     ----------
     path : str or path
@@ -129,11 +132,12 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     if os.path.exists(target) and not (os.path.isdir(target) and not os.listdir(target)):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
     try:
-        temporary = tempfile.mkdtemp(dir=os.path.dirname(target), prefix=_shown(target), suffix=PART)
+        lock, temporary = _new_part(target, _make_folder)
     except OSError as error:
         raise _error_of(path, error) from None
     try:
-        yield Path(temporary)
+        with _naming(path):
+            yield Path(temporary)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o777 & ~mask)
@@ -143,6 +147,10 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+    _remove_parts_left(target)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -153,7 +161,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         return
     target = os.path.realpath(path)
     try:
-        handle, temporary = _new_part(target)
+        handle, temporary = _new_part(target, tempfile.mkstemp)
     except OSError as error:
         raise _error_of(path, error) from None
     os.close(handle)
@@ -166,6 +174,17 @@ def _error_of(path: str | os.PathLike[str], error: OSError) -> OSError:
     folder = os.path.dirname(path)
     is_absent = error.errno == errno.ENOENT and folder and not os.path.exists(folder)
     return type(error)(error.errno, f"there is no folder {folder}" if is_absent else error.strerror, os.fspath(path))
+
+
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Give errors of a full disk the path, which the system does not tell."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM and PART in str(error.filename or PART):
+            error.filename = os.fspath(path)
+        raise
 
 
 def _open(file: int | str, mode: str) -> IO[Any]:
@@ -184,21 +203,39 @@ def _permissions(target: str) -> int:
         return 0o666 & ~mask
 
 
-def _new_part(target: str) -> tuple[int, str]:
-    """Handle and path of a new temporary file beside the target, locked unless the file system has no locks."""
+def _make_folder(**name: str) -> tuple[int | None, str]:
+    """A new folder like the file of `tempfile.mkstemp`: its handle, which Windows has not, and its path."""
+    path = tempfile.mkdtemp(**name)
+    return None if sys.platform == "win32" else os.open(path, os.O_RDONLY), path
+
+
+Handle = TypeVar("Handle", int, int | None)
+
+
+def _new_part(target: str, make: Callable[..., tuple[Handle, str]]) -> tuple[Handle, str]:
+    """Handle and path of a new temporary file or folder beside the target, locked unless the file system has no locks.
+
+    `make` is `tempfile.mkstemp` or `_make_folder`.
+    """
     folder, shown = os.path.dirname(target), _shown(target)
     for _ in range(ATTEMPTS):
-        handle, part = tempfile.mkstemp(dir=folder, prefix=shown + _owner(target), suffix=PART)
+        handle, part = make(dir=folder, prefix=shown + _owner(target), suffix=PART)
         try:
-            _lock(handle, part)
+            if handle is not None:
+                _lock(handle, part)
             return handle, part
         except OSError as error:
-            os.close(handle)
+            if handle is not None:
+                os.close(handle)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(part)
+                _remove(part)
             if not isinstance(error, _Swept):
                 break
-    return tempfile.mkstemp(dir=folder, prefix=shown, suffix=PART)  # without the mark, so that no writer removes it
+    return make(dir=folder, prefix=shown, suffix=PART)  # without the mark, so that no writer removes it
+
+
+def _remove(part: str) -> None:
+    shutil.rmtree(part) if os.path.isdir(part) else os.unlink(part)
 
 
 def _lock(handle: int, part: str) -> None:
@@ -215,7 +252,7 @@ def _lock(handle: int, part: str) -> None:
 
 
 def _remove_parts_left(target: str) -> None:
-    """Remove temporary files that killed writers of the target left on this machine."""
+    """Remove temporary files and folders that killed writers of the target left on this machine."""
     if sys.platform == "win32":
         return
     name = re.compile(re.escape(_shown(target) + _owner(target)) + r"\w+" + re.escape(PART))
@@ -226,12 +263,15 @@ def _remove_parts_left(target: str) -> None:
 
 
 def _remove_unless_written(part: str) -> None:
-    """Remove a temporary file, unless its writer still holds the lock."""
-    handle = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    """Remove a temporary file or folder, unless its writer still holds the lock."""
+    kind = os.lstat(part).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        return
+    access = os.O_RDONLY if stat.S_ISDIR(kind) else os.O_RDWR  # some file systems lock only what may be written
+    handle = os.open(part, access | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         _lock(handle, part)  # raises while its writer has the lock
-        if stat.S_ISREG(os.fstat(handle).st_mode):
-            os.unlink(part)
+        _remove(part)
     finally:
         os.close(handle)
 

@@ -235,6 +235,13 @@ def test_a_killed_command_goes_on(table):
     assert table.entries()[:3] == before
 
 
+def test_a_worker_whose_parent_is_gone_already_ends():
+    """As when the parent was killed while the worker started, which then waits for its first run."""
+    code = "import time; from rankwood.lab.workers import end_with; end_with(999_999_999); time.sleep(600)"
+    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
+    assert done.returncode == 1
+
+
 WITH_WORKERS = textwrap.dedent(
     """
     import sys

@@ -14,6 +14,7 @@ import typer
 import typer.core
 
 from rankwood import startup
+from rankwood.atomic import NO_ROOM
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.bench import bench
 from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, print_line
@@ -57,10 +58,16 @@ class Commands(typer.core.TyperGroup):
 
 @contextmanager
 def _printable_usage_errors() -> Iterator[None]:
-    """Make messages of typer's own errors printable: they repeat arguments, which may be names of files."""
+    """Make messages of typer's own errors printable: they repeat arguments, which may be names of files.
+
+    A file that may not be read is no wrong use, and told as readers tell it.
+    """
     try:
         yield
     except Exception as error:
+        unreadable = re.fullmatch(r"\w+ '(.*)' is not readable\.", str(getattr(error, "message", "")), re.S)
+        if unreadable:
+            raise RankwoodError(f"{unreadable[1]}: no permission to read it") from None
         if hasattr(error, "format_message") and isinstance(getattr(error, "message", None), str):
             error.message = printable(_with_hint(error.message))  # type: ignore[attr-defined]
         raise
@@ -160,5 +167,6 @@ def main() -> None:
     except MemoryError:
         fail("out of memory: use fewer rows, or a machine with more memory")
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        fail(f"{name}{error.strerror or error}")
+        unnamed = "standard output, or the folder of temporary files" if error.errno in NO_ROOM else None
+        name = error.filename or unnamed
+        fail(f"{name}: {error.strerror or error}" if name else str(error.strerror or error))

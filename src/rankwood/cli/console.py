@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import TextColumn
 
 
+LONGEST_SENTENCE = 1500  # characters
 PLAIN_LINE_SECONDS = 5.0  # between two lines of progress when standard error is not a terminal
 
 Shown = Callable[[float, float | None, str], None]  # (done so far, total if known, time left in words)
@@ -148,8 +149,11 @@ class Told:
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
-    """End the process with one sentence on standard error and an exit status."""
-    tell(f"rankwood: {' '.join(message.split())}")
+    """End the process with one sentence on standard error and an exit status; names in it may be of any length."""
+    sentence = " ".join(message.split())
+    if len(sentence) > LONGEST_SENTENCE:  # it begins with what is wrong and ends with what to do
+        sentence = f"{sentence[: LONGEST_SENTENCE // 2]} ... {sentence[-LONGEST_SENTENCE // 2 :]}"
+    tell(f"rankwood: {sentence}")
     raise SystemExit(status)
 
 

@@ -209,10 +209,13 @@ class Dataset:
             return
         start = 0
         for block in self._read_blocks():
-            yield slice(start, start + len(block)), block
             start += len(block)
+            if start > self.n_docs:
+                break
+            yield slice(start - len(block), start), block
         if start != self.n_docs:
-            raise DataError(f"there were {self.n_docs} documents, now there are {start}: its files have changed")
+            count = f"{start} or more" if start > self.n_docs else start
+            raise DataError(f"there were {self.n_docs} documents, now there are {count}: its files have changed")
 
     @property
     def can_read_features(self) -> bool:

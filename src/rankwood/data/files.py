@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
-from rankwood.data.text import MAX_EXPANSION, PathLike, Progress, as_paths, kind_of_all
+from rankwood.data.text import (
+    MAX_EXPANSION,
+    PathLike,
+    Progress,
+    State,
+    as_paths,
+    existing_file,
+    file_state,
+    kind_of_all,
+)
 from rankwood.dtypes import AnyArray
 from rankwood.errors import DataError
 
@@ -145,11 +156,12 @@ def open_data(
     """
     files = as_paths(paths)
     kind = kind_of_all(files)
+    states = [file_state(file) for file in files]
     if kind == "svmlight":
         from rankwood.data.svmlight import open_svmlight, read_svmlight
 
         is_readable_again = all(file.is_file() for file in files)  # as pipes are not
-        return (open_svmlight if is_readable_again else read_svmlight)(
+        data = (open_svmlight if is_readable_again else read_svmlight)(
             files,
             n_features=n_features,
             absent=absent,
@@ -160,6 +172,7 @@ def open_data(
             n_threads=n_threads,
             progress=progress,
         )
+        return data if data.has_features else data.replace(read_blocks=Unchanged(data, files, states))
     from rankwood.data.parts import as_dataset, file_parts
     from rankwood.data.tables import check_width
 
@@ -167,10 +180,41 @@ def open_data(
     features = parts[0].features
     check_width(files[0], features, n_features)
     try:
-        return as_dataset(parts, len(features), features)
+        data = as_dataset(parts, len(features), features)
     except DataError as error:
         named = any(str(error).startswith(str(file)) for file in files)
         raise DataError(str(error) if named else f"{files[0]}: {error}") from None
+    return data.replace(read_blocks=Unchanged(data, files, states))
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Blocks of the features of files, as `Dataset.replace` takes them; a DataError once a file has changed.
+
+    Parameters
+    ----------
+    data : Dataset
+        Labels and queries of the files, and their features block by block.
+    files : list of Path
+        The files.
+    states : list of State or None
+        What they were before their labels were read.
+    """
+
+    data: Dataset
+    files: list[Path]
+    states: list[State | None]
+
+    def __call__(self) -> Iterator[AnyArray]:
+        self._check()
+        for _, block in self.data.feature_blocks():
+            self._check()
+            yield block
+
+    def _check(self) -> None:
+        for file, state in zip(self.files, self.states, strict=True):
+            if file_state(existing_file(file)) != state:
+                raise DataError(f"{file}: it has changed since its labels were read: start again when it is complete")
 
 
 def iter_features(

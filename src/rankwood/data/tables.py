@@ -568,7 +568,15 @@ def _as_table(pa: Any, data: Dataset) -> Any:
     if data.weights is not None:
         columns["weight"] = data.weights
     columns.update(zip(names, data.X.T, strict=True))
-    return pa.table({name: pa.array(values) for name, values in columns.items()})
+    try:
+        return pa.table({name: pa.array(_whole_texts(values)) for name, values in columns.items()})
+    except UnicodeError as error:
+        raise DataError(f"a name or an id cannot be written, as it is no text: {error}") from None
+
+
+def _whole_texts(values: AnyArray) -> Any:
+    """Texts as a list, because Arrow ends those of an array at a NUL; other values as they are."""
+    return values.tolist() if values.dtype.kind == "U" else values
 
 
 def shown(names: list[str]) -> str:

@@ -69,6 +69,18 @@ def existing_file(path: PathLike) -> Path:
     return file
 
 
+State: TypeAlias = tuple[int, int, int]  # of a file: what changes when it is written or another one takes its place
+
+
+def file_state(path: PathLike) -> State | None:
+    """What changes when a file is written or replaced; None when it is not there."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
 def _refusal(file: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{file}: there is no such file"

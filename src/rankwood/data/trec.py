@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def write_run(data: Dataset, scores: Any, path: PathLike, *, tag: str = "rankwoo
     if not tag or any(character <= " " for character in tag):
         raise DataError(f"tag must be one word, got {tag!r}")
     names = docnos(data)
-    with atomic_write(path, "w") as file:
+    with _ids_are_text(), atomic_write(path, "w") as file:
         for qid, rows in _rows_by_query(data):
             best_first = rows[np.argsort(-values[rows], kind="stable")].tolist()
             _check_docnos(qid, [names[row] for row in best_first])
@@ -80,11 +81,21 @@ def write_qrels(data: Dataset, path: PathLike) -> None:
         row = int(fractional[0])
         raise DataError(f"the label of row {row} is {data.y[row]}: TREC judgements are whole numbers")
     names = docnos(data)
-    with atomic_write(path, "w") as file:
+    with _ids_are_text(), atomic_write(path, "w") as file:
         for qid, rows in _rows_by_query(data):
             _check_docnos(qid, [names[row] for row in rows.tolist()])
             for row in rows.tolist():
                 file.write(f"{qid} 0 {names[row]} {int(data.y[row])}\n")
+
+
+@contextmanager
+def _ids_are_text() -> Iterator[None]:
+    """Raise a DataError for ids that UTF-8 cannot hold."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        word = error.object[max(error.start - 20, 0) : error.end + 20].split()
+        raise DataError(f"an id cannot be written, as it is no text: {' '.join(word)!a}") from None
 
 
 def _rows_by_query(data: Dataset) -> Iterator[tuple[str, IndexArray]]:

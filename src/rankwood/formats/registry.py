@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Container, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -620,12 +621,15 @@ def save_as(
         ensemble = missing_with_zero(ensemble)
     content = exporter.function(ensemble, target, **options)
     files = content if isinstance(content, dict) else {target: content}
-    for file_path, written in files.items():
-        try:
-            with atomic_write(file_path) as file:
+    try:
+        with ExitStack() as stack:  # every file is written before the first is put in place
+            for file_path, written in files.items():
+                file = stack.enter_context(atomic_write(file_path))
                 file.write(written.encode() if isinstance(written, str) else written)
-        except OSError as error:
-            raise ModelError(f"{file_path}: the model cannot be written: {error.strerror or error}") from None
+                file.flush()
+    except OSError as error:
+        named = error.filename or target
+        raise ModelError(f"{named}: the model cannot be written: {error.strerror or error}") from None
 
 
 def exporters_of(path: Path) -> list[Exporter]:

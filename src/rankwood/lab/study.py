@@ -32,6 +32,7 @@ from rankwood.lab.drawing import Figure, can_draw, write_figure
 from rankwood.lab.runs import Kept, OnRun, Result, RunTable, run_all, run_key
 from rankwood.lab.workers import Config, Run, share_threads, workers_of
 from rankwood.model.ensemble import Ensemble
+from rankwood.printable import printable
 from rankwood.scoring.timing import OtherModel, time_models, warn_if_busy
 from rankwood.system import environment
 from rankwood.tasks import import_distributed, sees_all
@@ -477,7 +478,7 @@ class Table:
         table = "\n".join(
             f"| {' | '.join(_one_line(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines
         )
-        return "\n\n".join(part for part in (f"**{_one_line(self.title)}**", table, self.note) if part)
+        return _as_data("\n\n".join(part for part in (f"**{_one_line(self.title)}**", table, self.note) if part))
 
     def csv(self) -> str:
         """Headings and rows as CSV."""
@@ -496,7 +497,7 @@ class Table:
             r"\hline\end{tabular}",
         ]
         if self.note:
-            body.append(rf"\\ \footnotesize {_escape(self.note)}")
+            body.append(rf"\\ \footnotesize {_escape(_one_line(self.note))}")
         return "\n".join([*body, r"\end{table}", ""])
 
     def as_dict(self) -> dict[str, Any]:
@@ -506,8 +507,19 @@ class Table:
 
 
 def _one_line(text: str) -> str:
-    """Replace line breaks, which would end the row of a table, by spaces."""
-    return " ".join(text.split())
+    """Replace line breaks, which would end the row of a table, by spaces, and show control characters as escapes."""
+    return printable(" ".join(text.split()))
+
+
+def _as_data(markdown: str) -> str:
+    """Markdown in which names are data: no control characters, and no tags of HTML, which Markdown lets through.
+
+    Examples
+    --------
+    >>> _as_data("**a<script>** p <0.001")
+    '**a&lt;script>** p <0.001'
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", "\n".join(map(printable, markdown.split("\n"))))
 
 
 def _latex_row(cells: Sequence[str]) -> str:
@@ -653,7 +665,7 @@ class Report:
 
     def markdown(self, environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]] = ()) -> str:
         """Return the page: summary, tables, figures, differences from the paper, and how it was made."""
-        parts = [f"# {self.title}", self.summary, *(table.markdown() for table in self.tables)]
+        parts = [f"# {_one_line(self.title)}", self.summary, *(table.markdown() for table in self.tables)]
         if can_draw():
             parts += [f"![{figure.caption}]({figure.name}.png)\n\n{figure.caption}" for figure in self.figures]
         if self.differences:
@@ -663,7 +675,7 @@ class Report:
             "## How it was made\n\nEvery run with its parameters, seed, versions and machine is in `runs.jsonl`. "
             f"This page: {machine}." + "".join(f" {sentence}" for sentence in _made(environment, of_runs))
         )
-        return "\n\n".join(parts) + "\n"
+        return _as_data("\n\n".join(parts) + "\n")
 
 
 def _made(environment: Mapping[str, Any], of_runs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import pickle
 import signal
@@ -162,7 +163,10 @@ class Processes(Workers):
     def finished(self, run: Run, configs: Iterable[Config]) -> Finished:
         joblib = need("joblib", "doing runs in several processes")
         packed = pickle.dumps(joblib.wrap_non_picklable_objects(run))  # functions of a notebook are not picklable
-        parallel = joblib.Parallel(n_jobs=self.n_workers, backend="loky", batch_size=1, return_as="generator_unordered")
+        how: dict[str, Any] = {"backend": "loky", "batch_size": 1, "return_as": "generator_unordered"}
+        if "backend_kwargs" in inspect.signature(joblib.Parallel).parameters:  # else with its first run
+            how |= {"initializer": end_with, "initargs": (os.getpid(),)}
+        parallel = joblib.Parallel(n_jobs=self.n_workers, **how)
         same = (packed, os.getpid(), os.getcwd())
         try:
             yield from parallel(joblib.delayed(_in_process)(config, *same) for config in configs)
@@ -181,14 +185,15 @@ def _in_process(config: Config, packed: bytes, parent: int, folder: str) -> tupl
 @lru_cache(maxsize=1)
 def end_with(parent: int) -> None:
     """End this worker when its parent is gone, as it would wait for another run that never comes."""
+    if os.getpid() == parent:  # joblib may do without other processes
+        return
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
         os._exit(1)
 
-    if os.getppid() == parent:
-        threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

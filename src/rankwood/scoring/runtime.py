@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from rankwood.atomic import atomic_write
 from rankwood.errors import RankwoodError
 
 FOLDER = Path(__file__).resolve().parents[1] / "runtime"  # where the build puts it
@@ -56,12 +56,15 @@ def write_runtime(folder: str | os.PathLike[str]) -> Runtime:
     try:
         target.mkdir(parents=True, exist_ok=True)
         for file in files:
-            shutil.copyfile(FOLDER / file.name, file)
+            with atomic_write(file) as copy:  # a program that has the older library loaded keeps it
+                copy.write((FOLDER / file.name).read_bytes())
         if library.name in LINKS:
             link = target / LINKS[library.name]
             link.unlink(missing_ok=True)
             link.symlink_to(library.name)
             files.append(link)
     except OSError as error:
-        raise RankwoodError(f"{target}: the library cannot be written: {error.strerror or error}") from None
+        raise RankwoodError(
+            f"{error.filename or target}: the library cannot be written: {error.strerror or error}"
+        ) from None
     return Runtime(files, f"cc -std=c99 -O2 {EXAMPLE} -I. -L. -lrankwood -Wl,-rpath,'$ORIGIN' -o example")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 
-from rankwood.errors import ModelError, RankwoodError, one_line
+from rankwood.data.text import State, file_state
+from rankwood.errors import RankwoodError, one_line
 from rankwood.formats.registry import load_model, width_is_open
 from rankwood.model.ensemble import Ensemble
+from rankwood.model.file import guarded, parse_model
 from rankwood.serving.served import Served
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # what stands in a path without escapes
-State = tuple[int, int, int]  # of a file: what changes when it is written or another one takes its place
 
 
 class Shelf:
@@ -66,23 +67,8 @@ class Shelf:
 
 def from_bytes(name: str, content: bytes) -> Served:
     """The model in the content of a file of rankwood's own format; hostile content ends in a ModelError."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.rw"
-        path.write_bytes(content)
-        try:
-            model = Ensemble.load(path)
-        except ModelError as error:
-            raise ModelError(str(error).removeprefix(f"{path}: ")) from None
+    model = guarded("rankwood", lambda: parse_model(BytesIO(content), Ensemble))
     return Served(name, model, width_is_open(model))
-
-
-def file_state(path: Path) -> State | None:
-    """What changes when a file is written or replaced; None when it is not there."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def named_files(arguments: Sequence[str]) -> dict[str, Path]:
