@@ -338,8 +338,9 @@ class SvmlightReader {
     reserve(new_width);
     set_width(new_width);
     if (widest.line != nullptr) widest_line_ = line_number(widest.line);
-    if (old_width == 0 || old_width == new_width) return;
-    for (std::size_t row = rows_.n_rows + n_new_rows_; row-- > 0;) {
+    if (old_width == new_width) return;
+    // Of the window's own rows nothing has been read when there was no feature before.
+    for (std::size_t row = rows_.n_rows + (old_width == 0 ? 0 : n_new_rows_); row-- > 0;) {
       float* const to = rows_.X.data() + row * new_width;
       std::memmove(to, rows_.X.data() + row * old_width, old_width * sizeof(float));
       std::fill(to + old_width, to + new_width, options_.absent);

@@ -487,3 +487,9 @@ def test_a_wrong_instruction_set_is_not_the_fault_of_a_file(folder):
 def test_options_of_the_wrong_type(folder, options, message):
     with pytest.raises(DataError, match=message):
         read_svmlight(write(folder, "1 qid:1 1:1\n"), **options)
+
+
+@pytest.mark.parametrize("window", [9, 100])
+def test_rows_before_the_first_feature_lack_it_too(folder, window):
+    X = read(folder, "1 qid:1\n0 qid:1\n2 qid:1 2:0.5\n", absent=math.nan, _tuning={"window": window}).X
+    np.testing.assert_array_equal(X, [[np.nan, np.nan], [np.nan, np.nan], [np.nan, 0.5]])
