@@ -8,7 +8,9 @@ those before a final transformation (`post_transform`).
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -304,8 +306,9 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
     builder = TreeBuilder()
     # Nodes and leaves that there can be if none has two parents, and some for copies of those that have.
     budget = [2 * reader.n_entries + len(reader.roots) + MIN_ALLOWANCE]
+    read = cache(lambda item: reader.read(item, is_float32))  # for copies
     for root in reader.roots:
-        builder.add(root, lambda item: _limited(reader, item, is_float32, budget))
+        builder.add(root, lambda item: _limited(read, item, budget))
     n_left = reader.n_entries - len(reader.met)
     if isinstance(reader, _Version3) and n_left:
         raise ModelError(f"the nodes of the ONNX file form no trees: no path leads to {n_left} of them")
@@ -319,7 +322,7 @@ def tables_of(node: Any, *, is_float32: bool) -> TreeNode:
     )
 
 
-def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget: list[int]) -> Any:
+def _limited(read: Callable[[int], Any], item: int, budget: list[int]) -> Any:
     """Read a node once more for every path that leads to it, and refuse when these are too many, or run in a circle."""
     budget[0] -= 1
     if budget[0] < 0:
@@ -327,7 +330,7 @@ def _limited(reader: _Version3 | _Version5, item: int, is_float32: bool, budget:
             "the nodes of the ONNX file form no trees: two paths lead to the same node, too often for copies; import "
             "the model that the file was made from"
         )
-    return reader.read(item, is_float32)
+    return read(item)
 
 
 def split(
