@@ -133,7 +133,7 @@ def test_files_that_change_meanwhile_are_told(tmp_path):
     path.write_text("1 qid:1 1:0.5\n")
     data = rw.open_data(path)
     path.write_text("1 qid:1 1:0.5\n" * 2)
-    with pytest.raises(DataError, match="there were 1 documents, now there are 2: its files have changed"):
+    with pytest.raises(DataError, match=r"data\.txt: it has changed since its labels were read: start again"):
         BinnedDataset.make(data)
 
 
