@@ -6,12 +6,14 @@ that user cannot read it. Each command is run once before, so that all it import
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import shutil
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,23 +70,21 @@ def as_another(call: Callable[[], Any]) -> Any:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        try:
+        try:  # whatever happens, this process does not go on with the tests
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            result = call()
-        except BaseException as error:
-            result = error
-        with os.fdopen(writer, "wb") as pipe:
-            pickle.dump(result, pipe)
-        os._exit(0)
+            with os.fdopen(writer, "w") as pipe:
+                json.dump(vars(call()), pipe)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        result = pickle.load(pipe)  # written by our own child
+    with os.fdopen(reader) as pipe:
+        result = pipe.read()
     os.waitpid(child, 0)
-    if isinstance(result, BaseException):
-        raise result
-    return result
+    return SimpleNamespace(**json.loads(result))
 
 
 def filled(command: str, out: Path, mine: Path) -> list[str]:
