@@ -24,9 +24,9 @@ from rankwood.formats.reading import (
 )
 from rankwood.model.ensemble import Ensemble
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-CONDITION = re.compile(rf"(?P<name>.+?) ?(?P<how><=|>=|<|>) ?(?P<limit>{NUMBER})")
-NEGATED = re.compile(rf"! ?\( ?(?P<name>.+?) ?>= ?(?P<limit>{NUMBER}) ?\)")
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+COMPARED = re.compile(rf"(?P<how><=|>=|<|>) ?(?P<limit>{NUMBER})")
+NEGATED = re.compile(r"! ?\((?P<inner>.*)\)")
 OPENING = re.compile(r"\s*if\s*\(")
 VALUE = re.compile(rf"\s*({NUMBER})\s*")
 WRAPPED = re.compile(r"\s*(sigmoid|exp)\s*\((.*)\)\s*", re.DOTALL)
@@ -119,14 +119,17 @@ class _Reader:
             self.at += 1
         text = " ".join(self.text[start : self.at].split())  # spaces in a row would take the patterns long
         negated = NEGATED.fullmatch(text)
-        if negated:
-            return negated["name"], self._below(negated["limit"]), False, True
-        found = CONDITION.fullmatch(text)
-        if found is None or found["name"].startswith(("!", "isNan")):
+        compared = negated["inner"].strip() if negated else text
+        # The last sign, as no number has one: a pattern for all of it would look at what follows every sign.
+        sign = max(compared.rfind("<"), compared.rfind(">"))
+        name, found = compared[:sign].rstrip(), COMPARED.fullmatch(compared, sign) if sign > 0 else None
+        if found is None or not name or name.startswith(("!", "isNan")) or (negated and found["how"] != ">="):
             raise ModelError(f"the condition {one_line(text)} compares no feature with a number: it is not imported")
         how, limit = found["how"], found["limit"]
+        if negated:
+            return name, self._below(limit), False, True
         threshold = self._below(limit) if how in ("<", ">=") else number(limit, "a threshold", text=True)
-        return found["name"], threshold, how in (">", ">="), False
+        return name, threshold, how in (">", ">="), False
 
     def _below(self, text: str) -> float:
         return float(less_than(number(text, "a threshold", text=True))[0])
