@@ -16,7 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import atheris
+try:
+    import atheris
+except ImportError:
+    sys.exit("importers are fuzzed with atheris: pip install atheris")
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "formats")]
