@@ -594,7 +594,7 @@ def export_onnx(model: Ensemble, path: Path, *, version: int = 3, whole_numbers:
         Version of ai.onnx.ml. Most runtimes know 3; 5 does not round scores to float32.
     whole_numbers : bool, default False
         Whether values of features with categories are always whole numbers from 0 on, or missing: version 5 then holds
-        sets of categories as such. Otherwise it holds sets of single values only, and the model grows by others.
+        sets of categories as such. Otherwise it holds sets of single whole numbers only, and the model grows by others.
     """
     check_package()
     import onnx
@@ -635,7 +635,8 @@ def _with_members(model: Ensemble, whole_numbers: bool) -> tuple[Ensemble, dict[
 
     def members_of(thresholds: FloatArray) -> AnyArray | None:
         begin, end = thresholds[::2], thresholds[1::2]
-        if len(begin) == len(end) and np.array_equal(np.nextafter(begin, np.inf), end):
+        singles = len(begin) == len(end) and np.array_equal(np.nextafter(begin, np.inf), end)
+        if singles and (end == np.floor(end)).all() and (np.abs(end) < 2.0**31).all():  # all that ONNX Runtime takes
             return end
         return categories_of(thresholds) if whole_numbers else None
 
@@ -760,6 +761,6 @@ def _doubles(helper: Any, name: str, values: AnyArray) -> Any:
 ONNX_LIMITS = (
     "Every float64 value goes the same way (input X: float64, documents x features). Version 3 gives scores as "
     "float32, rounded once at the end, for want of another output; version 5 gives float64. Runtimes may add up "
-    "trees in another order. Sets of single values are held by version 5, sets of categories with whole_numbers=True; "
-    "others become thresholds."
+    "trees in another order. Sets of single whole numbers are held by version 5, sets of categories with "
+    "whole_numbers=True; others become thresholds."
 )
