@@ -176,9 +176,8 @@ def test_latency_is_of_every_chosen_model_and_of_the_first_seed_at_equal_size(as
 def test_the_fewest_trees_as_good_as_the_baseline(asadi_lin_study, asadi_lin_results, setting):
     plain, ours = (slow_models(asadi_lin_study, one, BEST) for one in (BASELINE, setting))
     folds = [fold for fold in asadi_lin_study.folds for _ in range(asadi_lin_study.n_seeds)]
-    for fold, (before, _), (model, test), found in zip(
-        folds, plain, ours, asadi_lin_results.reached(setting), strict=True
-    ):
+    reached = [one for fold in asadi_lin_study.folds for one in asadi_lin_results.reached(setting, fold)]
+    for fold, (before, _), (model, test), found in zip(folds, plain, ours, reached, strict=True):
         valid = asadi_lin_study.source.load(fold).valid
         goal = rw.evaluate(before, valid, "nDCG")["nDCG"]
         sizes = [*range(STEP, model.n_trees, STEP), model.n_trees]
@@ -187,6 +186,24 @@ def test_the_fewest_trees_as_good_as_the_baseline(asadi_lin_study, asadi_lin_res
         if good:
             values = rw.evaluate(model.select(range(good[0])), test, "nDCG@10").per_query["nDCG@10"]
             np.testing.assert_array_equal(found["test"]["nDCG@10"], values)
+
+
+def test_queries_count_once_in_the_interval_of_as_good_models(asadi_lin_study, asadi_lin_results):
+    sides = []
+    for setting in (BASELINE, ALPHA):
+        by_fold = []
+        for fold in asadi_lin_study.folds:
+            pairs = zip(asadi_lin_results.reached(BASELINE, fold), asadi_lin_results.reached(ALPHA, fold), strict=True)
+            kept = [one if setting == BASELINE else other for one, other in pairs if one and other]
+            by_fold += [np.mean([model["test"]["nDCG@10"] for model in kept], axis=0)] if kept else []
+        sides.append(by_fold)
+    table = next(one for one in make_report(asadi_lin_results).tables if one.name == "reached")
+    cells = next(row for row in table.rows if row[0] == ALPHA.name)
+    if not sides[0]:
+        assert cells[-1] == "–"
+        return
+    interval = rw.bootstrap_interval(*map(np.concatenate, sides))
+    assert cells[-1].endswith(f"({interval.low:+.4f} to {interval.high:+.4f})")
 
 
 def test_a_study_that_was_killed_ends_as_one_that_was_not(asadi_lin_study, asadi_lin_results, tmp_path, monkeypatch):
