@@ -17,7 +17,7 @@ from rankwood.data.folds import Fold
 from rankwood.lab import study as studies
 from rankwood.lab import workers as lab_workers
 from rankwood.lab.runs import RunTable, run_all
-from rankwood.lab.study import FileFolds, SentFolds, SyntheticFolds, source_for
+from rankwood.lab.study import FewerQueries, FileFolds, SentFolds, SyntheticFolds, source_for
 from rankwood.lab.sweep import Setting, SweepStudy
 
 CONFIGS = [{"fold": fold, "seed": seed} for fold in (1, 2) for seed in (0, 1, 2)]
@@ -185,6 +185,9 @@ def test_workers_read_files_that_they_see_and_are_sent_others(client, files, tmp
     with source_for(client, relative, [1]) as seen:
         assert isinstance(seen, FileFolds)
         assert all(path.is_absolute() for path in seen.paths)
+    with source_for(client, FewerQueries(relative, 4), [1]) as fewer:
+        assert all(path.is_absolute() for path in fewer.source.paths)
+        assert fewer.load(1).train.fingerprint() == FewerQueries(files, 4).load(1).train.fingerprint()
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
     here = sweep(files, (1,)).runs(RunTable(tmp_path / "here" / "runs.sqlite"))
