@@ -62,6 +62,11 @@ if TYPE_CHECKING:
     from rankwood.formats.registry import ConversionWarning as ConversionWarning
     from rankwood.formats.registry import load_model as load_model
     from rankwood.formats.registry import save_as as save_as
+    from rankwood.integrations.logger import Logger as Logger
+    from rankwood.integrations.mlflow import MLflowLogger as MLflowLogger
+    from rankwood.integrations.optuna import OptunaPruningCallback as OptunaPruningCallback
+    from rankwood.integrations.tensorboard import TensorBoardLogger as TensorBoardLogger
+    from rankwood.integrations.wandb import WandbLogger as WandbLogger
     from rankwood.lab.report.write import write_report as write_report
     from rankwood.lab.search import SearchSpace as SearchSpace
     from rankwood.lab.tune import TuneResult as TuneResult
@@ -158,6 +163,11 @@ _HOME_OF = {
     "log_evaluation": "rankwood.training.callbacks",
     "record_evaluation": "rankwood.training.callbacks",
     "reset_parameter": "rankwood.training.callbacks",
+    "Logger": "rankwood.integrations.logger",
+    "MLflowLogger": "rankwood.integrations.mlflow",
+    "OptunaPruningCallback": "rankwood.integrations.optuna",
+    "TensorBoardLogger": "rankwood.integrations.tensorboard",
+    "WandbLogger": "rankwood.integrations.wandb",
     "open_data": "rankwood.data.files",
     "read_data": "rankwood.data.files",
     "statistics": "rankwood.data.statistics",

@@ -90,6 +90,13 @@ GROUPS = (
         "Experiments, searches and reports. The studies of papers are commands: [`rankwood reproduce`](../studies.md).",
         ("rankwood.lab",),
     ),
+    Group(
+        "integrations",
+        "Other tools",
+        "Callbacks and homes in other tools. See [with Optuna, MLflow and others](../integrations.md), which has the "
+        "functions of MLflow's flavour, too.",
+        ("rankwood.integrations",),
+    ),
     Group("errors", "Errors", "What goes wrong is one of these, with one sentence.", ("rankwood.errors",)),
 )
 
