@@ -604,6 +604,82 @@ class Ensemble:
         """
         return read_model(path, cls)
 
+    def save_pretrained(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        evaluation: Mapping[str, float] | None = None,
+        data_name: str = "unnamed data",
+        license: str | None = None,
+    ) -> None:
+        """Write the model to a folder as the Hugging Face Hub has it: `model.safetensors` and a card, `README.md`.
+
+        Parameters
+        ----------
+        folder : path-like
+            The folder, which is made; files of these names are replaced.
+        evaluation : Evaluation or mapping from str to float, optional
+            Measures for the card: what `rankwood.evaluate` gives.
+        data_name : str, default "unnamed data"
+            What the model was measured on.
+        license : str, optional
+            Licence of the model, as the Hub names it, such as "apache-2.0".
+        """
+        about = {"evaluation": evaluation, "data_name": data_name, "license": license}
+        _hub().save_folder(self, folder, os.path.basename(os.path.abspath(folder)), **about)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        evaluation: Mapping[str, float] | None = None,
+        data_name: str = "unnamed data",
+        license: str | None = None,
+        private: bool | None = None,
+        token: str | None = None,
+        message: str | None = None,
+    ) -> str:
+        """Upload the model and its card to the Hugging Face Hub (`pip install huggingface_hub`).
+
+        Parameters
+        ----------
+        repo_id : str
+            The repository, `OWNER/NAME`. It is made unless it is there, and gets a commit.
+        evaluation, data_name, license
+            For the card, as in `save_pretrained`.
+        private : bool, optional
+            Whether a repository that is made is private; as the owner's settings say unless given.
+        token : str, optional
+            The one of `hf auth login` unless given.
+        message : str, optional
+            Message of the commit; the size of the model unless given.
+
+        Returns
+        -------
+        str
+            Address of the commit.
+        """
+        about = {"evaluation": evaluation, "data_name": data_name, "license": license}
+        address: str = _hub().push(self, repo_id, private=private, token=token, message=message, **about)
+        return address
+
+    @classmethod
+    def from_pretrained(
+        cls, repo_or_folder: str | os.PathLike[str], *, revision: str | None = None, token: str | None = None
+    ) -> Ensemble:
+        """The model in a folder that `save_pretrained` wrote, or in a repository of the Hugging Face Hub.
+
+        Parameters
+        ----------
+        repo_or_folder : path-like
+            A folder, or `OWNER/NAME`; a folder that exists is taken.
+        revision : str, optional
+            Branch, tag or commit of a repository; the newest unless given.
+        token : str, optional
+            For a private repository; the one of `hf auth login` unless given.
+        """
+        return cls.load(_hub().fetch(repo_or_folder, revision=revision, token=token))
+
     def fingerprint(self) -> str:
         """SHA-256 of what scores depend on: trees, weights, base, number of features and early exit."""
         digest = hashlib.sha256(f"rankwood {self.n_features} {self.base.hex()}".encode())
@@ -687,6 +763,13 @@ def _engines() -> Any:
     from rankwood.scoring import engines
 
     return engines
+
+
+def _hub() -> Any:
+    """What knows the Hugging Face Hub, which few models see."""
+    from rankwood.integrations import huggingface
+
+    return huggingface
 
 
 def as_feature_count(n_features: Any) -> int:
