@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rankwood import _native
 from rankwood.coding import Coding
 from rankwood.data.queries import find_queries
+from rankwood.display import Column, Share, as_html
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import DataError, ModelError, one_line
 from rankwood.matrix import is_plain, one_block, row_blocks
@@ -709,6 +710,10 @@ class Ensemble:
         stops = "" if self.exit is None else f", exit after {', '.join(map(str, self.exit.checkpoints)) or 'no'} trees"
         return f"Ensemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features{stops})"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the size, who made it, and the features that its splits look at most."""
+        return as_html("Ensemble", _facts(self), _features(self))
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Ensemble does not change; {name} is set by making a new one")
 
@@ -755,6 +760,35 @@ class Ensemble:
     def _prepare(self, engine: str, n_rows: int) -> PreparedModel:
         prepared: PreparedModel = _engines().prepared(self, engine, n_rows)
         return prepared
+
+
+def _facts(model: Ensemble) -> list[str]:
+    """Sentences about a model: its size, and how it came about."""
+    used = len(np.unique(model.feature))
+    facts = [f"{model.n_trees:,} trees, {model.n_leaves:,} leaves, {used:,} of {model.n_features:,} features in use"]
+    if model.exit is not None:
+        facts.append(f"early exit after {', '.join(map(str, model.exit.checkpoints)) or 'no'} trees")
+    learner = model.metadata.get("learner")
+    if isinstance(learner, str):
+        facts.append(f"trained by {learner}")
+    return facts
+
+
+def _features(model: Ensemble, most: int = 10) -> list[Column]:
+    """Columns of the features that matter most: by gain where it is known, else by splits."""
+    if not model.n_nodes:
+        return []
+    splits = np.bincount(model.feature, minlength=model.n_features)
+    gain = None if model.split_gain is None else np.bincount(model.feature, model.split_gain, model.n_features)
+    weight = splits if gain is None or not gain.sum() > 0 else gain
+    first = [number for number in np.argsort(-weight, kind="stable")[:most].tolist() if splits[number]]
+    names = [str(number) if model.feature_names is None else model.feature_names[number] for number in first]
+    shares = [Share(float(weight[number] / weight.sum())) for number in first]
+    return [
+        Column("feature", "", names),
+        Column("splits", ",", [int(splits[number]) for number in first]),
+        Column("share of splits" if weight is splits else "share of gain", ".1%", shares),
+    ]
 
 
 @cache
