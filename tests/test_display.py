@@ -5,9 +5,12 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rankwood as rw
 from rankwood.display import Column, Share, as_html
+from rankwood.printable import printable
 
 EVIL = "<script>alert('x')</script>&\n\x1b[2J"
 
@@ -58,6 +61,12 @@ def test_texts_are_texts():
     assert text.count("<script>alert('x')</script>&") == 4
     assert "\x1b" not in text
     assert "\n" not in text
+
+
+@given(st.text(min_size=1))
+def test_any_text_is_shown_as_it_is(text):
+    page = shown(as_html(text, [], [Column("", "", [text])]))
+    assert page.rows[1] == [printable(text)]
 
 
 def test_columns_without_values_are_left_out():

@@ -162,3 +162,14 @@ def test_judgements_that_cannot_be(data):
     for wrong in ("qrels.txt", 3):
         with pytest.raises(DataError, match="judgements have query_id, doc_id and relevance"):
             rw.apply_qrels(data, wrong)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=12), st.randoms())
+def test_judgements_find_their_documents_in_any_order(rows, random):
+    qids, labels = zip(*rows, strict=True)
+    data = rw.Dataset(
+        np.zeros((len(rows), 1)), labels, qid=qids, doc_ids=[f"d{row % 5}-{row}" for row in range(len(rows))]
+    )
+    judged = list(rw.iter_qrels(data))
+    random.shuffle(judged)
+    assert rw.apply_qrels(data.replace(y=None), judged).y.tolist() == list(labels)

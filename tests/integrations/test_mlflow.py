@@ -103,6 +103,12 @@ def test_a_logged_model_has_an_address(fitted):
     assert info.signature is not None
 
 
+def test_a_version_that_is_too_old_is_told(fitted, monkeypatch):
+    monkeypatch.setattr(mlflow, "__version__", "2.22.0")
+    with pytest.raises(rw.RankwoodError, match=r"needs MLflow 3 or later, not 2.22.0: pip install -U mlflow"):
+        flavour.log_model(fitted[0])
+
+
 def test_queries_are_a_column(fitted, tmp_path):
     """Which a model with early exit goes by."""
     learner, valid = fitted

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwood._version import __version__
 from rankwood.dtypes import FloatArray
-from rankwood.errors import ModelError
+from rankwood.errors import ModelError, RankwoodError
 from rankwood.integrations.logger import Logger, metric_name
 from rankwood.integrations.packages import need
 from rankwood.model.ensemble import Ensemble
@@ -163,6 +163,8 @@ def log_model(model: Any, name: str = "model", *, registered_model_name: str | N
         Its `model_uri` is what `load_model` and `mlflow.pyfunc.load_model` take.
     """
     mlflow = _mlflow("logging an MLflow model")
+    if int(mlflow.__version__.partition(".")[0]) < 3:  # models have no names of their own there
+        raise RankwoodError(f"logging a model needs MLflow 3 or later, not {mlflow.__version__}: pip install -U mlflow")
     return mlflow.models.Model.log(
         artifact_path=None,
         name=name,
