@@ -26,12 +26,13 @@ floors = _load_tool()
 HOUSE = floors.House()
 
 # Each room may import itself and the rooms before it. A model scores itself, and what scores it takes a model: they
-# share a layer, in which single modules still point one way. So do training, which may end with a fit of all leaves
-# and may run on a cluster, fitting, which knows losses, and cluster, which knows callbacks and checkpoints.
+# share a layer, in which single modules still point one way, with the tools that a model lives in. So do training,
+# which may end with a fit of all leaves and may run on a cluster, fitting, which knows losses, and cluster, which knows
+# callbacks and checkpoints.
 LAYERS: list[set[str]] = [
-    {"_version", "errors", "coding", "dtypes", "_native", "startup", "printable"},
+    {"_version", "errors", "coding", "dtypes", "_native", "startup", "printable", "display"},
     {"system", "matrix", "atomic", "group", "exact", "tasks"},
-    {"data", "model", "scoring"},
+    {"data", "model", "scoring", "integrations"},
     {"evaluation", "formats"},
     {"training", "fitting", "verification", "cluster"},
     {"pruning"},

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rankwood.data.tables import read_parquet as read_parquet
     from rankwood.data.tables import write_csv as write_csv
     from rankwood.data.tables import write_parquet as write_parquet
+    from rankwood.data.trec import apply_qrels as apply_qrels
+    from rankwood.data.trec import iter_qrels as iter_qrels
+    from rankwood.data.trec import iter_run as iter_run
     from rankwood.data.trec import write_qrels as write_qrels
     from rankwood.data.trec import write_run as write_run
     from rankwood.errors import DataError as DataError
@@ -62,6 +65,12 @@ if TYPE_CHECKING:
     from rankwood.formats.registry import ConversionWarning as ConversionWarning
     from rankwood.formats.registry import load_model as load_model
     from rankwood.formats.registry import save_as as save_as
+    from rankwood.integrations.logger import Logger as Logger
+    from rankwood.integrations.mlflow import MLflowLogger as MLflowLogger
+    from rankwood.integrations.optuna import OptunaPruningCallback as OptunaPruningCallback
+    from rankwood.integrations.pyterrier import pyterrier_ranker as pyterrier_ranker
+    from rankwood.integrations.tensorboard import TensorBoardLogger as TensorBoardLogger
+    from rankwood.integrations.wandb import WandbLogger as WandbLogger
     from rankwood.lab.report.write import write_report as write_report
     from rankwood.lab.search import SearchSpace as SearchSpace
     from rankwood.lab.tune import TuneResult as TuneResult
@@ -158,6 +167,12 @@ _HOME_OF = {
     "log_evaluation": "rankwood.training.callbacks",
     "record_evaluation": "rankwood.training.callbacks",
     "reset_parameter": "rankwood.training.callbacks",
+    "Logger": "rankwood.integrations.logger",
+    "MLflowLogger": "rankwood.integrations.mlflow",
+    "OptunaPruningCallback": "rankwood.integrations.optuna",
+    "pyterrier_ranker": "rankwood.integrations.pyterrier",
+    "TensorBoardLogger": "rankwood.integrations.tensorboard",
+    "WandbLogger": "rankwood.integrations.wandb",
     "open_data": "rankwood.data.files",
     "read_data": "rankwood.data.files",
     "statistics": "rankwood.data.statistics",
@@ -169,6 +184,9 @@ _HOME_OF = {
     "read_parquet": "rankwood.data.tables",
     "write_csv": "rankwood.data.tables",
     "write_parquet": "rankwood.data.tables",
+    "apply_qrels": "rankwood.data.trec",
+    "iter_qrels": "rankwood.data.trec",
+    "iter_run": "rankwood.data.trec",
     "write_qrels": "rankwood.data.trec",
     "write_run": "rankwood.data.trec",
     "RankwoodError": "rankwood.errors",

@@ -54,12 +54,14 @@ class MissingPackageError(RankwoodError, ImportError):
         Name of the package.
     needed_for : str
         What needs it: the beginning of the message.
-    extra : str
-        Extra of rankwood that brings it.
+    extra : str, optional
+        Extra of rankwood that brings it; without one, the package is installed by its own name.
     """
 
-    def __init__(self, package: str, needed_for: str, extra: str) -> None:
-        install = f"pip install 'rankwood[{extra}]' ('.[{extra}]' in a checkout)"
+    def __init__(self, package: str, needed_for: str, extra: str | None = None) -> None:
+        install = f"pip install {package}"
+        if extra is not None:
+            install = f"pip install 'rankwood[{extra}]' ('.[{extra}]' in a checkout)"
         super().__init__(f"{needed_for} needs the package {package}: {install}")
         self._parts = package, needed_for, extra
 

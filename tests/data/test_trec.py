@@ -92,3 +92,84 @@ def test_what_cannot_be_written(tmp_path, data):
     with pytest.raises(DataError, match="no labels"):
         write_qrels(rw.Dataset([[0.0]], qid=[1]), run)
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- as objects
+
+
+def test_objects_are_what_files_hold(tmp_path, data):
+    scores = [0.5, 1 / 3, 2, 0.5, -1e-30]
+    write_run(data, scores, tmp_path / "run")
+    write_qrels(data, tmp_path / "qrels")
+    run = [(one.query_id, one.doc_id, repr(one.score)) for one in rw.iter_run(data, scores)]
+    assert run == [(qid, docno, score) for qid, _, docno, _, score, _ in map(str.split, (tmp_path / "run").open())]
+    qrels = [(one.query_id, one.doc_id, str(one.relevance)) for one in rw.iter_qrels(data)]
+    assert qrels == [(qid, docno, label) for qid, _, docno, label in map(str.split, (tmp_path / "qrels").open())]
+
+
+def test_ir_measures_takes_the_objects():
+    ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is absent: pip install ir-measures")
+    rng = np.random.default_rng(0)
+    data = rw.Dataset(np.zeros((60, 1)), rng.integers(0, 4, 60), qid=rng.integers(3, size=60))
+    scores = rng.permutation(60).astype(float)
+    theirs = ir_measures.calc_aggregate(
+        [ir_measures.AP, ir_measures.nDCG @ 5], rw.iter_qrels(data), rw.iter_run(data, scores)
+    )
+    ours = rw.evaluate(scores, data, ["AP", "nDCG@5"], convention="trec")
+    assert {str(measure): value for measure, value in theirs.items()} == pytest.approx(dict(ours))
+
+
+def kinds_of_qrels(data):
+    judged = list(rw.iter_qrels(data))
+    yield judged
+    yield iter(judged)
+    yield type("Of", (), {"qrels_iter": lambda self: iter(judged)})()
+    nested = {}
+    for one in judged:
+        nested.setdefault(one.query_id, {})[one.doc_id] = one.relevance
+    yield nested
+
+
+def test_judgements_go_back_to_the_data(data):
+    unlabelled = data.replace(y=None)
+    for qrels in kinds_of_qrels(data):
+        assert rw.apply_qrels(unlabelled, qrels).y.tolist() == data.y.tolist()
+
+
+def test_judgements_in_tables(data):
+    pandas = pytest.importorskip("pandas", reason="pandas is absent: pip install pandas")
+    table = pandas.DataFrame(rw.iter_qrels(data))
+    as_pyterrier = table.rename(columns={"query_id": "qid", "doc_id": "docno", "relevance": "label"})
+    for qrels in (table, as_pyterrier):
+        assert rw.apply_qrels(data.replace(y=None), qrels).y.tolist() == data.y.tolist()
+    with pytest.raises(DataError, match=r"got a table of qid, docno$"):
+        rw.apply_qrels(data, as_pyterrier[["qid", "docno"]])
+
+
+def test_documents_that_are_not_judged(data):
+    qrels = {1: {"e": -2, "b b": 1}, "q 3": {"a": 1}}
+    assert rw.apply_qrels(data, qrels).y.tolist() == [0, 1, 0, 0, 0]
+    assert rw.apply_qrels(data, qrels, unjudged=-1).y.tolist() == [-1, 1, -1, -1, 0]
+
+
+def test_judgements_that_cannot_be(data):
+    with pytest.raises(DataError, match="give doc_ids to the data set"):
+        rw.apply_qrels(data.replace(doc_ids=None), {})
+    with pytest.raises(DataError, match=r"'e' is judged twice for query '1', as 3.0 and 1.0"):
+        rw.apply_qrels(
+            data, [*rw.iter_qrels(data), next(rw.iter_qrels(data))._replace(query_id="1", doc_id="e", relevance=1)]
+        )
+    for wrong in ("qrels.txt", 3):
+        with pytest.raises(DataError, match="judgements have query_id, doc_id and relevance"):
+            rw.apply_qrels(data, wrong)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=12), st.randoms())
+def test_judgements_find_their_documents_in_any_order(rows, random):
+    qids, labels = zip(*rows, strict=True)
+    data = rw.Dataset(
+        np.zeros((len(rows), 1)), labels, qid=qids, doc_ids=[f"d{row % 5}-{row}" for row in range(len(rows))]
+    )
+    judged = list(rw.iter_qrels(data))
+    random.shuffle(judged)
+    assert rw.apply_qrels(data.replace(y=None), judged).y.tolist() == list(labels)

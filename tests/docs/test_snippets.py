@@ -25,6 +25,11 @@ OTHERS = {
     "distributed": r"\bdistributed\b|\bdask\b|\bclient\b",
     "matplotlib": r"\bmatplotlib\b|\bwrite_report\b",
     "optuna": r"\boptuna\b|\brw\.tune\b",
+    "mlflow": r"\bmlflow\b",
+    "wandb": r"\bwandb\b",
+    "tensorboardX": r"\btensorboardX\b",
+    "pyterrier": r"\bpt\.|\bpyterrier\b",
+    "ir_measures": r"\bir_measures\b",
 }
 
 

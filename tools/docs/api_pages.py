@@ -23,6 +23,7 @@ class Group:
     modules: tuple[str, ...]
     first: tuple[str, ...] = ()  # names that open the page
     inherited: tuple[str, ...] = ()  # members of base classes that are shown, of the first name only
+    also: tuple[str, ...] = ()  # what is reached by its module alone, as other tools want it
 
 
 GROUPS = (
@@ -90,6 +91,16 @@ GROUPS = (
         "Experiments, searches and reports. The studies of papers are commands: [`rankwood reproduce`](../studies.md).",
         ("rankwood.lab",),
     ),
+    Group(
+        "integrations",
+        "Other tools",
+        "Callbacks and homes in other tools. See [with Optuna, MLflow and others](../integrations.md). Functions of "
+        "MLflow's flavour are those of the module `rankwood.integrations.mlflow`.",
+        ("rankwood.integrations",),
+        also=tuple(
+            f"rankwood.integrations.mlflow.{name}" for name in ("save_model", "log_model", "load_model", "log_measures")
+        ),
+    ),
     Group("errors", "Errors", "What goes wrong is one of these, with one sentence.", ("rankwood.errors",)),
 )
 
@@ -118,6 +129,7 @@ def pages(names: Mapping[str, str] | None = None) -> dict[str, str]:
     for group in GROUPS:
         mine = names_of(group, names)
         parts = [f"# {group.title}", group.intro, *(_entry(name, group) for name in mine)]
+        parts += [f"::: {path}" for path in group.also]
         made[f"reference/{group.name}.md"] = "\n\n".join(parts) + "\n"
     made["reference/index.md"] = _index(names)
     return made

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwood.data.dataset import Dataset, docnos
+from rankwood.display import Column, as_html
 from rankwood.dtypes import AnyArray, FeatureMatrix, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
@@ -70,6 +71,15 @@ class Evaluation(Mapping[str, float]):
     def __repr__(self) -> str:
         values = ", ".join(f"{name}: {value:.4f}" for name, value in self.means.items())
         return f"Evaluation({values}; convention {self.convention.name})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the means, of how many queries, and how they were computed."""
+        counts = {int(np.isfinite(values).sum()) for values in self.per_query.values()}
+        queries = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) if counts else "0"
+        weighted = "" if self.query_weights is None else ", weighted"
+        told = f"means over {queries} queries{weighted}; convention {self.convention.name}"
+        columns = [Column("measure", "", list(self.means)), Column("mean", ".4f", list(self.means.values()))]
+        return as_html("Evaluation", [told], columns)
 
 
 class Evaluator:
@@ -259,6 +269,22 @@ class Comparison:
         low, high = self.interval
         tested = f"95 % interval {low:+.4f} .. {high:+.4f}, p = {self.p_randomisation:.4f}"
         return f"{self.difference:+.4f} ({tested})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: both means, the difference with its interval, and the tests."""
+        low, high = self.interval
+        rows = {
+            "model": f"{self.mean:.4f}",
+            "other": f"{self.other_mean:.4f}",
+            "difference, other less model": f"{self.difference:+.4f}",
+            "its 95 % interval": f"{low:+.4f} .. {high:+.4f}",
+            "p, randomisation test": f"{self.p_randomisation:.4f}",
+            "p, Wilcoxon's test": f"{self.p_wilcoxon:.4f}",
+            "p, paired t-test": f"{self.p_t:.4f}",
+        }
+        told = f"{self.measure} of {self.n_queries:,} queries; convention {self.convention}"
+        columns = [Column("", "", list(rows)), Column(self.measure, "", list(rows.values()))]
+        return as_html("Comparison", [told], columns)
 
 
 def compare(

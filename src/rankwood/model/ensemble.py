@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rankwood import _native
 from rankwood.coding import Coding
 from rankwood.data.queries import find_queries
+from rankwood.display import Column, Share, as_html
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import DataError, ModelError, one_line
 from rankwood.matrix import is_plain, one_block, row_blocks
@@ -604,6 +605,82 @@ class Ensemble:
         """
         return read_model(path, cls)
 
+    def save_pretrained(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        evaluation: Mapping[str, float] | None = None,
+        data_name: str = "unnamed data",
+        license: str | None = None,
+    ) -> None:
+        """Write the model to a folder as the Hugging Face Hub has it: `model.safetensors` and a card, `README.md`.
+
+        Parameters
+        ----------
+        folder : path-like
+            The folder, which is made; files of these names are replaced.
+        evaluation : Evaluation or mapping from str to float, optional
+            Measures for the card: what `rankwood.evaluate` gives.
+        data_name : str, default "unnamed data"
+            What the model was measured on.
+        license : str, optional
+            Licence of the model, as the Hub names it, such as "apache-2.0".
+        """
+        about = {"evaluation": evaluation, "data_name": data_name, "license": license}
+        _hub().save_folder(self, folder, os.path.basename(os.path.abspath(folder)), **about)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        evaluation: Mapping[str, float] | None = None,
+        data_name: str = "unnamed data",
+        license: str | None = None,
+        private: bool | None = None,
+        token: str | None = None,
+        message: str | None = None,
+    ) -> str:
+        """Upload the model and its card to the Hugging Face Hub (`pip install huggingface_hub`).
+
+        Parameters
+        ----------
+        repo_id : str
+            The repository, `OWNER/NAME`. It is made unless it is there, and gets a commit.
+        evaluation, data_name, license
+            For the card, as in `save_pretrained`.
+        private : bool, optional
+            Whether a repository that is made is private; as the owner's settings say unless given.
+        token : str, optional
+            The one of `hf auth login` unless given.
+        message : str, optional
+            Message of the commit; the size of the model unless given.
+
+        Returns
+        -------
+        str
+            Address of the commit.
+        """
+        about = {"evaluation": evaluation, "data_name": data_name, "license": license}
+        address: str = _hub().push(self, repo_id, private=private, token=token, message=message, **about)
+        return address
+
+    @classmethod
+    def from_pretrained(
+        cls, repo_or_folder: str | os.PathLike[str], *, revision: str | None = None, token: str | None = None
+    ) -> Ensemble:
+        """The model in a folder that `save_pretrained` wrote, or in a repository of the Hugging Face Hub.
+
+        Parameters
+        ----------
+        repo_or_folder : path-like
+            A folder, or `OWNER/NAME`; a folder that exists is taken.
+        revision : str, optional
+            Branch, tag or commit of a repository; the newest unless given.
+        token : str, optional
+            For a private repository; the one of `hf auth login` unless given.
+        """
+        return cls.load(_hub().fetch(repo_or_folder, revision=revision, token=token))
+
     def fingerprint(self) -> str:
         """SHA-256 of what scores depend on: trees, weights, base, number of features and early exit."""
         digest = hashlib.sha256(f"rankwood {self.n_features} {self.base.hex()}".encode())
@@ -632,6 +709,10 @@ class Ensemble:
     def __repr__(self) -> str:
         stops = "" if self.exit is None else f", exit after {', '.join(map(str, self.exit.checkpoints)) or 'no'} trees"
         return f"Ensemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features{stops})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the size, who made it, and the features that its splits look at most."""
+        return as_html("Ensemble", _facts(self), _features(self))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Ensemble does not change; {name} is set by making a new one")
@@ -681,12 +762,48 @@ class Ensemble:
         return prepared
 
 
+def _facts(model: Ensemble) -> list[str]:
+    """Sentences about a model: its size, and how it came about."""
+    used = len(np.unique(model.feature))
+    facts = [f"{model.n_trees:,} trees, {model.n_leaves:,} leaves, {used:,} of {model.n_features:,} features in use"]
+    if model.exit is not None:
+        facts.append(f"early exit after {', '.join(map(str, model.exit.checkpoints)) or 'no'} trees")
+    learner = model.metadata.get("learner")
+    if isinstance(learner, str):
+        facts.append(f"trained by {learner}")
+    return facts
+
+
+def _features(model: Ensemble, most: int = 10) -> list[Column]:
+    """Columns of the features that matter most: by gain where it is known, else by splits."""
+    if not model.n_nodes:
+        return []
+    splits = np.bincount(model.feature, minlength=model.n_features)
+    gain = None if model.split_gain is None else np.bincount(model.feature, model.split_gain, model.n_features)
+    weight = splits if gain is None or not gain.sum() > 0 else gain
+    first = [number for number in np.argsort(-weight, kind="stable")[:most].tolist() if splits[number]]
+    names = [str(number) if model.feature_names is None else model.feature_names[number] for number in first]
+    shares = [Share(float(weight[number] / weight.sum())) for number in first]
+    return [
+        Column("feature", "", names),
+        Column("splits", ",", [int(splits[number]) for number in first]),
+        Column("share of splits" if weight is splits else "share of gain", ".1%", shares),
+    ]
+
+
 @cache
 def _engines() -> Any:
     """The engines, imported when something is first scored; an import statement on every call would cost more."""
     from rankwood.scoring import engines
 
     return engines
+
+
+def _hub() -> Any:
+    """What knows the Hugging Face Hub, which few models see."""
+    from rankwood.integrations import huggingface
+
+    return huggingface
 
 
 def as_feature_count(n_features: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from rankwood.display import Column, as_html
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison
 from rankwood.model.ensemble import Ensemble
@@ -251,6 +252,22 @@ class CleaverResult:
 
     def __repr__(self) -> str:
         return f"CleaverResult({self.summary()})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the outcome in a sentence, and every model that was tried."""
+        rows = self.rows
+        chosen = next((number for number, row in enumerate(rows) if row is self.chosen), None)
+        columns = [
+            Column("trees removed", ".0%", [row.rate for row in rows]),
+            Column("variant", "", [row.variant for row in rows]),
+            Column("trees", ",", [row.n_trees for row in rows]),
+            Column(f"{self.measure}, valid", ".4f", [row.valid for row in rows]),
+            Column("of queries that judge", ".4f", [row.judged for row in rows]),
+            Column("test", ".4f", [row.test for row in rows]),
+            Column("times as fast", ".1f", [row.speed_up for row in rows]),
+            Column("accepted", "", [None, *(row.accepted for row in rows[1:])]),
+        ]
+        return as_html("CleaverResult", [self.summary()], columns, bold=chosen)
 
 
 def _effort(row: Row) -> tuple[bool, int, float, int]:

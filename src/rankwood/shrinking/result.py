@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from rankwood.display import Column, as_html
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Comparison
 from rankwood.model.ensemble import Ensemble
@@ -212,3 +213,20 @@ class ShrinkResult:
 
     def __repr__(self) -> str:
         return f"ShrinkResult({self.summary()})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the outcome in a sentence, and the path of sizes."""
+        rows = self.rows
+        chosen = next((number for number, row in enumerate(rows) if row is self.chosen), None)
+        columns = [
+            Column("route", "", [row.route for row in rows]),
+            Column("trees", ",", [row.n_trees for row in rows]),
+            Column("leaves", ",", [row.n_leaves for row in rows]),
+            Column("features", ",", [row.n_features for row in rows]),
+            Column(f"{self.measure}, valid", ".4f", [row.valid for row in rows]),
+            Column("difference at least", "+.4f", [None if row.proof is None else row.proof.lower for row in rows]),
+            Column("us per document", ".3g", [row.us_per_doc for row in rows]),
+            Column("test", ".4f", [row.test for row in rows]),
+            Column("accepted", "", [None, *(row.accepted for row in rows[1:])]),
+        ]
+        return as_html("ShrinkResult", [self.summary()], columns, bold=chosen)

@@ -129,6 +129,8 @@ class CallbackEnv:
         Whether the trees come from a checkpoint; callbacks see them again, so that they know what went before.
     best : tuple or None
         Set by early stopping: the iteration to end with, and the measures after it.
+    learner : mapping
+        What the model will remember of its learner: name, parameters, seed and version.
     """
 
     model: Any
@@ -142,6 +144,7 @@ class CallbackEnv:
     n_trees: int | None = None
     replayed: bool = False
     best: tuple[int, list[Result]] | None = None
+    learner: Mapping[str, Any] = field(default_factory=dict)
 
 
 Callback = Callable[[CallbackEnv], None]

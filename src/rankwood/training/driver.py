@@ -52,6 +52,8 @@ class Session:
         Every tree has a random stream of its own, made of the seed and the number of the tree.
     n_threads : int
         Threads of all kernels; the model does not depend on it.
+    learner : mapping
+        Notes on the learner, which callbacks are told.
     """
 
     measures: Measures
@@ -61,6 +63,7 @@ class Session:
     on_interrupt: OnInterrupt = "raise"
     seed: int = 0
     n_threads: int = 1
+    learner: Mapping[str, Any] = field(default_factory=dict)
 
 
 class EnsembleSoFar(Protocol):
@@ -168,7 +171,7 @@ def drive(
     before, after = in_order([*session.callbacks, record_evaluation(history)])
     growing = growth.growing
     n_resumed = growing.n_rounds
-    env = CallbackEnv(growing, growth.params, 0, 0, n_iterations)
+    env = CallbackEnv(growing, growth.params, 0, 0, n_iterations, learner=session.learner)
     env.n_trees, env.train_name = n_trees, train_name
     n_done, stopped, stopped_early = 0, False, False
     try:

@@ -172,7 +172,8 @@ class Ranker(BaseEstimator):
         if stopping and all(data is train for data in valid.values()):
             raise RankwoodError(NO_VALIDATION_DATA)
         called = [*(callbacks or []), *stopping]
-        session = Session(measures, valid, called, kept, self.on_interrupt, self._seed(), threads)
+        seed = self._seed()
+        session = Session(measures, valid, called, kept, self.on_interrupt, seed, threads, self._notes(seed))
         return train, missing_as, session
 
     def _set_fitted(self, result: Trained, seed: int, **more_notes: Any) -> None:
