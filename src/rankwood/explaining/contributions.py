@@ -16,15 +16,13 @@ import numpy as np
 from rankwood import _native
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError
+from rankwood.explaining.packages import import_package
 from rankwood.formats.writing import names_of
 from rankwood.matrix import one_block, row_blocks
 from rankwood.model.visits import leaf_visits
 from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
-    import pandas
-    import shap
-
     from rankwood.model.ensemble import Ensemble
 
 
@@ -94,7 +92,7 @@ class Explanation:
         rows = [above, below]
         return PairExplanation(self.values[rows], self.base_value, self.data[rows], self.feature_names)
 
-    def to_frame(self, document: int | None = None) -> pandas.DataFrame:
+    def to_frame(self, document: int | None = None) -> Any:
         """Contributions as a pandas DataFrame.
 
         Parameters
@@ -107,7 +105,7 @@ class Explanation:
         pandas.DataFrame
             Without `document`, a row per document and a column per feature, then `base value` and `score`.
         """
-        import pandas as pd
+        pd = import_package("pandas", "a DataFrame")
 
         if document is None:
             frame = pd.DataFrame(self.values, columns=list(self.feature_names))
@@ -117,12 +115,11 @@ class Explanation:
         columns = {"value": self.data[document][order], "contribution": values[order]}
         return pd.DataFrame(columns, index=pd.Index(np.array(self.feature_names, dtype=object)[order], name="feature"))
 
-    def to_shap(self) -> shap.Explanation:
+    def to_shap(self) -> Any:
         """The same as a `shap.Explanation`, for the plots of the package shap, which must be installed."""
-        from shap import Explanation as ShapExplanation
-
-        base_values = np.full(self.n_docs, self.base_value)
-        return ShapExplanation(self.values, base_values, np.asarray(self.data), feature_names=list(self.feature_names))
+        shap = import_package("shap", "a shap.Explanation")
+        base_values, names = np.full(self.n_docs, self.base_value), list(self.feature_names)
+        return shap.Explanation(self.values, base_values, np.asarray(self.data), feature_names=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +162,7 @@ class PairExplanation:
         """Score of the upper document less that of the lower one."""
         return float(self.difference.sum())
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> Any:
         """A row per feature, the largest difference first.
 
         Returns
@@ -173,7 +170,7 @@ class PairExplanation:
         pandas.DataFrame
             Values and contributions of both documents, and the difference of contributions.
         """
-        import pandas as pd
+        pd = import_package("pandas", "a DataFrame")
 
         order = by_size(self.difference)
         columns = {
@@ -236,25 +233,25 @@ def explain(
     >>> rw.explain(model, [[0.7, 9.0]], data=[[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 3.0]]).values
     array([[0.5, 6. ]])
     """
-    model = getattr(model, "ensemble_", model)
-    if not (hasattr(model, "trees") and hasattr(model, "leaves")):
+    ensemble: Ensemble = getattr(model, "ensemble_", model)
+    if not (hasattr(ensemble, "trees") and hasattr(ensemble, "leaves")):
         raise ModelError(f"explain takes an Ensemble or a fitted learner, got {type(model).__name__}")
     if background is not None and data is not None:
         raise DataError("give background or data, not both: with background documents no counts are needed")
     threads = resolve_threads(n_threads)
-    rows = one_block(X, model.n_features, model.feature_names, coding=lambda: model.coding)
-    values = np.zeros((len(rows), model.n_features))
-    arguments = *model.trees.native(), model.n_features, model.tree_weights, rows, values, threads
+    rows = one_block(X, ensemble.n_features, ensemble.feature_names, coding=lambda: ensemble.coding)
+    values = np.zeros((len(rows), ensemble.n_features))
+    trees, weights = ensemble.trees.native(), ensemble.tree_weights
     if background is None:
-        expected = np.zeros(model.n_trees)
-        covers = leaf_covers(model) if data is None else counted(model, data, threads)
-        _native.contributions_by_cover(*arguments, covers, expected)
-        base_value = math.fsum([model.base, *expected.tolist()])
+        expected = np.zeros(ensemble.n_trees)
+        covers = leaf_covers(ensemble) if data is None else counted(ensemble, data, threads)
+        _native.contributions_by_cover(*trees, ensemble.n_features, weights, rows, values, threads, covers, expected)
+        base_value = math.fsum([ensemble.base, *expected.tolist()])
     else:
-        others = _background(model, background)
-        _native.contributions_by_background(*arguments, others)
-        base_value = math.fsum(model.score(others, n_threads=threads).tolist()) / len(others)
-    return Explanation(values, base_value, rows, tuple(names_of(model)))
+        others = _background(ensemble, background)
+        _native.contributions_by_background(*trees, ensemble.n_features, weights, rows, values, threads, others)
+        base_value = math.fsum(ensemble.score(others, n_threads=threads).tolist()) / len(others)
+    return Explanation(values, base_value, rows, tuple(names_of(ensemble)))
 
 
 def leaf_covers(model: Ensemble) -> FloatArray:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwood.explaining.conditions import TreeNotes, condition, short, tree_number, walk
+from rankwood.explaining.packages import import_package
 from rankwood.printable import printable
 
 if TYPE_CHECKING:
-    import pandas
-
     from rankwood.model.ensemble import Ensemble
 
 
-def trees_to_dataframe(model: Any) -> pandas.DataFrame:
+def trees_to_dataframe(model: Any) -> Any:
     """All nodes and leaves of a model as a pandas DataFrame, with the columns of LightGBM's function of this name.
 
     Parameters
@@ -38,8 +37,7 @@ def trees_to_dataframe(model: Any) -> pandas.DataFrame:
     >>> frame[["node_index", "left_child", "split_feature", "condition", "value"]].to_dict("records")[0]
     {'node_index': '0-S0', 'left_child': '0-L0', 'split_feature': 'f0', 'condition': '<= 0.5', 'value': nan}
     """
-    import pandas as pd
-
+    pd = import_package("pandas", "a DataFrame")
     model = getattr(model, "ensemble_", model)
     notes = TreeNotes(model)
     rows = [row for tree in range(model.n_trees) for row in tree_rows(model, tree, notes)]
