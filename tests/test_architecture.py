@@ -33,7 +33,7 @@ LAYERS: list[set[str]] = [
     {"system", "matrix", "atomic", "group", "exact", "tasks"},
     {"data", "model", "scoring"},
     {"evaluation", "formats"},
-    {"training", "fitting", "verification", "cluster"},
+    {"training", "fitting", "verification", "explaining", "cluster"},
     {"pruning"},
     {"shrinking"},
     {"lab", "serving"},

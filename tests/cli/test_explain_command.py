@@ -97,7 +97,7 @@ def test_numbers_of_any_size_fit(rankwood, files, tmp_path):
 
 
 def test_inspect_shows_a_tree(rankwood, files):
-    folder, model, _ = files
+    folder, _, _ = files
     shown = rankwood("inspect", folder / "model.rw", "--tree", 1).out
     assert shown.startswith("tree 1: 6 leaves")
     assert "feature " in shown

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rankwood as rw
 from oracles import explanations as slow
 from rankwood import DataError, Ensemble, ModelError
+from rankwood.system import available_isas
 from strategies.ensembles import big_ensemble, ensembles, rows_near_thresholds, with_sets
 
 pytestmark = pytest.mark.native
@@ -84,6 +90,23 @@ def test_bits_do_not_depend_on_threads_rows_beside_or_memory(background):
     assert_array_equal(
         rw.explain(model, single, **options).values, rw.explain(model, single.astype(np.float64), **options).values
     )
+
+
+def digest():
+    model = deep_model()
+    X, background = rows_of(model, 43), rows_of(model, 9, seed=1)
+    found = rw.explain(model, X), rw.explain(model, X, background=background)
+    bits = hashlib.sha256(b"".join(one.values.tobytes() + one.base_value.hex().encode() for one in found))
+    return bits.hexdigest()
+
+
+def test_bits_do_not_depend_on_the_instruction_set():
+    code = "from test_contributions import digest; print(digest())"
+    for name in available_isas():
+        paths = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
+        env = os.environ | {"RANKWOOD_ISA": name, "PYTHONPATH": paths}
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+        assert result.stdout.strip() == digest(), name
 
 
 def test_paths_of_more_features_than_a_word_has_bits():
