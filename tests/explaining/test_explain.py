@@ -101,7 +101,7 @@ def digest():
 
 
 def test_bits_do_not_depend_on_the_instruction_set():
-    code = "from test_contributions import digest; print(digest())"
+    code = "from test_explain import digest; print(digest())"
     for name in available_isas():
         paths = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
         env = os.environ | {"RANKWOOD_ISA": name, "PYTHONPATH": paths}
