@@ -47,7 +47,8 @@ static void cover_walk(const CoverTree& tree, std::size_t first_point, const Cov
       const auto number = static_cast<std::size_t>(scratch.open[d]);
       const ExplainedEdge& closed = tree.edges[number];
       const double* const own = constants + number * stride + 3;
-      const double* const older = constants + static_cast<std::size_t>(closed.before) * stride + 3;
+      const double* const older =
+          closed.before < 0 ? own : constants + static_cast<std::size_t>(closed.before) * stride + 3;
       double* const below = scratch.sums + d * kStep;
       double* const to = contributions + static_cast<std::size_t>(closed.feature) * kExplainedRows;
       for (std::size_t row = 0; row < kExplainedRows; row += V::width) {

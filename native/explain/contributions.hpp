@@ -104,12 +104,16 @@ inline CoverOf prepare_cover(const EnsembleView& model, std::size_t t, double we
     if (edge.leaf >= 0) *expected += together[e] * edge.value;
     for (const QuadraturePoint& point : points) {
       const double met = point.at + point.rest * z, not_met = point.rest * z;
-      const double old = is_first ? 1.0 : point.at + point.rest * before;
-      c[0] = met / old;
-      c[1] = not_met / old;
+      c[0] = met;
+      c[1] = not_met;
+      if (!is_first) {
+        const double old = point.at + point.rest * before;
+        c[0] /= old;
+        c[1] /= old;
+      }
       c[2] = share[e];
       c[3] = point.weight * (1.0 - z) / met;
-      c[4] = z > 0.0 ? -point.weight / point.rest : 0.0;
+      c[4] = z > 0.0 ? point.not_met : 0.0;
       c += kCoverConstants;
     }
   }

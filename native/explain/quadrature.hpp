@@ -10,14 +10,15 @@
 namespace rankwood {
 
 struct QuadraturePoint {
-  double at;      // t
-  double rest;    // 1 - t
-  double weight;  // of the value at t
+  double at;       // t
+  double rest;     // 1 - t
+  double weight;   // of the value at t
+  double not_met;  // - weight / (1 - t)
 };
 
 inline std::vector<QuadraturePoint> legendre_points(std::size_t n) {
   constexpr double kPi = 3.14159265358979323846;
-  constexpr int kTerms = 14, kSteps = 10;
+  constexpr int kTerms = 14, kSteps = 6;
   std::vector<QuadraturePoint> points(n);
   const auto size = static_cast<double>(n);
   for (std::size_t i = 0; i < (n + 1) / 2; ++i) {
@@ -43,8 +44,8 @@ inline std::vector<QuadraturePoint> legendre_points(std::size_t n) {
     }
     const double weight = 1.0 / ((1.0 - x * x) * slope * slope);
     const double high = 0.5 * (1.0 + x), low = 0.5 * (1.0 - x);
-    points[n - 1 - i] = {high, low, weight};
-    points[i] = {low, high, weight};
+    points[n - 1 - i] = {high, low, weight, -weight / low};
+    points[i] = {low, high, weight, -weight / high};
   }
   return points;
 }
