@@ -34,7 +34,7 @@ LAYERS: list[set[str]] = [
     {"system", "matrix", "atomic", "group", "exact", "tasks"},
     {"data", "model", "scoring", "integrations"},
     {"evaluation", "formats"},
-    {"training", "fitting", "verification", "cluster"},
+    {"training", "fitting", "verification", "explaining", "cluster"},
     {"pruning"},
     {"shrinking"},
     {"lab", "serving"},

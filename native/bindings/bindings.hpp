@@ -136,6 +136,7 @@ void bind_learner(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_pruning(nb::module_& m);
+void bind_explain(nb::module_& m);
 void bind_task_record(nb::module_& m);
 void bind_serving(nb::module_& m);
 

@@ -36,6 +36,7 @@ NB_MODULE(_native, m) {
   bind_losses(m);
   bind_forest(m);
   bind_pruning(m);
+  bind_explain(m);
   bind_task_record(m);
   bind_serving(m);
 }

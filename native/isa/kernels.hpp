@@ -111,6 +111,58 @@ struct MovingQuery {
 };
 constexpr std::size_t kLineRoom = 40;  // weights worked on at a time, at most
 
+// Trees whose scores are explained (explain/): documents stand side by side, and features count among those used.
+constexpr std::size_t kExplainedRows = 8;
+constexpr std::size_t kCoverPoints = 4;     // points of a walk through a tree, at most
+constexpr std::size_t kCoverConstants = 5;  // per edge and point
+
+struct ExplainedNode {
+  double threshold;
+  const double* further;  // thresholds of a set
+  std::size_t n_further;
+  std::int32_t feature;
+  std::int32_t missing_left;  // -1 or 0
+};
+
+struct ExplainedEdge {
+  std::int32_t node, is_left;  // whose split it belongs to, and which side
+  std::int32_t above;          // the edge that leads to the node; -1: it is the root
+  std::int32_t before;         // the nearest edge above that has the same feature; -1: there is none
+  std::int32_t feature;
+  std::int32_t place;       // of the feature among those of the path, in the order of the path
+  std::int32_t depth;       // 1 below the root
+  std::int32_t leaf;        // -1: it leads to an inner node
+  std::int32_t n_closed;    // of a leaf: edges of its path, from below, that end with it
+  std::int32_t n_distinct;  // of a leaf: features of its path
+  double value;             // of a leaf
+};
+
+// One tree, weighed by cover (by_cover.inl). Constants are, for every edge and point t: the factor of its feature where
+// a document meets the conditions, meets them down to the edge before, meets none (over that of the edge before, if
+// there is one); and, times the weight of the point, (o - z) over the factor where it meets them and where not.
+struct CoverTree {
+  const ExplainedEdge* edges;
+  std::size_t n_edges;
+  const ExplainedNode* nodes;
+  std::size_t n_nodes;
+  const double* constants;
+  std::size_t n_points;
+};
+struct CoverScratch {
+  std::int64_t *left, *met;  // kExplainedRows per node, per edge
+  double *products, *sums;   // kCoverPoints * kExplainedRows per level, the root's included
+  std::int32_t* open;        // one per level
+};
+
+// One leaf of a tree, and the background (by_background.inl).
+struct BackgroundPath {
+  const std::uint64_t* patterns;  // n_patterns * n_words: which conditions of the path are met, one bit per feature
+  const double* counts;           // documents of each pattern
+  std::size_t n_patterns, n_words, n_features;
+  const double* weights;  // [p * stride + n] is (p - 1)! n! / (p + n)!
+  std::size_t stride;
+};
+
 struct Kernels {
   // topk.inl: sort at least the first k of n documents, best first, ties in document order. Returns the one of the
   // two buffers that holds them, or null when a score is NaN.
@@ -147,6 +199,10 @@ struct Kernels {
   void (*left_sums)(const std::int32_t* code, const std::int32_t* sum, std::size_t n,
                     std::int32_t* left) noexcept;       // left_sums.inl
   bool (*line_dcg)(const MovingQuery& query) noexcept;  // line_dcg.inl: false when dcg is the same everywhere
+  void (*explain_by_cover)(const CoverTree& tree, const double* x, const CoverScratch& scratch,
+                           double* contributions) noexcept;  // explain/by_cover.inl
+  void (*explain_by_background)(const BackgroundPath& path, const std::uint64_t* met,
+                                double* values) noexcept;  // explain/by_background.inl
 };
 
 // The table of the instruction set in use (isa/choice.hpp).

@@ -7,6 +7,8 @@
 
 namespace rankwood::RANKWOOD_ISA_NS {
 
+#include "explain/by_background.inl"
+#include "explain/by_cover.inl"
 #include "histogram.inl"
 #include "lambdas.inl"
 #include "left_sums.inl"
@@ -28,6 +30,8 @@ const Kernels table = {
     end_rows,
     left_sums,
     lines::line_dcg,
+    explain_by_cover,
+    explain_by_background,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

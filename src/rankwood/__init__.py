@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     from rankwood.evaluation.significance import queries_needed as queries_needed
     from rankwood.evaluation.significance import randomisation_test as randomisation_test
     from rankwood.evaluation.significance import wilcoxon_test as wilcoxon_test
+    from rankwood.explaining.contributions import Explanation as Explanation
+    from rankwood.explaining.contributions import PairExplanation as PairExplanation
+    from rankwood.explaining.contributions import explain as explain
+    from rankwood.explaining.drawing import TreeDrawing as TreeDrawing
+    from rankwood.explaining.drawing import plot_tree as plot_tree
+    from rankwood.explaining.listing import dump_tree as dump_tree
+    from rankwood.explaining.listing import trees_to_dataframe as trees_to_dataframe
     from rankwood.fitting.refit import Refit as Refit
     from rankwood.fitting.refit import refit as refit
     from rankwood.fitting.ridge import Distil as Distil
@@ -150,6 +157,13 @@ _HOME_OF = {
     "TuneResult": "rankwood.lab.tune",
     "SearchSpace": "rankwood.lab.search",
     "write_report": "rankwood.lab.report.write",
+    "Explanation": "rankwood.explaining.contributions",
+    "PairExplanation": "rankwood.explaining.contributions",
+    "explain": "rankwood.explaining.contributions",
+    "TreeDrawing": "rankwood.explaining.drawing",
+    "plot_tree": "rankwood.explaining.drawing",
+    "dump_tree": "rankwood.explaining.listing",
+    "trees_to_dataframe": "rankwood.explaining.listing",
     "Usage": "rankwood.model.visits",
     "usage": "rankwood.model.visits",
     "BinnedDataset": "rankwood.data.bins",

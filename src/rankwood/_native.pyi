@@ -697,6 +697,43 @@ def merge_leaves(
     instead: IndexArray,
 ) -> list[float]: ...
 
+# bind_explain.cpp
+def contributions_by_cover(
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
+    set_offsets: AnyArray,
+    set_thresholds: AnyArray,
+    n_features: int,
+    tree_weights: FloatArray,
+    X: AnyArray,
+    values: FloatArray,
+    n_threads: int,
+    leaf_cover: FloatArray,
+    expected: FloatArray,
+) -> None: ...
+def contributions_by_background(
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
+    set_offsets: AnyArray,
+    set_thresholds: AnyArray,
+    n_features: int,
+    tree_weights: FloatArray,
+    X: AnyArray,
+    values: FloatArray,
+    n_threads: int,
+    background: FloatArray,
+) -> None: ...
+
 # bind_task_record.cpp
 def record_tasks(on: bool) -> None: ...
 def recorded_tasks() -> list[tuple[str, str, int, bool, float, float, float, float, list[float]]]: ...

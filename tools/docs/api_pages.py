@@ -59,6 +59,12 @@ GROUPS = (
         ("rankwood.evaluation",),
     ),
     Group(
+        "explaining",
+        "Explaining",
+        "What features add to scores, and trees as tables, text and drawings. See [explaining](../explaining.md).",
+        ("rankwood.explaining",),
+    ),
+    Group(
         "fitting",
         "Fitting",
         "Leaf values of all trees at once. See [training](../training.md#fitting-all-leaves-at-once).",

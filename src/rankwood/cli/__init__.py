@@ -21,6 +21,7 @@ from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, prin
 from rankwood.cli.convert import compile, convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
+from rankwood.cli.explain import explain
 from rankwood.cli.grow_and_prune import grow_and_prune
 from rankwood.cli.inspect import inspect
 from rankwood.cli.models import spread_values
@@ -106,6 +107,7 @@ app.command("prune")(prune)
 app.command("refit")(refit)
 app.command("grow-and-prune")(grow_and_prune)
 app.command("tune")(tune)
+app.command("explain")(explain)
 app.command("inspect")(inspect)
 app.command("bench")(bench)
 app.command("compile")(compile)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from rankwood.cli.console import print_json, print_table
+from rankwood.cli.console import print_json, print_line, print_table
 from rankwood.cli.models import (
     AsJson,
     Rename,
@@ -20,6 +20,7 @@ from rankwood.cli.models import (
     load_data,
     load_models,
     named_as_data,
+    named_by_number,
     read_renames,
 )
 from rankwood.errors import RankwoodError
@@ -46,6 +47,9 @@ def inspect(
     categories: Annotated[
         bool, typer.Option("--categories", help="Show only the codes of categories, by which the model knows them.")
     ] = False,
+    tree: Annotated[
+        int | None, typer.Option("--tree", metavar="N", help="Show only this tree, as text: from 0, or from the end.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the topology of a model: trees, nodes, depth, features used, size.
@@ -59,6 +63,9 @@ def inspect(
     ((name, ensemble),) = models.items()
     if categories:
         _print_categories(name, ensemble, as_json)
+        return
+    if tree is not None:
+        _print_tree(name, named_by_number(ensemble), tree, as_json)
         return
     topology = ensemble.topology()
     size = {"file_bytes": model.stat().st_size}
@@ -100,6 +107,28 @@ def inspect(
     )
     if usage is not None:
         _print_usage(usage, topology, names)
+
+
+def _print_tree(name: str, ensemble: Ensemble, tree: int, as_json: bool) -> None:
+    """One tree as indented text, or its nodes as JSON."""
+    from rankwood.explaining.conditions import TreeNotes, tree_number
+    from rankwood.explaining.listing import COLUMNS, dump_tree, tree_rows
+
+    number = tree_number(ensemble, tree)
+    if not as_json:
+        for line in dump_tree(ensemble, number).splitlines():
+            print_line(line)
+        return
+    rows = tree_rows(ensemble, number, TreeNotes(ensemble))
+    nodes = [dict(zip(COLUMNS, map(_plain, row), strict=True)) for row in rows]
+    print_json({"model": name, "tree": number, "weight": float(ensemble.tree_weights[number]), "nodes": nodes})
+
+
+def _plain(value: Any) -> Any:
+    """An entry of a table as JSON can hold it: an absent number is None, an infinite one a text."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    return value
 
 
 def _print_categories(name: str, ensemble: Ensemble, as_json: bool) -> None:

@@ -25,7 +25,10 @@ from rankwood.matrix import column_order, respelled
 from rankwood.model.ensemble import Ensemble
 
 # Options that take several values: `--data a.txt b.txt` means `--data a.txt --data b.txt`.
-MANY_VALUED = ("--data", "--train", "--valid", "--judge", "--test", "--unlabelled", "--measure", "-m")
+MANY_VALUED = (
+    "--data", "--train", "--valid", "--judge", "--test", "--unlabelled", "--background", "--counts-of",
+    "--measure", "-m",
+)  # fmt: skip
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:
@@ -180,6 +183,13 @@ def named_as_data(models: Mapping[str, Ensemble], renames: Mapping[str, str]) ->
         name: model.rename_features({n: back[n] for n in model.feature_names or () if n in back})
         for name, model in models.items()
     }
+
+
+def named_by_number(model: Ensemble) -> Ensemble:
+    """The model with names for its features where it has none: `feature 1` and so on, as data files number them."""
+    if model.feature_names is not None:
+        return model
+    return model.replace(feature_names=[f"feature {number + 1}" for number in range(model.n_features)])
 
 
 def near_first(name: str, names: Sequence[str]) -> str:

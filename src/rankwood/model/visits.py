@@ -238,6 +238,24 @@ def usage(model: Ensemble, X: Any, *, n_threads: int | None = None) -> Usage:
     return Usage(model, touched, visits[: model.n_nodes], visits[shape.left])
 
 
+def leaf_visits(model: Ensemble, blocks: Iterator[tuple[slice, AnyArray]], n_threads: int) -> IndexArray:
+    """Number of documents that reach each leaf.
+
+    Parameters
+    ----------
+    model : Ensemble
+    blocks : iterator
+        Rows of the documents, as `row_blocks` gives them.
+    n_threads : int
+    """
+    visits, sizes = np.zeros(model.n_leaves, dtype=np.int64), model.trees.sizes + 1
+    for _, rows in _small_blocks(blocks):
+        leaves = np.ascontiguousarray(model.leaves(rows, n_threads=n_threads).T)
+        for tree, leaf in enumerate(leaves):
+            visits[model.trees.leaves_of(tree)] += np.bincount(leaf, minlength=sizes[tree])
+    return visits
+
+
 def _small_blocks(blocks: Iterator[tuple[slice, AnyArray]]) -> Iterator[tuple[int, AnyArray]]:
     for place, block in blocks:
         for first in range(0, len(block), _ROWS_AT_ONCE):
