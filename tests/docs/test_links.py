@@ -37,3 +37,9 @@ def test_every_page_is_in_the_navigation():
     for page in (ROOT / "docs").rglob("*.md"):
         name = page.relative_to(ROOT / "docs").as_posix()
         assert re.search(rf"[:-] {re.escape(name)}$", SETTINGS, re.M), f"{name}: name it in mkdocs.yml"
+
+
+def test_every_page_of_the_navigation_is_there():
+    for name in re.findall(r"[:-] ([\w/-]+\.md)$", SETTINGS, re.M):
+        page = ROOT / "docs" / name
+        assert page.exists() or MADE in page.parents, f"mkdocs.yml names {name}, which is not there"
