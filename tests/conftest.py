@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +20,17 @@ settings.load_profile("default")
 # A shell makes what it starts in the background ignore Ctrl-C, which tests press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+CHROMIUM_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +47,16 @@ def real_data() -> Path:
     if not (folder / "mq2008").is_dir():
         pytest.skip("REAL DATA ABSENT: set RANKWOOD_DATA to the folder that holds mq2008/, ohsumed/, mslr/")
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Headless Chromium, driven by playwright; without either a loud skip."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="BROWSER TESTS SKIPPED: pip install playwright")
+    path = os.environ.get("RANKWOOD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("BROWSER TESTS SKIPPED: there is no chromium; install it or set RANKWOOD_CHROMIUM")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
+        yield browser
+        browser.close()

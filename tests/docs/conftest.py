@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import gzip
 import importlib.util
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from blocks import ROOT
 
 import rankwood as rw
 from rankwood.training.estimators import BoostedRanker
@@ -103,3 +107,15 @@ def scene(
         return {"__name__": "snippet", **objects}
 
     return enter
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `mkdocs build --strict` does: a warning is an error."""
+    pytest.importorskip("mkdocs", reason="the documentation's packages are absent: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -57,7 +55,7 @@ def test_every_command_and_option_is_on_the_page_of_commands():
     check(module.root(), "rankwood")
 
 
-pytestmark = pytest.mark.xdist_group("reference pages")  # the site is built once
+pytestmark = pytest.mark.xdist_group("site")  # which is built once
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +73,6 @@ def test_signatures_are_those_of_the_code(griffe):
         real = inspect.signature(getattr(rankwood, name)).parameters.values()
         shown = [p for p in package[home.removeprefix("rankwood.")][name].parameters if p.name != "self"]
         assert [(p.name, p.kind.value) for p in shown] == [(p.name, p.kind.description) for p in real], name
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built as `mkdocs build --strict` does: a warning is an error."""
-    pytest.importorskip("mkdocs", reason="the documentation's packages are absent: pip install '.[docs]'")
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=TOOLS.parents[1], env=environment, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return folder
 
 
 def shown(site: Path, page: str, name: str) -> str:

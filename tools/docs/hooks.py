@@ -10,7 +10,7 @@ import command_page
 from mkdocs.structure.files import File, Files
 
 # A link from docs/ to a file of the repository works on GitHub; the site has no such page, and shows its name alone.
-TOP = "README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|benchmarks|examples|src|tests|tools|native"
+TOP = "README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY|benchmarks|examples|src|tests|tools|native"
 OUTSIDE = re.compile(rf"\[([^\]]+)\]\((?:\.\./)+(?:{TOP})[^)]*\)")
 
 

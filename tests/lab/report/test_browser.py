@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -16,32 +14,11 @@ from rankwood.scoring.timing import Timing
 
 pytestmark = pytest.mark.browser
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 BOXES = """texts => texts.map(text => {
     const box = text.getBoundingClientRect();
     return [box.left, box.top, box.right, box.bottom];
 })"""
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api", reason="BROWSER TESTS SKIPPED: pip install playwright")
-    path = os.environ.get("RANKWOOD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("BROWSER TESTS SKIPPED: there is no chromium; install it or set RANKWOOD_CHROMIUM")
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
