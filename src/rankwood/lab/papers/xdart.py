@@ -472,11 +472,11 @@ def _figure1(found: XdartResults) -> Figure:
                 values = [np.nan if value is None else value for value in rows.get(method, ())][: len(at)]
                 if len(values) < len(at) or np.isnan(values).all():
                     continue
-                how = line_style(number, len(SHOWN))
+                how, x = line_style(number, len(SHOWN)), dodged(at, number, len(SHOWN))
                 bars = [_reach(found, method, size) for size in at] if title == name else None
-                axis.errorbar(dodged(at, number, len(SHOWN)), values, bars, elinewidth=0.7, **how)
+                axis.errorbar(x, values, bars, elinewidth=0.7, **how)
                 last = int(np.flatnonzero(~np.isnan(values))[-1])
-                ends.append((at[last], values[last], method, how["color"]))
+                ends.append((x[last], values[last], method, how["color"]))
             axis.set(xlabel="trees", xticks=at, title=title)
             axis.grid(alpha=0.3)
             label_ends(axis, ends, 3.4)
