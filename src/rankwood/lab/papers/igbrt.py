@@ -786,11 +786,12 @@ def _curve_rows(found: IgbrtResults, initial_trees: int, name: str, caption: str
         axes = canvas.subplots(1, 3)
         for axis, measure in zip(axes, (ERR, NDCG, RMSE), strict=True):
             level, ends = found.mean("RF", "regression", measure), []
+            n_rates = len(found.study.learning_rates)
             for number, rate in enumerate(found.study.learning_rates):
                 rounds, means, halves = _course(found, initial_trees, rate, measure)
-                how = line_style(number, len(found.study.learning_rates))
-                axis.plot(rounds, means, markevery=max(1, len(rounds) // 8), **how)
-                axis.fill_between(rounds, means - halves, means + halves, color=how["color"], alpha=0.12, linewidth=0)
+                how, step = line_style(number, n_rates), max(1, len(rounds) // 8)
+                marked = (number * step // n_rates, step)  # at other rounds than those of other lines
+                axis.errorbar(rounds, means, halves, errorevery=marked, markevery=marked, elinewidth=0.7, **how)
                 ends.append((rounds[-1], means[-1], f"rate {rate:g}", how["color"]))
             axis.axhline(level, color="black", linewidth=1, linestyle="--", zorder=2)
             axis.set(xlabel="rounds of boosting", title=measure)
@@ -801,8 +802,8 @@ def _curve_rows(found: IgbrtResults, initial_trees: int, name: str, caption: str
         what = "iGBRT" if initial_trees else "GBRT"
         canvas.suptitle(f"{what} by learning rate, regression, {found.study.source.name}")
 
-    shade = "Shade: 95 % interval over folds of the difference from the forest, where there are three or more."
-    return Figure(name, f"{caption} {shade}", draw, (12.0, 4.2))
+    bars = "Bars: 95 % interval over folds of the difference from the forest, where there are three or more."
+    return Figure(name, f"{caption} {bars}", draw, (12.0, 4.2))
 
 
 def _course(
