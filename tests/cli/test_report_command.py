@@ -24,6 +24,16 @@ def test_report_writes_a_page_and_says_so(rankwood, models, data_file, tmp_path)
     assert "<title>Two models</title>" in page.read_text(encoding="utf-8")
 
 
+def test_the_margin_is_that_of_the_option(rankwood, models, data_file, tmp_path):
+    page = tmp_path / "report.html"
+    outcome = rankwood("report", *models, "--data", data_file, "-o", page, "-m", "AP", "--margin", 0.25)
+    assert outcome.status == 0
+    assert '"margin":0.25,' in page.read_text(encoding="utf-8")
+    outcome = rankwood("report", *models, "--data", data_file, "-o", page, "-m", "AP", "--margin", 0)
+    assert outcome.status == 2
+    assert "margin must be a positive number, got 0.0" in outcome.err
+
+
 def test_models_of_the_same_name_get_different_ones(rankwood, models, data_file, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rankwood as rw
 from rankwood.scoring import timing
 from rankwood.scoring.engines import ENGINES, Engine, Limits
-from rankwood.scoring.timing import BATCH, Budget, Timing, interval_ranks, time_models, warn_if_busy
+from rankwood.scoring.timing import BATCH, Budget, Timing, interval_ranks, speed_up, time_models, warn_if_busy
 from strategies.ensembles import big_ensemble
 
 SIX = Budget(calls=6, seconds=0.0, most_seconds=math.inf)
@@ -243,3 +243,39 @@ def test_a_budget_asks_for_calls_and_time_but_ends():
     assert not budget.is_spent(5, 10**10)  # too few for a quartile
     assert budget.is_spent(6, 2 * 10**9)
     assert not budget.is_spent(7, 19 * 10**8)
+
+
+def timed(us, down, up) -> Timing:
+    return Timing(us, us / down, us * up, 20, BATCH, "traverse")
+
+
+factors = st.floats(1.0, 4.0)
+timings = st.builds(timed, st.floats(1e-3, 1e3), factors, factors)
+
+
+@given(timings, timings)
+def test_a_speed_up_lies_in_its_interval_which_is_that_of_the_slow_down_turned_round(one, other):
+    value, low, high = speed_up(one, other)
+    assert value == one.us_per_doc / other.us_per_doc
+    assert low <= value * (1 + 1e-12)
+    assert high >= value * (1 - 1e-12)
+    back = speed_up(other, one)
+    assert back == pytest.approx((1 / value, 1 / high, 1 / low))
+    # Wider than that of either time, narrower than if both were at their worst together.
+    assert low <= min(one.low / other.us_per_doc, one.us_per_doc / other.high) * (1 + 1e-12)
+    assert low >= one.low / other.high * (1 - 1e-12)
+
+
+def test_a_speed_up_over_a_time_that_may_be_zero_has_no_interval():
+    none = Timing(0.5, 0.0, 1.0, 20, BATCH, "traverse")
+    assert speed_up(timed(1.0, 1.0, 1.0), none) == (2.0, None, None)
+
+
+def test_intervals_of_speed_ups_hold_as_often_as_they_say():
+    """Log-normal times whose intervals hold in 95 % of all cases: the quotient's does, too."""
+    rng = np.random.default_rng(0)
+    reach, n_held, n = math.exp(1.96 * 0.1), 0, 4000
+    for a, b in np.exp(rng.normal(0.0, 0.1, (n, 2))):
+        _, low, high = speed_up(timed(3.0 * a, reach, reach), timed(b, reach, reach))
+        n_held += low <= 3.0 <= high
+    assert 0.935 < n_held / n < 0.965

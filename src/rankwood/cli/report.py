@@ -36,6 +36,9 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for every figure as PNG and SVG; needs matplotlib.")
     ] = None,
+    margin: Annotated[
+        float, typer.Option(help="Loss of the measure that is to be ruled out for a model to be as good.")
+    ] = 0.005,
     engine: Annotated[
         str, typer.Option(help="Engine to time; the fastest that needs no compiler unless given.")
     ] = "auto",
@@ -69,6 +72,7 @@ def report(
             baseline=_name_of(baseline, models, list(loaded)),
             measures=measures,
             convention=chosen,
+            margin=margin,
             title=title or TITLE,
             figures=figures,
             engine=engine,

@@ -20,6 +20,14 @@ from rankwood.printable import printable
 Draw = Callable[[Any], None]  # draws on an empty matplotlib figure
 
 KINDS = (".png", ".svg")
+# Colours as far apart as a search could put them, for colour-blind people, too; none is grey, and the page of a report
+# has the same. Every one goes with a marker of its own.
+COLOURS = ("#0072b2", "#d45500", "#00946b", "#940ef4", "#5f3a14", "#8c0364", "#502dae", "#f14cea", "#b179a1", "#93974f")
+MARKERS = ("o", "s", "^", "D", "v", "*", "P", "X", ">", "<")
+DASHES = ("-", "--", ":", "-.")  # another one when colours repeat
+THINNEST, STEP = 1.3, 0.2  # points: width of the line that is drawn last, and how much wider each before it is
+DODGE = 0.008  # of the width, between the bars of neighbouring lines
+LABELS = 8  # points, of names at the ends of lines
 SMOOTHED_FROM = 5  # points that a smoothing spline needs
 
 
@@ -100,6 +108,118 @@ def label(text: str) -> str:
     a\x1b \$x\$
     """
     return re.sub(r"(?<!\\)\$", r"\$", "\n".join(map(printable, text.split("\n"))))
+
+
+def style(number: int) -> dict[str, Any]:
+    """Colour and marker of what has a number.
+
+    Examples
+    --------
+    >>> style(1) == style(11), style(1) == style(2)
+    (True, False)
+    """
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def dashes(number: int) -> str:
+    """Dashes of the line that has a number: solid until colours repeat.
+
+    Examples
+    --------
+    >>> dashes(9), dashes(10)
+    ('-', '--')
+    """
+    return DASHES[number // len(COLOURS) % len(DASHES)]
+
+
+def line_style(number: int, n_lines: int) -> dict[str, Any]:
+    """Style of one of several lines: each thinner than those before, which it is drawn upon, so that it hides none.
+
+    Examples
+    --------
+    >>> [line_style(number, 3)["linewidth"] for number in range(3)]
+    [1.7, 1.5, 1.3]
+    """
+    width = THINNEST + STEP * max(0, n_lines - 1 - number)
+    return {
+        **style(number),
+        "linestyle": dashes(number),
+        "linewidth": round(width, 3),
+        "markersize": round(2.0 + 2.0 * width, 3),
+        "zorder": 3 + number,
+    }
+
+
+def dodged(x: Sequence[float] | FloatArray, number: int, n_lines: int) -> FloatArray:
+    """Return x of one of several lines, moved a little, so that bars stand beside each other.
+
+    Examples
+    --------
+    >>> [dodged([0.0, 100.0], number, 3).round(2).tolist() for number in range(3)]
+    [[-0.8, 99.2], [0.0, 100.0], [0.8, 100.8]]
+    """
+    at = np.asarray(x, dtype=np.float64)
+    moved: FloatArray = at + (number - (n_lines - 1) / 2) * DODGE * (np.ptp(at) if len(at) else 0.0)
+    return moved
+
+
+def label_ends(axes: Any, ends: Sequence[tuple[float, float, str, Any]], height: float) -> None:
+    """Write names at the ends of lines, to the right of the axes, none upon another; call it when all lines are drawn.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Its limits are fixed by this.
+    ends : sequence of (x, y, name, colour)
+        Where every line ends.
+    height : float
+        About how high the axes are, in inches.
+    """
+    low, high = axes.get_ylim()
+    axes.set(xlim=axes.get_xlim(), ylim=(low, high))
+    order = sorted(range(len(ends)), key=lambda number: ends[number][1])
+    at = spread([(ends[number][1] - low) / (high - low) for number in order], 1.35 * LABELS / 72 / height)
+    for number, place in zip(order, at, strict=True):
+        x, y, name, colour = ends[number]
+        axes.annotate(
+            name,
+            (x, y),
+            (1.04, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=LABELS,
+            color=colour,
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 4,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
+def spread(values: Sequence[float], gap: float) -> list[float]:
+    """Return increasing values between 0 and 1, moved as little as it takes for neighbours to be `gap` apart.
+
+    When there is no room for that, they are as far apart as can be.
+
+    Examples
+    --------
+    >>> [round(value, 3) for value in spread([0.5, 0.5, 0.9], 0.1)]
+    [0.45, 0.55, 0.9]
+    """
+    n = len(values)
+    gap = min(gap, 1.0 / max(1, n - 1))
+    blocks: list[list[float]] = []  # values less their gaps, neighbours that are out of order joined (least squares)
+    for number, value in enumerate(values):
+        blocks.append([value - number * gap])
+        while len(blocks) > 1 and np.mean(blocks[-2]) >= np.mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    level = [float(np.mean(block)) for block in blocks for _ in block]
+    return [min(max(one, 0.0), 1.0 - (n - 1) * gap) + number * gap for number, one in enumerate(level)]
 
 
 def legend_below(canvas: Any, axes: Any, n_columns: int = 4) -> None:

@@ -901,6 +901,36 @@ def time_scoring(models: Mapping[str, Ensemble | OtherModel], data: Dataset) -> 
     return times, timings[0].conditions | {"busy": any(timing.busy for timing in timings)}
 
 
+def mean_and_half(values: Sequence[float] | FloatArray) -> tuple[float, float | None]:
+    """Return the mean, and half of its 95 % interval (Student's t), or None instead with fewer than three values.
+
+    Examples
+    --------
+    >>> [round(number, 3) for number in mean_and_half([1.0, 2.0, 3.0])]
+    [2.0, 2.484]
+    >>> mean_and_half([1.0, 3.0])
+    (2.0, None)
+    """
+    from scipy.special import stdtrit
+
+    mean, n = float(np.mean(values)), len(values)
+    if n < 3:
+        return mean, None
+    return mean, float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / n**0.5
+
+
+def half_interval(first: FloatArray, second: FloatArray) -> float:
+    """Return half of the 95 % interval of the mean difference of paired values; 0 with fewer than three pairs.
+
+    Examples
+    --------
+    >>> round(half_interval(np.array([0.1, 0.2, 0.3]), np.array([0.2, 0.4, 0.6])), 4)
+    0.2484
+    """
+    differences = second - first
+    return mean_and_half(differences[~np.isnan(differences)])[1] or 0.0
+
+
 def query_values(folds: Iterable[Any]) -> FloatArray:
     """Return the values of the queries of all folds, each query's mean over the runs of its fold.
 

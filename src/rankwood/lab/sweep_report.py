@@ -13,7 +13,7 @@ import numpy as np
 from rankwood.dtypes import FloatArray
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
-from rankwood.lab.drawing import Figure, log_axis, pareto_front
+from rankwood.lab.drawing import Figure, log_axis, pareto_front, style
 from rankwood.lab.runs import run_key
 from rankwood.lab.study import Report, Runs, Table, counted, interval_text, listed, p_text, query_values, with_spread
 from rankwood.lab.workers import in_words
@@ -349,10 +349,11 @@ def _figure(found: SweepResults) -> Figure:
             low, high = _interval(found.values(row, measure))
             face = {"markerfacecolor": "white"} if row[1] == "pruned" else {}
             label = None if numbered else found.label(row)
-            color = f"C{row[0] % 10}"
+            how = style(row[0])
+            color = how["color"]
             middle, half = (low + high) / 2, (high - low) / 2
             axes.errorbar(x, middle, half, fmt="none", ecolor=color, alpha=0.5, capsize=3, linewidth=1)
-            axes.plot(x, y, "o", color=color, label=label, **face)
+            axes.plot(x, y, linestyle="none", label=label, **how, **face)
             if numbered:  # above the axes, on three lines, so that neighbours do not overlap
                 height = 1.015 + 0.045 * (by_cost.index(number - 1) % 3)
                 where = axes.get_xaxis_transform()

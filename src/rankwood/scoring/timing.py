@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import itertools
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -201,6 +202,38 @@ def time_models(
                 on_model(now)
             n_enough = now
     return [runner.timing() for runner in runners]
+
+
+def speed_up(base: Timing, other: Timing) -> tuple[float, float | None, float | None]:
+    """How many times as fast as `base` the other model is, and the ends of the 95 % interval.
+
+    Parameters
+    ----------
+    base, other : Timing
+        Times of the two models.
+
+    Returns
+    -------
+    (float, float or None, float or None)
+        The quotient of the times, and its interval; None where an interval of a time begins at 0.
+
+    Notes
+    -----
+    The interval of a quotient out of those of its parts, on the logarithmic scale (MOVER, Donner and Zou 2012), which
+    takes the two for independent. Models that are timed in turn see the same busy moments: it is rather too wide.
+
+    Examples
+    --------
+    >>> base, other = Timing(3.0, 2.4, 3.6, 20, 4096, "traverse"), Timing(1.0, 1.0, 1.0, 20, 4096, "traverse")
+    >>> [round(value, 6) for value in speed_up(base, other)]
+    [3.0, 2.4, 3.6]
+    """
+    value = base.us_per_doc / other.us_per_doc if other.us_per_doc > 0 else math.inf
+    if not min(base.low, other.low) > 0:
+        return value, None, None
+    down = math.hypot(math.log(base.us_per_doc / base.low), math.log(other.high / other.us_per_doc))
+    up = math.hypot(math.log(base.high / base.us_per_doc), math.log(other.us_per_doc / other.low))
+    return value, value * math.exp(-down), value * math.exp(up)
 
 
 def warn_if_busy(timings: Iterable[Timing]) -> None:

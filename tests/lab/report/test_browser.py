@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import rankwood as rw
@@ -67,6 +70,125 @@ def test_the_plot_has_a_point_per_model_and_names_are_text(opened):
         assert page.locator(f"#chart-{chart} svg").count() == 1
     assert "NaN" not in page.content()
     assert "undefined" not in page.locator("#report").inner_text()
+
+
+def test_a_pair_has_one_p_wherever_it_is_told(opened, report):
+    shown = json.loads(report.read_text(encoding="utf-8").split('id="report-data">')[1].split("</script>")[0])
+    a, b = shown["pair"]
+    (p,) = (f"{one['p']:.3f}" for one in shown["pairs"] if (one["a"], one["b"], one["m"]) == (a, b, 0))
+    p = "< 0.001" if p == "0.000" else p
+    page = opened()
+    name = shown["models"][b]["name"]
+    row = page.locator("#table-models tbody tr").nth(b)
+    assert page.locator("#table-models thead th").nth(3).inner_text() == "corrected p"
+    assert row.locator("td").nth(2).inner_text().split("\n")[0] == p
+    says = f"corrected p {p if p.startswith('<') else f'= {p}'}"
+    assert says in page.locator("#headline").inner_text()
+    assert page.locator("#told").inner_text().endswith(f"{says}.")
+    cell = page.locator("#table-significance tbody tr").nth(b).locator("td").nth(a)
+    assert cell.inner_text().replace(" ▲", "").replace(" ▼", "").split("\n")[0] == p
+    assert page.locator("#significance").get_by_text("Corrected p: paired randomisation test").count() == 1
+    assert page.locator("#told").inner_text().startswith(f"{name} against large")
+
+
+def test_the_table_of_models_has_the_margin_and_intervals_of_speed(opened):
+    page = opened()
+    heads = page.locator("#table-models thead th").all_inner_texts()
+    loses, faster = heads.index("loses < 0.005"), heads.index("speed-up")
+    for number in (1, 2):
+        cells = page.locator("#table-models tbody tr").nth(number).locator("td, th")
+        assert cells.nth(loses).inner_text() in ("shown", "not shown")
+        assert re.fullmatch(r"[\d.]+×\n[\d.]+ to [\d.]+", cells.nth(faster).inner_text())
+    assert "loses less than 0.005 of nDCG@10" in page.locator("#headline").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_table_of_models_uses_the_width_and_says_where_it_scrolls(opened, width):
+    page = opened(viewport={"width": width, "height": 900})
+    scroll = page.locator("#models .scroll")
+    inner, outer = (scroll.evaluate(f"one => one.{kind}Width") for kind in ("scroll", "client"))
+    hint = page.locator("#models .more")
+    if width == 1400:
+        assert outer > 1250  # of the window's 1400
+        assert inner <= outer + 1
+        assert not hint.is_visible()
+        return
+    assert inner > outer
+    n_beyond = re.fullmatch(r"scroll sideways: (\d+) more columns →", hint.inner_text())
+    assert int(n_beyond[1]) >= 8
+    scroll.evaluate("one => { one.scrollLeft = one.scrollWidth }")
+    wait_until(page, "getComputedStyle(document.querySelector('#models .more')).visibility === 'hidden'")
+
+
+def test_the_bar_that_stays_takes_one_row_on_a_phone(opened):
+    page = opened(viewport={"width": 390, "height": 844})
+    bar = page.locator(".bar-top")
+    assert bar.bounding_box()["height"] <= 56
+    tops = bar.locator("select, .chip").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    assert max(tops) - min(tops) < 12
+    page.get_by_label("Measure", exact=True).first.select_option("AP")  # labelled, though the word is not shown
+    assert page.locator("#table-models thead th").nth(1).inner_text() == "AP"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_wins_and_losses_have_no_colour_of_a_model(opened, scheme):
+    page = opened(color_scheme=scheme)
+    page.locator("#choose-b").select_option(NASTY)
+    fills = page.evaluate(
+        """() => ['.win', '.loss'].map(kind => getComputedStyle(document.querySelector(`#chart-queries ${kind}`)).fill)
+            .concat([...document.querySelectorAll('#chart-tradeoff .point')].map(one => getComputedStyle(one).fill))"""
+    )
+    win, loss, *of_models = [tuple(map(int, re.findall(r"\d+", fill)[:3])) for fill in fills]
+    assert len(set(of_models)) == 3
+    for grey in (win, loss):
+        assert max(grey) - min(grey) < 32  # no hue
+    assert all(max(one) - min(one) > 80 for one in of_models)
+    assert abs(sum(win) - sum(loss)) > 150  # dark and light, whatever colours a reader sees
+
+
+def test_learning_curves_have_a_training_line_and_a_name_at_the_end_of_every_line(opened):
+    for width in (390, 1400):
+        page = opened(viewport={"width": width, "height": 900})
+        lines = page.locator("#chart-curves .series")
+        assert lines.count() == 4
+        assert sorted(lines.evaluate_all("all => all.map(one => one.getAttribute('stroke-dasharray'))")) == (
+            ["2 3", "2 3", "none", "none"]
+        )
+        caption = page.locator("#curves figcaption")
+        assert caption.inner_text().startswith("Solid: validation data; dotted: training data. The marker is the best")
+        names = page.locator("#chart-curves .end")
+        assert names.count() == 4
+        if width == 1400:
+            expected = ["large, train", "large, valid", "small, train", "small, valid"]
+            assert sorted(names.all_text_contents()) == expected
+        boxes = names.evaluate_all(BOXES)
+        for number, one in enumerate(boxes):
+            assert one[2] <= width
+            for other in boxes[:number]:
+                assert one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] - 3 or other[1] >= one[3] - 3
+    page.get_by_label("Data", exact=True).select_option("valid")
+    assert lines.count() == 2
+    assert caption.inner_text().startswith("The marker is the best")  # no word of what is not shown
+
+
+def test_a_query_shows_its_documents_as_both_models_see_them(opened, models, data):
+    page = opened()
+    query = page.locator("#table-worst tbody th").first.inner_text()
+    assert f"Query {query}: nDCG@10" in page.locator("#queries").inner_text()
+    one = page.locator("#table-best tbody th button").first
+    query = one.inner_text()
+    one.click()
+    assert page.locator("#table-best tbody th button").first.get_attribute("aria-pressed") == "true"
+    assert f"Query {query}: nDCG@10" in page.locator("#queries").inner_text()
+    rows = np.flatnonzero(np.asarray(data.qid).astype(str) == query)
+    scores = rw.load_model(models["large"]).score(data.X)
+    first = page.locator("#table-documents tbody tr").first.locator("th, td").all_inner_texts()
+    row = rows[np.argmax(scores[rows])]
+    assert first[:3] == [f"row {row + 1}", f"{data.y[row]:g}", "1"]
+    assert float(first[4].replace("−", "-")) == pytest.approx(scores[row], abs=1e-4)
+    page.locator("#table-documents thead button").nth(3).click()  # by the other's rank, and the other way round
+    page.locator("#table-documents thead button").nth(3).click()
+    assert page.locator("#table-documents tbody tr").first.locator("td").nth(2).inner_text() == "1"
 
 
 def wait_until(page, expression):
@@ -139,7 +261,6 @@ def test_the_measure_and_the_axes_can_be_chosen(opened):
     assert "difference from large" in page.locator("#chart-tradeoff .title").first.text_content()
     page.locator("#choose-weight").select_option("weights")
     page.locator("#choose-share").select_option("gain")
-    page.locator("#choose-p").select_option("p")
     page.locator("#choose-differing").uncheck()
     assert page.locator("#table-settings").get_by_text("n trees").count() == 1
 

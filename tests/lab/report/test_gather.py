@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 import rankwood as rw
 from lab.report.conftest import QUICK
 from rankwood.lab.drawing import pareto_front
-from rankwood.lab.report.facts import Difference, count_in, shared_bins, spread_out, thinned
-from rankwood.lab.report.page import headline_numbers, summarise
+from rankwood.lab.report.facts import Difference, Estimate, count_in, shared_bins, spread_out, thinned
+from rankwood.lab.report.page import headline_numbers, page_data, summarise
 from rankwood.lab.report.write import gather
+from rankwood.pruning.accept import Proof
 
 
 def test_quality_is_that_of_evaluate(facts, models, data):
@@ -29,19 +31,30 @@ def test_quality_is_that_of_evaluate(facts, models, data):
             assert (found.low, found.high) == (interval.low, interval.high)
 
 
-def test_differences_are_those_of_compare_and_corrected_together(facts, models, data):
-    compared = {
-        (name, measure): rw.compare(models["large"], models[name], data, measure)
-        for name in ("small", "stump")
-        for measure in facts.measures
-    }
-    adjusted = rw.holm([one.p_randomisation for one in compared.values()])
-    for ((name, measure), expected), p_holm in zip(compared.items(), adjusted, strict=True):
-        (model,) = (model for model in facts.models if model.name == name)
-        found = model.difference[measure]
-        assert found == Difference(expected.difference, *expected.interval, expected.p_randomisation, p_holm)
+def test_differences_are_those_of_compare_and_have_the_p_of_their_pair(facts, models, data):
+    for number, name in ((1, "small"), (2, "stump")):
+        for measure in facts.measures:
+            expected = rw.compare(models["large"], models[name], data, measure)
+            found = facts.models[number].difference[measure]
+            assert (found.value, found.low, found.high) == (expected.difference, *expected.interval)
+            (pair,) = (one for one in facts.pairs if (one.first, one.second, one.measure) == (0, number, measure))
+            assert found.p == pair.p
     assert facts.base.name == "large"
     assert facts.base.difference == {}
+
+
+def test_a_loss_below_the_margin_is_shown_as_everywhere_and_corrected_for_the_models(facts, models, data):
+    assert facts.margin == 0.005
+    for measure in facts.measures:
+        values = [rw.evaluate(models[name], data, measure).per_query[measure] for name in models]
+        alone = [rw.non_inferiority_test(values[0], other, margin=0.005).p_value for other in values[1:]]
+        for model, p in zip(facts.models[1:], rw.holm(alone), strict=True):
+            assert model.difference[measure].proof.p_adjusted == p
+            assert model.difference[measure].is_as_good == (p <= 0.05)
+    generous = gather(models, data, measures="AP", margin=0.9, budget=QUICK)
+    assert all(model.difference["AP"].is_as_good for model in generous.models[1:])
+    with pytest.raises(rw.RankwoodError, match="margin must be a positive number"):
+        gather(models, data, margin=0.0)
 
 
 def test_pairs_are_those_of_all_models_under_all_measures(facts, models, data):
@@ -50,7 +63,7 @@ def test_pairs_are_those_of_all_models_under_all_measures(facts, models, data):
     ]
     names = list(models)
     for measure in facts.measures:
-        pairs = [pair for pair in facts.pairs if pair.measure == measure]
+        pairs, alone = [pair for pair in facts.pairs if pair.measure == measure], []
         for pair in pairs:
             first, second = (rw.evaluate(models[names[n]], data, measure) for n in (pair.first, pair.second))
             values = second.per_query[measure] - first.per_query[measure]
@@ -59,8 +72,8 @@ def test_pairs_are_those_of_all_models_under_all_measures(facts, models, data):
             assert pair.wins + pair.ties + pair.losses == data.n_queries
             expected = rw.compare(models[names[pair.first]], models[names[pair.second]], data, measure)
             assert pair.difference == pytest.approx(expected.difference, abs=1e-12)
-            assert pair.p == expected.p_randomisation
-        assert [pair.p_holm for pair in pairs] == rw.holm([pair.p for pair in pairs]).tolist()
+            alone.append(expected.p_randomisation)
+        assert [pair.p for pair in pairs] == rw.holm(alone).tolist()
 
 
 def test_extreme_queries_tell_how_each_model_ranks_them(facts, models, data):
@@ -69,10 +82,18 @@ def test_extreme_queries_tell_how_each_model_ranks_them(facts, models, data):
     assert worst.second - worst.first == pytest.approx(min(pair.differences), abs=1e-12)
     query = data.query(list(map(str, data.queries.ids)).index(worst.query))
     assert worst.n_docs == query.n_docs
-    for ranking, name in ((worst.first_ranking, "large"), (worst.second_ranking, "small")):
+    ranked = []
+    for kind, name in (("first", "large"), ("second", "small")):
         scores = rw.load_model(models[name]).score(query.X)
-        expected = query.y[np.argsort(-scores, kind="stable")[:10]]
-        assert [float(label) for label in ranking.split()] == expected.tolist()
+        best = np.argsort(-scores, kind="stable")[:10]
+        found = sorted(worst.documents, key=lambda one, kind=kind: getattr(one, f"{kind}_rank"))[:10]
+        assert [getattr(one, f"{kind}_rank") for one in found] == list(range(1, 11))
+        assert [one.label for one in found] == query.y[best].tolist()
+        assert [getattr(one, f"{kind}_score") for one in found] == scores[best].tolist()
+        ranked += best.tolist()
+    assert len(worst.documents) == len(set(ranked))
+    row = int(worst.documents[0].name.removeprefix("row ")) - 1
+    assert (str(data.qid[row]), data.y[row]) == (worst.query, worst.documents[0].label)
     assert sum(int(part.split(" × ")[0]) for part in worst.labels.split(", ")) == query.n_docs
 
 
@@ -85,7 +106,9 @@ def test_size_shape_and_time(facts, models):
         timing = model.timing
         assert 0.0 < timing.low <= timing.us_per_doc <= timing.high
         assert (timing.precision, timing.n_threads, timing.batch) == ("double", 1, facts.data["documents"])
-        assert model.speed_up == facts.base.timing.us_per_doc / timing.us_per_doc
+        assert model.speed_up.value == pytest.approx(facts.base.timing.us_per_doc / timing.us_per_doc)
+        if model is not facts.base:
+            assert 0.0 < model.speed_up.low <= model.speed_up.value <= model.speed_up.high
         assert model.timing.engine in ("bitslice", "traverse")
 
 
@@ -121,8 +144,10 @@ def test_a_pruned_model_does_not_show_the_curve_of_the_whole_one(models, data):
 def test_another_baseline(models, data):
     facts = gather(models, data, baseline="stump", measures="AP", budget=QUICK)
     assert facts.base.name == "stump"
-    assert facts.base.speed_up == 1.0
+    assert facts.base.speed_up == Estimate(1.0)
     assert [bool(model.difference) for model in facts.models] == [True, True, False]
+    assert summarise(facts)[0] == "No model is smaller than stump, which has 2 leaves."
+    assert page_data(facts)["pair"] == [2, 0]
 
 
 def test_features_are_found_by_name(data):
@@ -142,7 +167,8 @@ def test_weights_of_queries_count(data, models):
     expected = rw.compare(models["large"], models["stump"], weighted, "AP")
     assert facts.models[2].difference["AP"].value == expected.difference
     pair = facts.pairs[1]
-    assert (pair.p, pair.difference) == (expected.p_randomisation, pytest.approx(expected.difference))
+    alone = [rw.compare(models[a], models[b], weighted, "AP").p_randomisation for a, b in combinations(models, 2)]
+    assert (pair.p, pair.difference) == (rw.holm(alone)[1], pytest.approx(expected.difference))
 
 
 def test_one_query_has_no_interval_and_no_test(models, data):
@@ -150,7 +176,7 @@ def test_one_query_has_no_interval_and_no_test(models, data):
     for model in facts.models[1:]:
         assert model.quality["nDCG@10"].low is None
         found = model.difference["nDCG@10"]
-        assert (found.low, found.p, found.p_holm) == (None, None, None)
+        assert (found.low, found.p, found.is_as_good) == (None, None, False)
     assert "too few queries for a test" in summarise(facts)[0]
 
 
@@ -209,32 +235,44 @@ def test_the_engine_that_is_timed_can_be_named(models, data):
     assert all(model.timing.n_calls >= 6 for model in facts.models)
 
 
-def test_the_summary_names_the_smallest_model_that_is_as_good(facts):
-    worse = Difference(-0.1, -0.2, -0.05, 0.001, 0.01)
-    as_good = Difference(-0.01, -0.02, 0.01, 0.2, 0.4)
-    better = Difference(0.1, 0.05, 0.2, 0.001, 0.01)
+def differing(value, width, p):
+    """A difference of 200 queries, whose interval is `2 * width` wide."""
+    values = np.full(200, 0.5)
+    others = values + value + np.tile([1.0, -1.0], 100) * width * 7
+    proof = Proof.of(values, others, rw.Acceptance(margin=0.005))
+    return Difference(value, value - width, value + width, p, proof)
 
-    def summary(small, stump):
-        changed = [
-            facts.models[0],
-            replace(facts.models[1], difference={"nDCG@10": small}),
-            replace(facts.models[2], difference={"nDCG@10": stump}),
-        ]
-        return replace(facts, models=changed)
 
-    one = summary(as_good, worse)
-    assert summarise(one)[0].startswith("small is the smallest model that is not significantly worse than large: ")
-    assert "−0.0100, 95 % interval −0.0200 to +0.0100, p = 0.200" in summarise(one)[0]
-    assert headline_numbers(one)[2] == ("−0.0100", "nDCG@10, difference from large")
-    assert summarise(summary(as_good, as_good))[0].startswith("stump is the smallest model")
-    assert summarise(summary(worse, worse)) == [
-        "Every model that is smaller than large is significantly worse by nDCG@10."
-    ]
-    assert summarise(summary(better, worse))[1].startswith("small is significantly better than large")
-    assert summarise(summary(better, worse))[1].endswith("corrected p = 0.010).")
-    # The more models, the larger a corrected p: that must not make a loss pass for none.
-    overlooked = Difference(-0.1, -0.2, -0.004, 0.04, 0.4)
-    assert summarise(summary(overlooked, worse))[0].startswith("Every model that is smaller")
+def test_the_headline_is_what_is_shown_of_the_smallest_model(facts):
+    worse, unclear = differing(-0.1, 0.02, 0.001), differing(-0.01, 0.02, 0.2)
+    as_good, better = differing(-0.001, 0.002, 0.4), differing(0.1, 0.02, 0.01)
+    assert [one.is_as_good for one in (worse, unclear, as_good, better)] == [False, False, True, True]
+
+    def changed(small, stump):
+        models = [replace(m, difference={"nDCG@10": d}) for m, d in zip(facts.models[1:], (small, stump), strict=True)]
+        return replace(facts, models=[facts.models[0], *models], measures=["nDCG@10"], pairs=[])
+
+    one = changed(as_good, worse)
+    assert summarise(one)[0].startswith(
+        "small is the smallest model that is shown to be as good as large: it loses less than 0.005 of nDCG@10, "
+        "95 % sure, on 200 queries that chose nothing (nDCG@10 "
+    )
+    assert ": difference −0.0010, 95 % interval −0.0030 to +0.0010, one-sided bound −0.00" in summarise(one)[0]
+    assert summarise(one)[0].endswith(", corrected p = 0.400).")
+    assert summarise(one)[1].startswith("small has ")
+    assert "times as fast (" in summarise(one)[1]
+    assert headline_numbers(one)[0] == ("shown", "that small loses less than 0.005 of nDCG@10")
+    assert headline_numbers(one)[1] == ("−0.0010", "nDCG@10 against large (−0.0030 to +0.0010)")
+    assert summarise(changed(as_good, as_good))[0].startswith("stump is the smallest model")
+    # Not significantly worse is not as good.
+    none = changed(unclear, worse)
+    assert summarise(none)[0].startswith(
+        "No smaller model is shown to be as good as large; small comes closest: that it loses less than 0.005"
+    )
+    assert headline_numbers(none)[0][0] == "not shown"
+    assert summarise(changed(better, worse))[2].startswith("small is significantly better than large: nDCG@10 ")
+    assert page_data(one)["pair"] == page_data(none)["pair"] == [0, 1]
+    assert page_data(changed(worse, as_good))["pair"] == [0, 2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))

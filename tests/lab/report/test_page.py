@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import rankwood as rw
 from lab.report.conftest import QUICK
+from rankwood.lab.report.facts import Estimate
 from rankwood.lab.report.figures import report_figures
 from rankwood.lab.report.page import page_data, render_page, to_json
 from rankwood.lab.report.write import gather
@@ -52,7 +53,13 @@ def test_the_page_has_the_numbers(facts):
 
 def test_names_are_text_and_never_markup(models):
     rng = np.random.default_rng(0)
-    data = rw.Dataset(rng.normal(size=(8, 6)), [0, 1] * 4, qid=[NASTY] * 4 + ["b"] * 4, feature_names=[NASTY, *"bcdef"])
+    data = rw.Dataset(
+        rng.normal(size=(8, 6)),
+        [0, 1] * 4,
+        qid=[NASTY] * 4 + ["b"] * 4,
+        doc_ids=[NASTY] * 8,
+        feature_names=[NASTY, *"bcdef"],
+    )
     named = {NASTY: models["stump"], "other": models["stump"].reweigh([-1.0])}
     facts = gather(named, data, title=NASTY, settings={NASTY: {NASTY: NASTY}}, measures="AP", budget=QUICK)
     page = render_page(facts)
@@ -61,6 +68,7 @@ def test_names_are_text_and_never_markup(models):
     assert page.count("</script>") == 2
     assert data_of(page)["models"][0]["name"] == NASTY
     assert data_of(page)["title"] == NASTY
+    assert NASTY in str(data_of(page)["pairs"])  # a document's name
 
 
 @given(
@@ -80,10 +88,11 @@ def test_json_is_always_valid_and_stays_inside_its_element(value):
 
 
 def test_numbers_that_are_none_do_not_break_the_page(facts):
-    odd = dataclasses.replace(facts.models[0], mean_depth=math.nan, speed_up=math.inf, settings={"a": "b"}, curves={})
+    never = Estimate(math.inf)
+    odd = dataclasses.replace(facts.models[0], mean_depth=math.nan, speed_up=never, settings={"a": "b"}, curves={})
     page = render_page(dataclasses.replace(facts, models=[odd, *facts.models[1:]]))
     assert data_of(page)["models"][0]["depth"] is None
-    assert data_of(page)["models"][0]["speedUp"] is None
+    assert data_of(page)["models"][0]["speedUp"] == [None, None, None]
 
 
 def test_a_report_of_many_queries_and_models_stays_small(models):

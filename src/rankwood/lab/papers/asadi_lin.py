@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,6 +27,7 @@ from rankwood.lab.study import (
     cpu_timed,
     interval_text,
     listed,
+    mean_and_half,
     p_text,
     query_values,
 )
@@ -517,24 +519,6 @@ class AsadiLinResults(PaperResults):
         return next((result["obstacle"] for result in self.all_timed() if result["obstacle"]), None)
 
 
-def mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean, and half of its 95 % interval (Student's t), or None instead with fewer than three values.
-
-    Examples
-    --------
-    >>> [round(number, 3) for number in mean_and_half([1.0, 2.0, 3.0])]
-    [2.0, 2.484]
-    >>> mean_and_half([1.0, 3.0])
-    (2.0, None)
-    """
-    from scipy.special import stdtrit
-
-    mean, n = float(np.mean(values)), len(values)
-    if n < 3:
-        return mean, None
-    return mean, float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / n**0.5
-
-
 # Table 1 of the paper, its numbers beside ours.
 
 
@@ -871,7 +855,8 @@ def _differences(found: AsadiLinResults) -> list[str]:
 
 
 COLOURS = {"lambda": "tab:orange", "alpha": "tab:blue", "baseline": "black"}
-MARKERS = {"lambda": "s", "alpha": "o", "baseline": "D"}
+MARKERS = {"lambda": "s", "alpha": "o", "baseline": "D"}  # of lines
+POINTS = {"lambda": "sPXhp", "alpha": "o^v<>d*8", "baseline": "D"}  # of single settings, in order
 GREEK = {"lambda": "λ", "alpha": "α"}
 
 
@@ -892,6 +877,15 @@ def _shades(settings: Sequence[Setting]) -> dict[Setting, Any]:
     return found
 
 
+def _markers(settings: Sequence[Setting]) -> dict[Setting, str]:
+    """A marker for every setting, as shades of one colour are hard to tell apart."""
+    found: dict[Setting, str] = {BASELINE: POINTS["baseline"]}
+    for way in ("lambda", "alpha"):
+        members = [setting for setting in settings if setting.way == way]
+        found |= zip(members, itertools.cycle(POINTS[way]), strict=False)
+    return found
+
+
 def _label(setting: Setting) -> str:
     return "plain" if setting == BASELINE else f"{GREEK[setting.way]} = {setting.value:g}"
 
@@ -902,7 +896,7 @@ def _tradeoff(found: AsadiLinResults) -> Figure:
     panels = ((BEST, "size chosen on validation data"), (EQUAL, f"{found.study.equal_trees:,} trees each"))
 
     def draw(canvas: Any) -> None:
-        axes, shades = canvas.subplots(1, 3), _shades(found.study.settings)
+        axes, shades, markers = canvas.subplots(1, 3), _shades(found.study.settings), _markers(found.study.settings)
         for axis, (size, title) in zip(axes[:2], panels, strict=True):
             level = float(np.mean(found.values(BASELINE, SHOWN, size)))
             for setting in found.study.settings:
@@ -911,13 +905,13 @@ def _tradeoff(found: AsadiLinResults) -> Figure:
                     continue
                 ends = [[quality.difference - quality.low], [quality.high - quality.difference]]
                 axis.errorbar(latency.us, level + quality.difference, ends if setting != BASELINE else None,
-                              latency.half, fmt=MARKERS[setting.way], color=shades[setting], capsize=2,
+                              latency.half, fmt=markers[setting], color=shades[setting], capsize=2,
                               elinewidth=0.9, markersize=6, label=_label(setting))  # fmt: skip
             axis.axhline(level, color="grey", linewidth=0.8, linestyle="--")
             axis.set(xlabel=f"microseconds per document ({SHORT[engine]})", title=title)
         for setting, one in PAPER.items():
             if setting in shades:
-                axes[2].errorbar(one.us, one.ndcg[CUTOFFS.index(10)], None, one.half, fmt=MARKERS[setting.way],
+                axes[2].errorbar(one.us, one.ndcg[CUTOFFS.index(10)], None, one.half, fmt=markers[setting],
                                  color=shades[setting], markerfacecolor="white", capsize=2, elinewidth=0.9)  # fmt: skip
         axes[2].axhline(PAPER[BASELINE].ndcg[CUTOFFS.index(10)], color="grey", linewidth=0.8, linestyle="--")
         axes[2].set(xlabel="microseconds per document (C)", title="the paper, MSLR-WEB10K")
@@ -991,12 +985,12 @@ def _by_fold(found: AsadiLinResults) -> Figure:
     groups, folds = _groups(found.study.settings), list(found.study.folds)
 
     def draw(canvas: Any) -> None:
-        shades = _shades(found.study.settings)
+        shades, markers = _shades(found.study.settings), _markers(found.study.settings)
         axes = canvas.subplots(2, max(1, len(groups)), sharex=True, sharey="row", squeeze=False)
         for column, (way, settings) in enumerate(groups):
             for number, setting in enumerate(settings):
                 at = np.arange(len(folds)) + 0.6 * ((number + 0.5) / len(settings) - 0.5)
-                style = {"fmt": MARKERS[setting.way], "color": shades[setting], "markersize": 5, "elinewidth": 0.9,
+                style = {"fmt": markers[setting], "color": shades[setting], "markersize": 5, "elinewidth": 0.9,
                          "capsize": 2, "label": _label(setting)}  # fmt: skip
                 quality = [mean_and_half(found.ndcg(setting, FIGURE1, fold=fold)) for fold in folds]
                 latency = [mean_and_half(found.times(setting, engine, fold=fold)) for fold in folds]
@@ -1014,6 +1008,7 @@ def _by_fold(found: AsadiLinResults) -> Figure:
                                    loc="upper center", bbox_to_anchor=(0.5, -0.02))  # fmt: skip
             axes[1, column].set(xlabel="fold", xticks=range(len(folds)), xticklabels=folds)
         axes[1, 0].set_ylim(0, 1.08 * max(axis.dataLim.y1 for axis in axes[1]))
+        axes[0, 0].margins(y=0.1)  # room for stars
         axes[0, 0].set_ylabel(f"{FIGURE1}, test data")
         axes[1, 0].set_ylabel(f"us per document,\n{SHORT[engine]}")
         for axis in axes.flat:

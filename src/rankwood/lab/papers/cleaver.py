@@ -15,11 +15,21 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import holm, randomisation_test
 from rankwood.fitting.outputs import TreeOutputs, signed_weights, unsigned_weights
-from rankwood.lab.drawing import Figure, legend_below
+from rankwood.lab.drawing import Figure, dodged, label_ends, line_style
 from rankwood.lab.papers.common import PaperResults, PaperStudy, gradient_parameters
 from rankwood.lab.papers.related import bagged, lasso_weights
 from rankwood.lab.runs import Result
-from rankwood.lab.study import FoldData, Report, Runs, Table, listed, p_text, time_scoring
+from rankwood.lab.study import (
+    FoldData,
+    Report,
+    Runs,
+    Table,
+    half_interval,
+    listed,
+    p_text,
+    query_values,
+    time_scoring,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.pruning.accept import Acceptance, Rule
 from rankwood.pruning.cleaver import RATES, cleaver
@@ -850,26 +860,47 @@ def _figure(found: CleaverResults) -> Figure:
     """Test measure over the number of trees, one line per strategy, one panel per size."""
 
     def draw(canvas: Any) -> None:
-        sizes = found.study.all_sizes
-        axes = canvas.subplots(1, len(sizes), squeeze=False)[0]
+        axes = canvas.subplots(len(sizes), 1, squeeze=False)[:, 0]
         for axis, size in zip(axes, sizes, strict=True):
-            first = 1 if 0.0 in found.study.rates else 0  # the model before is a line of its own
-            for way in found.study.ways:
-                runs = [result["table"] for fold in found.study.folds for result in found.of(size, way, fold)]
-                trees = np.mean([[row["n_trees"] for row in table[first:]] for table in runs], axis=0)
-                tests = np.mean([[row["test"] for row in table[first:]] for table in runs], axis=0)
-                axis.plot(trees, tests, label=way.name, marker=".")
-            whole = np.mean([table[0]["test"] for table in runs])
-            axis.axhline(whole, color="black", linewidth=1, label="the model before")
-            n_trees = np.mean([table[0]["n_trees"] for table in runs])
-            axis.set(xlabel="trees that stay", title=f"{'all' if size == FULL else 'the first'} {n_trees:,.0f} trees")
+            ends = []
+            for number, way in enumerate(found.study.ways):
+                trees, tests, halves = _course(found, size, way)
+                how, at = line_style(number, len(found.study.ways)), dodged(trees, number, len(found.study.ways))
+                axis.errorbar(at, tests, halves, elinewidth=0.6, **how)
+                ends.append((at[-1], tests[-1], way.name, how["color"]))
+            tables = [found.of(size, way, fold)[0]["table"] for fold in found.study.folds]
+            whole, n_trees = (float(np.mean([table[0][name] for table in tables])) for name in ("test", "n_trees"))
+            axis.axhline(whole, color="black", linewidth=1, linestyle="--", zorder=2)
+            axis.set(title=f"{'all' if size == FULL else 'the first'} {n_trees:,.0f} trees", ylabel=MEASURE)
             axis.locator_params(axis="x", integer=True)
+            axis.invert_xaxis()
             axis.grid(alpha=0.3)
-        axes[0].set_ylabel(f"{MEASURE} on test data")
-        canvas.suptitle(f"Pruned models, {found.study.source.name}")
-        legend_below(canvas, axes[0], 5)
+            label_ends(axis, [*ends, (axis.get_xlim()[1], whole, "the model before", "black")], 3.0)
+        axes[-1].set_xlabel("trees that stay")
+        canvas.suptitle(f"Pruned models, {found.study.source.name}, test data")
 
-    return Figure("figure", f"{MEASURE} on test data by the number of trees that stay.", draw, (12.0, 4.8))
+    sizes = found.study.all_sizes
+    return Figure(
+        "figure",
+        f"{MEASURE} on test data by the number of trees that stay. Bars: 95 % interval of the difference from the "
+        "model before, over queries.",
+        draw,
+        (9.5, 0.8 + 3.6 * len(sizes)),
+    )
+
+
+def _course(found: CleaverResults, size: Size, way: Way) -> tuple[FloatArray, FloatArray, list[float]]:
+    """Trees that stay, test measure, and half of the interval of its difference from the model before, by rate."""
+    first = 1 if 0.0 in found.study.rates else 0  # the model before is a line of its own
+    by_fold = [found.of(size, way, fold) for fold in found.study.folds]
+    tables = [result["table"][first:] for results in by_fold for result in results]
+    trees, tests = (np.mean([[row[name] for row in table] for table in tables], axis=0) for name in ("n_trees", "test"))
+    before = query_values([[result["values"][0] for result in results] for results in by_fold])
+    halves = [
+        half_interval(before, query_values([[result["values"][row] for result in results] for results in by_fold]))
+        for row in range(first, first + len(trees))
+    ]
+    return trees, tests, halves
 
 
 def _facts(found: CleaverResults) -> list[dict[str, Any]]:

@@ -17,10 +17,21 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator, evaluate
 from rankwood.evaluation.significance import bootstrap_interval, holm, randomisation_test
-from rankwood.lab.drawing import Figure, legend_below
+from rankwood.lab.drawing import Figure, label_ends, line_style
 from rankwood.lab.papers.common import Describing, PaperResults, PaperStudy, data_table
 from rankwood.lab.runs import Result
-from rankwood.lab.study import FoldData, Report, Runs, Table, counted, cpu_timed, interval_text, listed, p_text
+from rankwood.lab.study import (
+    FoldData,
+    Report,
+    Runs,
+    Table,
+    counted,
+    cpu_timed,
+    interval_text,
+    listed,
+    mean_and_half,
+    p_text,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees
 from rankwood.system import resolve_threads
@@ -774,21 +785,40 @@ def _curve_rows(found: IgbrtResults, initial_trees: int, name: str, caption: str
     def draw(canvas: Any) -> None:
         axes = canvas.subplots(1, 3)
         for axis, measure in zip(axes, (ERR, NDCG, RMSE), strict=True):
-            for rate in found.study.learning_rates:
-                runs = found.boosted("regression", initial_trees)
-                curves = [result["curves"] for run, result in runs if run.learning_rate == rate]
-                mean = np.mean([curve["test"][measure] for curve in curves], axis=0)
-                axis.plot(curves[0]["rounds"], mean, label=f"rate {rate:g}", linewidth=1.2)
-            level = found.mean("RF", "regression", measure)
-            axis.axhline(level, color="black", linewidth=2, label=f"forest, {found.study.n_trees:,} trees")
+            level, ends = found.mean("RF", "regression", measure), []
+            n_rates = len(found.study.learning_rates)
+            for number, rate in enumerate(found.study.learning_rates):
+                rounds, means, halves = _course(found, initial_trees, rate, measure)
+                how, step = line_style(number, n_rates), max(1, len(rounds) // 8)
+                marked = (number * step // n_rates, step)  # at other rounds than those of other lines
+                axis.errorbar(rounds, means, halves, errorevery=marked, markevery=marked, elinewidth=0.7, **how)
+                ends.append((rounds[-1], means[-1], f"rate {rate:g}", how["color"]))
+            axis.axhline(level, color="black", linewidth=1, linestyle="--", zorder=2)
             axis.set(xlabel="rounds of boosting", title=measure)
             axis.grid(alpha=0.3)
+            forest = f"forest,\n{found.study.n_trees:,} trees"
+            label_ends(axis, [*ends, (axis.get_xlim()[1], level, forest, "black")], 2.2)
         axes[0].set_ylabel("test data, mean over folds and runs")
         what = "iGBRT" if initial_trees else "GBRT"
         canvas.suptitle(f"{what} by learning rate, regression, {found.study.source.name}")
-        legend_below(canvas, axes[0], 6)
 
-    return Figure(name, caption, draw, (11.0, 4.4))
+    bars = "Bars: 95 % interval over folds of the difference from the forest, where there are three or more."
+    return Figure(name, f"{caption} {bars}", draw, (12.0, 4.2))
+
+
+def _course(
+    found: IgbrtResults, initial_trees: int, rate: float, measure: str
+) -> tuple[list[int], FloatArray, FloatArray]:
+    """Rounds, the mean over folds and runs, and half of the interval over folds of its difference from the forest."""
+    runs = [
+        (run, one["curves"]) for run, one in found.boosted("regression", initial_trees) if run.learning_rate == rate
+    ]
+    by_fold = [[curve["test"][measure] for run, curve in runs if run.fold == fold] for fold in found.study.folds]
+    means = np.mean([values for curves in by_fold for values in curves], axis=0)
+    forests = [found.fold_mean("RF", "regression", measure, fold) for fold in found.study.folds]
+    changes = np.array([np.mean(curves, axis=0) - forest for curves, forest in zip(by_fold, forests, strict=True)])
+    halves = np.array([mean_and_half(column)[1] or 0.0 for column in changes.T])
+    return runs[0][1]["rounds"], means, halves
 
 
 def _chosen(found: IgbrtResults) -> list[dict[str, Any]]:

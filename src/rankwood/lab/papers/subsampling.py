@@ -20,7 +20,7 @@ from rankwood.evaluation.diagnostics import tree_correlation, tree_strength
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import bootstrap_interval, paired_t_test, randomisation_test
 from rankwood.lab.datasets.catalogue import find_entry
-from rankwood.lab.drawing import SMOOTHED_FROM, Figure, smooth
+from rankwood.lab.drawing import SMOOTHED_FROM, Figure, label_ends, legend_below, line_style, log_axis, smooth
 from rankwood.lab.papers.common import PARTS, Describing, PaperResults, PaperStudy, data_table
 from rankwood.lab.runs import Result
 from rankwood.lab.study import (
@@ -32,6 +32,7 @@ from rankwood.lab.study import (
     cpu_timed,
     interval_text,
     listed,
+    mean_and_half,
     p_text,
     query_values,
     with_spread,
@@ -735,7 +736,7 @@ def _quality(found: SubsamplingResults, measure: str) -> Figure:
         left.plot(*curve, color="black", label=means)
         _log_shares(left, shares)
         left.set(ylabel=f"{name} on validation data", title=f"{name}, {found.study.source.name}")
-        left.legend(fontsize=8)
+        legend_below(canvas, left)
         right.bar(range(len(shares)), deviations, color="tab:gray")
         step = -(-len(shares) // MOST_TICKS)
         labels = [f"{share:.3g}" for share in shares[::step]]
@@ -772,13 +773,16 @@ def _trees(found: SubsamplingResults) -> Figure:
         left, right = canvas.subplots(1, 2)
         left.plot(shares, [found.correlation(sample) for sample in found.study.sweep], marker="o", color="tab:red")
         left.set(ylabel="mean correlation between trees", title="How alike trees are")
-        for measure, name in SHOWN.items():
+        ends = []
+        for number, (measure, name) in enumerate(SHOWN.items()):
             strengths = [found.strength(sample, measure) for sample in found.study.sweep]
-            right.plot(shares, strengths, marker="o", label=name)
+            how = line_style(number, len(SHOWN))
+            right.plot(shares, strengths, **how)
+            ends.append((shares[-1], strengths[-1], name, how["color"]))
         right.set(ylabel="mean over single trees", title="How strong they are alone")
-        right.legend(fontsize=8)
         for axes in (left, right):
             _log_shares(axes, shares)
+        label_ends(right, ends, 2.8)
 
     return Figure("trees", "Correlation and strength of the trees, on validation data.", draw)
 
@@ -788,8 +792,6 @@ def _kinds(found: SubsamplingResults) -> Figure:
     kinds = {"whole queries": found.study.sweep, "documents of every query": found.study.documents}
 
     def draw(canvas: Any) -> None:
-        from rankwood.lab.drawing import legend_below, log_axis
-
         axes = canvas.subplots(1, 3)
         panels: dict[str, Callable[[Sample], float]] = {
             "nDCG@10 of the forest": lambda sample: found.mean_and_std(sample, "valid", NDCG)[0],
@@ -797,17 +799,24 @@ def _kinds(found: SubsamplingResults) -> Figure:
             "mean nDCG@10 of single trees": lambda sample: found.strength(sample, NDCG),
         }
         for axis, (title, value) in zip(axes, panels.items(), strict=True):
-            for name, samples in kinds.items():
+            ends = []
+            for number, (name, samples) in enumerate(kinds.items()):
                 shares = [100 * found.mean_of(sample, "share_of_docs") for sample in samples]
-                axis.plot(shares, [value(sample) for sample in samples], marker="o", markersize=4, label=name)
+                values, how = [value(sample) for sample in samples], line_style(number, len(kinds))
+                halves = [mean_and_half(found.run_means(sample, "valid", NDCG))[1] or 0.0 for sample in samples]
+                axis.errorbar(shares, values, halves if axis is axes[0] else None, elinewidth=0.8, capsize=2, **how)
+                if shares:
+                    ends.append((shares[-1], values[-1], name.replace(" of ", "\nof "), how["color"]))
             log_axis(axis)
             axis.set(title=title, xlabel="documents that a tree sees, %")
             axis.grid(alpha=0.3)
+            label_ends(axis, ends, 1.5)  # of names in two lines
         axes[0].set_ylabel("validation data")
         canvas.suptitle(f"Whole queries, or documents of every query, {found.study.source.name}")
-        legend_below(canvas, axes[0])
 
-    return Figure("kinds", "Whole queries, or documents of every query (section 4).", draw, (11.0, 4.2))
+    caption = "Whole queries, or documents of every query (section 4)."
+    bars = "Bars: 95 % interval over runs, where there are three or more."
+    return Figure("kinds", f"{caption} {bars}", draw, (13.0, 4.2))
 
 
 def _log_shares(axes: Any, shares: list[float]) -> None:

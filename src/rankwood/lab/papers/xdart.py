@@ -13,10 +13,21 @@ from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import evaluate
 from rankwood.evaluation.significance import non_inferiority_test, randomisation_test
-from rankwood.lab.drawing import Figure, legend_below
+from rankwood.lab.drawing import Figure, dodged, label_ends, line_style
 from rankwood.lab.papers.common import PaperResults, PaperStudy, gradient_parameters
 from rankwood.lab.runs import Result
-from rankwood.lab.study import FoldData, Report, Runs, Table, counted, cpu_timed, listed, p_text, query_values
+from rankwood.lab.study import (
+    FoldData,
+    Report,
+    Runs,
+    Table,
+    counted,
+    cpu_timed,
+    half_interval,
+    listed,
+    p_text,
+    query_values,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.estimators import DART, XDART, LambdaMART
 
@@ -320,14 +331,7 @@ PAPER: dict[str, dict[str, tuple[float | None, ...]]] = {
 }
 # Figure 1 has one setting of each strategy.
 PAPER_SIZES = (100, 200, 300, 400, 500)
-SHOWN: dict[str, dict[str, Any]] = {
-    "X-DART ratio 1.5%": {"marker": "o"},
-    "X-DART fixed 2": {"marker": "s"},
-    "X-DART fixed 4": {"marker": "D"},
-    "X-DART adaptive 5": {"marker": "^"},
-    REFERENCE: {"marker": "v", "color": "black", "linestyle": "--"},
-    "LambdaMART": {"marker": "x", "color": "grey"},
-}
+SHOWN = ("X-DART ratio 1.5%", "X-DART fixed 2", "X-DART fixed 4", "X-DART adaptive 5", REFERENCE, "LambdaMART")
 
 
 def make_report(found: XdartResults) -> Report:
@@ -462,18 +466,31 @@ def _figure1(found: XdartResults) -> Figure:
     def draw(canvas: Any) -> None:
         axes = canvas.subplots(1, len(panels))
         for axis, (title, (at, rows)) in zip(axes, panels.items(), strict=True):
-            for method, style in SHOWN.items():
+            ends = []
+            for number, method in enumerate(SHOWN):
                 # Of the sizes alone: the paper's last column is LambdaMART's full model.
                 values = [np.nan if value is None else value for value in rows.get(method, ())][: len(at)]
-                if len(values) == len(at) and not np.isnan(values).all():
-                    axis.plot(at, values, label=method, linewidth=1.4, **style)
+                if len(values) < len(at) or np.isnan(values).all():
+                    continue
+                how, x = line_style(number, len(SHOWN)), dodged(at, number, len(SHOWN))
+                bars = [_reach(found, method, size) for size in at] if title == name else None
+                axis.errorbar(x, values, bars, elinewidth=0.7, **how)
+                last = int(np.flatnonzero(~np.isnan(values))[-1])
+                ends.append((x[last], values[last], method, how["color"]))
             axis.set(xlabel="trees", xticks=at, title=title)
             axis.grid(alpha=0.3)
+            label_ends(axis, ends, 3.4)
         axes[0].set_ylabel(f"{NDCG} on test data")
-        legend_below(canvas, axes[1], len(SHOWN))
 
-    return Figure("figure1", f"Figure 1: X-DART's strategies, DART and LambdaMART, {name} and the paper's data.", draw,
-                  (12.0, 4.4))  # fmt: skip
+    return Figure("figure1", f"Figure 1: X-DART's strategies, DART and LambdaMART, {name} and the paper's data. Bars: "
+                  f"95 % interval of the difference from {REFERENCE} with as many trees, over queries.", draw,
+                  (14.0, 4.4))  # fmt: skip
+
+
+def _reach(found: XdartResults, method: str, size: int) -> float:
+    """Half of the 95 % interval of a model's difference from DART with as many trees; 0 where there is none."""
+    ours, theirs = (found.test_values(one, size) for one in (method, REFERENCE))
+    return 0.0 if ours is None or theirs is None or method == REFERENCE else half_interval(theirs, ours)
 
 
 def _differences(found: XdartResults) -> list[str]:

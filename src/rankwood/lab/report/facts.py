@@ -17,6 +17,7 @@ from rankwood.evaluation.evaluator import Evaluation, randomisation_p
 from rankwood.evaluation.significance import holm
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.topology import Topology
+from rankwood.pruning.accept import Proof
 from rankwood.scoring.timing import Timing
 
 # The records: no models and no data, only numbers and texts.
@@ -41,18 +42,24 @@ class Difference(Estimate):
     Parameters
     ----------
     p : float, optional
-        p-value of the randomisation test.
-    p_holm : float, optional
-        The same, corrected for all models and measures.
+        That of the pair: see `Pair`.
+    proof : Proof, optional
+        Whether the queries show that a loss, if there is one, is less than the margin of the report; corrected for all
+        models that are compared with the baseline (Holm).
     """
 
     p: float | None = None
-    p_holm: float | None = None
+    proof: Proof | None = None
 
     @property
     def is_significant(self) -> bool:
-        """Whether the difference is significant after the correction."""
-        return self.p_holm is not None and self.p_holm < ALPHA
+        """Whether the difference is significant."""
+        return self.p is not None and self.p < ALPHA
+
+    @property
+    def is_as_good(self) -> bool:
+        """Whether the queries show that the loss is less than the margin."""
+        return self.proof is not None and self.proof.holds
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,22 @@ class ModelFacts:
     quality: Mapping[str, Estimate]
     difference: Mapping[str, Difference]
     timing: Timing
-    speed_up: float | None  # over the baseline
+    speed_up: Estimate  # over the baseline
     anatomy: Anatomy
     curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document of a query as two models see it; ranks count from 1."""
+
+    name: str
+    label: float
+    first_rank: int
+    second_rank: int
+    first_score: float
+    second_score: float
 
 
 @dataclass(frozen=True)
@@ -139,8 +158,10 @@ class Extreme:
         How many documents have each label.
     first, second : float
         The measure of either model.
-    first_ranking, second_ranking : str
-        Labels of the first documents, in the order of either model.
+    n_ranked : int
+        How many documents are the first ones of a model.
+    documents : sequence of Document
+        The first ones of either model, in the order of the first model.
     """
 
     query: str
@@ -148,8 +169,8 @@ class Extreme:
     labels: str
     first: float
     second: float
-    first_ranking: str
-    second_ranking: str
+    n_ranked: int
+    documents: Sequence[Document]
 
 
 @dataclass(frozen=True)
@@ -164,8 +185,9 @@ class Pair:
         Queries on which the second model is better, equal and worse.
     difference : float or None
         Difference of the means.
-    p, p_holm : float or None
-        p-value of the randomisation test, and the same corrected for all pairs under this measure.
+    p : float or None
+        p-value of the randomisation test, corrected for all pairs under this measure (Holm): the only one that a report
+        has of the pair.
     differences : sequence of float
         Sorted differences of queries; of many queries as many as a figure can show, evenly spread.
     queries : sequence of str
@@ -182,7 +204,6 @@ class Pair:
     losses: int
     difference: float | None
     p: float | None
-    p_holm: float | None
     differences: Sequence[float]
     queries: Sequence[str]
     worst: Sequence[Extreme]
@@ -199,6 +220,7 @@ class ReportFacts:
     measures: Sequence[str]
     convention: str
     baseline: int
+    margin: float  # loss of a measure that is to be ruled out
     models: Sequence[ModelFacts]
     pairs: Sequence[Pair]
     features: Sequence[str]
@@ -377,7 +399,7 @@ def _flatten(key: str, value: Any, flat: dict[str, str]) -> None:
 SHOWN_DIFFERENCES = 120_000  # of all pairs and measures, to keep the page small
 FEWEST_SHOWN, MOST_SHOWN = 60, 400  # of one pair
 EXTREMES = 8  # worst and best queries of a pair; fewer when there are many pairs
-RANKED = 10  # first documents whose labels are shown
+RANKED = 10  # first documents of either model that are shown; fewer when there are many pairs
 TIE = 1e-12  # differences that are zero but for rounding
 
 
@@ -393,18 +415,18 @@ def compare_pairs(
     """Compare all pairs of models under all measures; `on_pair` is called after each test."""
     numbers = list(itertools.combinations(range(len(evaluations)), 2))
     n_shown = min(MOST_SHOWN, max(FEWEST_SHOWN, SHOWN_DIFFERENCES // max(1, len(numbers) * len(measures))))
-    n_extremes = EXTREMES if len(numbers) * len(measures) <= 100 else EXTREMES // 2
-    queries = _QueryNotes(data, scores)
+    are_many = len(numbers) * len(measures) > 100
+    n_extremes = EXTREMES // 2 if are_many else EXTREMES
+    queries = _QueryNotes(data, scores, RANKED // 2 if are_many else RANKED)
     pairs: list[Pair] = []
     for measure in measures:
         p_values: list[float | None] = []
         for first, second in numbers:
             p_values.append(_p_value(evaluations[first], evaluations[second], measure, n_threads))
             on_pair()
-        adjusted = corrected(p_values)
-        for (first, second), p, p_holm in zip(numbers, p_values, adjusted, strict=True):
+        for (first, second), p in zip(numbers, corrected(p_values), strict=True):
             a, b = evaluations[first], evaluations[second]
-            pairs.append(_pair(first, second, measure, a, b, (p, p_holm), queries, n_shown, n_extremes))
+            pairs.append(_pair(first, second, measure, a, b, p, queries, n_shown, n_extremes))
     return pairs
 
 
@@ -434,7 +456,7 @@ def _pair(
     measure: str,
     a: Evaluation,
     b: Evaluation,
-    p_values: tuple[float | None, float | None],
+    p: float | None,
     queries: _QueryNotes,
     n_shown: int,
     n_extremes: int,
@@ -461,8 +483,7 @@ def _pair(
         ties=int(np.count_nonzero(differences == 0)),
         losses=int(np.count_nonzero(differences < 0)),
         difference=float(mean) if len(counted) else None,
-        p=p_values[0],
-        p_holm=p_values[1],
+        p=p,
         differences=differences[shown].tolist(),
         queries=[queries.name(int(q)) for q in counted[shown]],
         worst=extremes(worst),
@@ -471,10 +492,10 @@ def _pair(
 
 
 class _QueryNotes:
-    """Texts about queries: their ids, their labels, and the labels in a model's order."""
+    """What is told of queries: their ids, their labels, and the documents that a model ranks first."""
 
-    def __init__(self, data: Dataset, scores: Sequence[AnyArray]) -> None:
-        self._data, self._scores = data, scores
+    def __init__(self, data: Dataset, scores: Sequence[AnyArray], n_ranked: int) -> None:
+        self._data, self._scores, self._n_ranked = data, scores, n_ranked
 
     def name(self, query: int) -> str:
         """The id of a query."""
@@ -490,14 +511,30 @@ class _QueryNotes:
             labels=", ".join(f"{n} × {label:g}" for label, n in zip(labels[::-1], counts[::-1], strict=True)),
             first=float(ours[query]),
             second=float(theirs[query]),
-            first_ranking=self._ranking(rows, first),
-            second_ranking=self._ranking(rows, second),
+            n_ranked=self._n_ranked,
+            documents=self._documents(rows, first, second),
         )
 
     def _rows(self, query: int) -> IndexArray:
         places = np.arange(self._data.offsets[query], self._data.offsets[query + 1])
         return places if self._data.order is None else self._data.order[places]
 
-    def _ranking(self, rows: IndexArray, model: int) -> str:
-        best = np.argsort(-self._scores[model][rows], kind="stable")[:RANKED]
-        return " ".join(f"{label:g}" for label in self._data.y[rows[best]])
+    def _documents(self, rows: IndexArray, first: int, second: int) -> list[Document]:
+        scores = [self._scores[model][rows] for model in (first, second)]
+        ranks = [np.argsort(np.argsort(-of_model, kind="stable")) for of_model in scores]
+        return [
+            Document(
+                name=self._document_name(int(rows[place])),
+                label=float(self._data.y[rows[place]]),
+                first_rank=int(ranks[0][place]) + 1,
+                second_rank=int(ranks[1][place]) + 1,
+                first_score=float(scores[0][place]),
+                second_score=float(scores[1][place]),
+            )
+            for place in np.argsort(ranks[0])
+            if min(ranks[0][place], ranks[1][place]) < self._n_ranked
+        ]
+
+    def _document_name(self, row: int) -> str:
+        """The name of a document, or its row, counted from 1."""
+        return f"row {row + 1}" if self._data.doc_ids is None else str(self._data.doc_ids[row])

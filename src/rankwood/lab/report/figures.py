@@ -10,16 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwood.lab.drawing import Figure, label, log_axis, pareto_front
+from rankwood.lab.drawing import Figure, dashes, label, label_ends, log_axis, pareto_front, style
 from rankwood.lab.report.facts import ALPHA, Bins, Estimate, ModelFacts, Pair, ReportFacts
 from rankwood.lab.report.page import p_or_dash
 from rankwood.printable import printable
 
-# As on the page: Okabe and Ito's colours, darkened for contrast, and a marker of its own for every model.
-COLOURS = ("#0072b2", "#c44e00", "#00805e", "#b0508a", "#9a6a00", "#1a76a8", "#5b5b66", "#7a5195")
-MARKERS = ("o", "s", "^", "D", "v", "*", "P", "X")
-DASHES = ("-", "--", ":", "-.")
-BETTER, WORSE, GREY = "#0a63a5", "#ad420a", "#55606d"
+BETTER, WORSE, GREY = "#2f3b48", "#8a95a1", "#55606d"  # no colour of a model
 LONGEST_NAME = 28
 MOST_PANELS = 9  # pairs of one figure
 TOP_FEATURES = 15
@@ -65,16 +61,6 @@ def _draw_titled(figure: Figure, canvas: Any) -> None:
     canvas.suptitle(figure.caption, fontsize=10)
 
 
-def _style(number: int) -> dict[str, Any]:
-    """Colour and marker of a model."""
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-
-
-def _dashes(number: int) -> str:
-    """Line style of a model, another one when colours repeat."""
-    return DASHES[number // len(COLOURS) % len(DASHES)]
-
-
 def _name(text: str, most: int = LONGEST_NAME) -> str:
     """Return a name on one line, shortened in the middle, that matplotlib shows as it is."""
     text, head = printable(text), (most - 1) // 2
@@ -104,9 +90,7 @@ def _draw_tradeoff(facts: ReportFacts, figure: Any) -> None:
             cost = Estimate(us.us_per_doc, us.low, us.high)
             label = _name(model.name) if ax is axes[0] else None
             bars = {"xerr": _reach(cost), "yerr": _reach(quality), "elinewidth": 1.0, "capsize": 2.5}
-            ax.errorbar(
-                cost.value, quality.value, **bars, **_style(number), markersize=8, linestyle="none", label=label
-            )
+            ax.errorbar(cost.value, quality.value, **bars, **style(number), markersize=8, linestyle="none", label=label)
         points = [(m.timing.us_per_doc, m.quality[measure].value) for m in facts.models]
         front = [points[place] for place in pareto_front(*zip(*points, strict=True))]
         right = ax.get_xlim()[1]
@@ -128,9 +112,9 @@ def _cost_axis(ax: Any, costs: list[float]) -> None:
 
 
 def _draw_curves(facts: ReportFacts, figure: Any) -> None:
-    """Learning curves of all models under one measure."""
+    """Learning curves of all models under one measure, dotted on training data."""
     ax = figure.subplots()
-    measure = _curve_measure(facts)
+    measure, ends = _curve_measure(facts), []
     for number, model in enumerate(facts.models):
         for name, by_measure in model.curves.items():
             curve = by_measure.get(measure)
@@ -141,15 +125,21 @@ def _draw_curves(facts: ReportFacts, figure: Any) -> None:
             ax.plot(
                 curve.iterations,
                 values,
-                color=_style(number)["color"],
-                linestyle=":" if is_training else _dashes(number),
+                **style(number),
+                markevery=max(1, len(values) // 8),
+                markersize=3 if is_training else 5,
+                linestyle=":" if is_training else dashes(number),
                 linewidth=1.2 if is_training else 1.7,
-                label=f"{_name(model.name)}, {_name(name)}",
             )
+            known = [place for place, value in enumerate(values) if not math.isnan(value)]
+            if known:
+                last = known[-1]
+                end = curve.iterations[last], values[last], f"{_name(model.name)}, {_name(name)}"
+                ends.append((*end, style(number)["color"]))
     ax.set_xlabel("iteration")
     ax.set_ylabel(measure)
     _tidy(ax)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    label_ends(ax, ends, 3.0)
 
 
 def _curve_measure(facts: ReportFacts) -> str:
@@ -176,7 +166,7 @@ def _draw_shapes(facts: ReportFacts, figure: Any) -> None:
                 width=0.9 * bins.width,
                 align="edge",
                 bottom=-number - 0.4,
-                color=_style(number)["color"],
+                color=style(number)["color"],
             )
         ax.set_xlabel(title)
         ax.set_yticks([-number for number in range(len(facts.models))], [_name(m.name) for m in facts.models])
@@ -195,8 +185,8 @@ def _draw_trees(facts: ReportFacts, figure: Any) -> None:
             ax.plot(
                 anatomy.trees,
                 values,
-                color=_style(number)["color"],
-                linestyle=_dashes(number),
+                color=style(number)["color"],
+                linestyle=dashes(number),
                 linewidth=1.2,
                 label=label if ax is left else None,
             )
@@ -270,12 +260,13 @@ def _draw_significance(facts: ReportFacts, figure: Any) -> None:
             continue
         difference = pair.difference or 0.0
         for row, column, sign in ((pair.second, pair.first, 1.0), (pair.first, pair.second, -1.0)):
-            is_sure = pair.p_holm is not None and pair.p_holm < ALPHA
+            is_sure = pair.p is not None and pair.p < ALPHA
             colours[row, column] = math.copysign(1.0, sign * difference) if is_sure else 0.0
-            texts[row, column] = f"{p_or_dash(pair.p_holm)}\n{sign * difference:+.4f}".replace("-", "−")
+            mark = {1.0: " ▲", -1.0: " ▼"}.get(colours[row, column], "")
+            texts[row, column] = f"{p_or_dash(pair.p)}{mark}\n{sign * difference:+.4f}".replace("-", "−")
     from matplotlib.colors import ListedColormap
 
-    ax.imshow(colours, cmap=ListedColormap(["#fbe6d9", "#ffffff", "#dcebf7"]), vmin=-1, vmax=1, aspect="auto")
+    ax.imshow(colours, cmap=ListedColormap(["#eceff2", "#ffffff", "#cfd6dd"]), vmin=-1, vmax=1, aspect="auto")
     for (row, column), text in texts.items():
         ax.text(column, row, text, ha="center", va="center", fontsize=8)
     names = [_name(model.name, 18) for model in facts.models]

@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -22,20 +22,19 @@ def summarise(facts: ReportFacts) -> list[str]:
     """Return the headline by the first measure, and perhaps a sentence on the best model."""
     if len(facts.models) == 1:
         return [_alone(facts)]
-    kept = smallest_as_good(facts)
-    sentences = [_none_kept(facts) if kept is None else _headline(facts, kept)]
+    model = headline_model(facts)
+    sentences = [_none_smaller(facts)] if model is None else [_headline(facts, model), _savings(facts, model)]
     better = [m for m in facts.models if m is not facts.base and _is_better(facts, m)]
     if better:
         best = max(better, key=lambda m: m.quality[facts.measures[0]].value)
-        difference = _difference(facts, best, corrected=True)
-        sentences.append(f"{best.name} is significantly better than {facts.base.name}: {difference}.")
+        sentences.append(f"{best.name} is significantly better than {facts.base.name}: {_difference(facts, best)}.")
     return sentences
 
 
 def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
     """Return the numbers of the headline, each with its description."""
     measure, base = facts.measures[0], facts.base
-    model = smallest_as_good(facts)
+    model = headline_model(facts)
     if model is None:
         return [
             (f"{base.quality[measure].value:.4f}", f"{measure} of {base.name}"),
@@ -43,20 +42,27 @@ def headline_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
             (f"{base.n_trees:,}", "trees"),
             (f"{base.n_leaves:,}", "leaves"),
         ]
-    speed = "–" if model.speed_up is None else f"{model.speed_up:.1f}×"
+    found = model.difference[measure]
+    verdict = "shown" if found.is_as_good else "not shown"
     return [
+        (verdict, f"that {model.name} loses less than {facts.margin:g} of {measure}"),
+        (signed(found.value), f"{measure} against {base.name}{_within(found, signed)}"),
+        (f"{model.speed_up.value:.1f}×", f"as fast{_within(model.speed_up, number)}"),
         (f"{100 * model.n_leaves / base.n_leaves:.0f} %", f"of the leaves: {model.n_leaves:,} of {base.n_leaves:,}"),
-        (speed, f"as fast: {number(model.timing.us_per_doc)} µs per document"),
-        (signed(model.difference[measure].value), f"{measure}, difference from {base.name}"),
-        (f"{model.n_trees:,}", f"trees, of {base.n_trees:,}"),
     ]
 
 
-def smallest_as_good(facts: ReportFacts) -> ModelFacts | None:
-    """Return the smallest model, by leaves, that is smaller than the baseline and not significantly worse, if any."""
+def headline_model(facts: ReportFacts) -> ModelFacts | None:
+    """Return the model of the headline; None when no model is smaller than the baseline, by leaves.
+
+    It is the smallest one that is shown to lose less than the margin, or else the one that loses least.
+    """
+    measure = facts.measures[0]
     smaller = [model for model in facts.models if model.n_leaves < facts.base.n_leaves]
-    kept = [model for model in smaller if not _is_worse(facts, model)]
-    return min(kept, key=lambda model: model.n_leaves, default=None)
+    shown = [model for model in smaller if model.difference[measure].is_as_good]
+    if shown:
+        return min(shown, key=lambda model: model.n_leaves)
+    return max(smaller, key=lambda model: model.difference[measure].value, default=None)
 
 
 def _alone(facts: ReportFacts) -> str:
@@ -70,51 +76,53 @@ def _alone(facts: ReportFacts) -> str:
 
 
 def _headline(facts: ReportFacts, model: ModelFacts) -> str:
-    """The headline on the smallest model that is as good."""
+    """What is shown of a smaller model."""
+    base, found = facts.base, model.difference[facts.measures[0]]
+    if found.is_as_good:
+        lead = f"{model.name} is the smallest model that is shown to be as good as {base.name}"
+    else:
+        lead = f"No smaller model is shown to be as good as {base.name}; {model.name} comes closest"
+    shown = "" if found.proof is None else f": {found.proof.words()}"
+    return f"{lead}{shown} ({_difference(facts, model)})."
+
+
+def _savings(facts: ReportFacts, model: ModelFacts) -> str:
+    """How much smaller and faster a model is."""
     base = facts.base
-    share = 100 * model.n_leaves / base.n_leaves
-    speed = ""
-    if model.speed_up is not None:
-        speed = f" and scores {model.speed_up:.1f} times as fast"
-    tested = model.difference[facts.measures[0]].p is not None
-    what = "not significantly worse than" if tested else "to be compared with"
     return (
-        f"{model.name} is the smallest model that is {what} {base.name}: it has {share:.0f} % of its leaves{speed} "
-        f"({number(model.timing.us_per_doc)} against {number(base.timing.us_per_doc)} µs per document); "
-        f"{_difference(facts, model)}."
+        f"{model.name} has {100 * model.n_leaves / base.n_leaves:.0f} % of the leaves of {base.name} and scores "
+        f"{model.speed_up.value:.1f} times as fast{_within(model.speed_up, number)}: "
+        f"{number(model.timing.us_per_doc)} against {number(base.timing.us_per_doc)} µs per document."
     )
 
 
-def _none_kept(facts: ReportFacts) -> str:
-    """The headline when no smaller model is as good."""
-    if all(model.n_leaves >= facts.base.n_leaves for model in facts.models):
-        return f"No model is smaller than {facts.base.name}, which has {facts.base.n_leaves:,} leaves."
-    return f"Every model that is smaller than {facts.base.name} is significantly worse by {facts.measures[0]}."
+def _none_smaller(facts: ReportFacts) -> str:
+    """The headline when no model is smaller."""
+    return f"No model is smaller than {facts.base.name}, which has {facts.base.n_leaves:,} leaves."
 
 
-def _difference(facts: ReportFacts, model: ModelFacts, *, corrected: bool = False) -> str:
-    """A model against the baseline in words, with interval and p-value."""
+def _difference(facts: ReportFacts, model: ModelFacts) -> str:
+    """A model against the baseline in words, with intervals and the p-value."""
     measure = facts.measures[0]
     found = model.difference[measure]
     text = f"{measure} {model.quality[measure].value:.4f} against {facts.base.quality[measure].value:.4f}"
     if found.low is None or found.high is None:
         return f"{text}, too few queries for a test"
-    inner = f"difference {signed(found.value)}, 95 % interval {signed(found.low)} to {signed(found.high)}"
-    p = f"corrected p = {p_or_dash(found.p_holm)}" if corrected else f"p = {p_or_dash(found.p)}"
-    if not corrected and found.p_holm != found.p:  # the table shows the other one
-        p += " without correction"
-    return f"{text} ({inner}, {p})"
+    lower = "" if found.proof is None or found.proof.lower is None else f", one-sided bound {signed(found.proof.lower)}"
+    p = p_or_dash(found.p)
+    return (
+        f"{text}: difference {signed(found.value)}, 95 % interval {signed(found.low)} to {signed(found.high)}{lower}, "
+        f"corrected p {p if p.startswith('<') else f'= {p}'}"
+    )
 
 
-def _is_worse(facts: ReportFacts, model: ModelFacts) -> bool:
-    """Whether a model is significantly worse, by p without correction."""
-    # A correction for the number of models would overlook losses, the more the more models there are.
-    found = model.difference[facts.measures[0]]
-    return found.p is not None and found.p < ALPHA and found.value < 0
+def _within(found: Estimate, text: Callable[[float], str]) -> str:
+    """The interval of an estimate in brackets, if it has one."""
+    return "" if found.low is None or found.high is None else f" ({text(found.low)} to {text(found.high)})"
 
 
 def _is_better(facts: ReportFacts, model: ModelFacts) -> bool:
-    """Whether a model is significantly better, by the corrected p."""
+    """Whether a model is significantly better."""
     found = model.difference[facts.measures[0]]
     return found.is_significant and found.value > 0
 
@@ -213,6 +221,8 @@ def page_data(facts: ReportFacts) -> dict[str, Any]:
         "measures": facts.measures,
         "convention": facts.convention,
         "baseline": facts.baseline,
+        "pair": _first_pair(facts),
+        "margin": facts.margin,
         "alpha": ALPHA,
         "models": [_model(model, facts.measures) for model in facts.models],
         "pairs": pairs,
@@ -223,6 +233,16 @@ def page_data(facts: ReportFacts) -> dict[str, Any]:
         "settings": _settings(facts.models),
         "environment": {str(name): str(value) for name, value in facts.environment.items()},
     }
+
+
+def _first_pair(facts: ReportFacts) -> list[int] | None:
+    """The two models that are compared query by query first: the baseline, and that of the headline."""
+    if len(facts.models) == 1:
+        return None
+    model = headline_model(facts)
+    names = [one.name for one in facts.models]
+    other = names.index(model.name) if model is not None else int(facts.baseline == 0)
+    return [facts.baseline, other]
 
 
 def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
@@ -240,14 +260,14 @@ def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
         "featuresUsed": model.n_features_used,
         "bytes": model.n_bytes,
         "quality": [_estimate(model.quality[measure]) for measure in measures],
-        "difference": [None if one is None else [*_estimate(one), one.p, one.p_holm] for one in found],
+        "difference": [None if one is None else [*_estimate(one), one.p, one.is_as_good] for one in found],
         "us": [model.timing.us_per_doc, model.timing.low, model.timing.high],
         "engine": model.timing.engine,
         "calls": model.timing.n_calls,
         "batch": model.timing.batch,
         "precision": model.timing.precision,
         "busy": model.timing.busy,
-        "speedUp": model.speed_up,
+        "speedUp": _estimate(model.speed_up),
         "depths": anatomy.depths,
         "leafCounts": anatomy.leaves,
         "treeNumbers": anatomy.trees,
@@ -267,7 +287,10 @@ def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[
         return queries.setdefault(query, len(queries))
 
     def extreme(one: Extreme) -> list[Any]:
-        return [place(one.query), one.n_docs, one.labels, one.first, one.second, one.first_ranking, one.second_ranking]
+        documents = [
+            [d.name, d.label, d.first_rank, d.second_rank, d.first_score, d.second_score] for d in one.documents
+        ]
+        return [place(one.query), one.n_docs, one.labels, one.first, one.second, one.n_ranked, documents]
 
     return {
         "a": pair.first,
@@ -278,7 +301,6 @@ def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[
         "losses": pair.losses,
         "difference": pair.difference,
         "p": pair.p,
-        "holm": pair.p_holm,
         "d": [round(value, 4) for value in pair.differences],
         "q": [place(query) for query in pair.queries],
         "worst": [extreme(one) for one in pair.worst],

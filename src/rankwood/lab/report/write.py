@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,14 @@ from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FeatureMatrix, IndexArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Evaluation, aligned_features, difference_interval, evaluate, mean_interval
+from rankwood.evaluation.evaluator import (
+    Evaluation,
+    aligned_features,
+    difference_interval,
+    evaluate,
+    mean_interval,
+    weighted_values,
+)
 from rankwood.evaluation.measures import Measure, parse_measure
 from rankwood.formats.registry import load_model, widen
 from rankwood.lab.drawing import check_figures, write_figure
@@ -27,7 +34,6 @@ from rankwood.lab.report.facts import (
     Pair,
     ReportFacts,
     compare_pairs,
-    corrected,
     curves_of,
     describe_anatomy,
     settings_of,
@@ -37,8 +43,9 @@ from rankwood.lab.report.page import render_page
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import model_bytes
+from rankwood.pruning.accept import MARGIN, Acceptance, Proof
 from rankwood.scoring.engines import get_engine
-from rankwood.scoring.timing import Budget, Timing, time_models, warn_if_busy
+from rankwood.scoring.timing import Budget, Timing, speed_up, time_models, warn_if_busy
 from rankwood.system import environment
 
 MEASURES = ("nDCG@10", "ERR", "AP")
@@ -55,6 +62,7 @@ def write_report(
     baseline: str | None = None,
     measures: str | Measure | Sequence[str | Measure] = MEASURES,
     convention: str | Convention | None = None,
+    margin: float = MARGIN,
     curves: Curves | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     title: str = TITLE,
@@ -79,6 +87,8 @@ def write_report(
         What to measure; the first is that of the headline.
     convention : str or Convention, optional
         The convention of the measures; rankwood's own unless given.
+    margin : float, default 0.005
+        Loss of a measure that is to be ruled out for a model to count as as good as the baseline.
     curves : mapping, optional
         Learning curves by name of the model, in the form of `evals_result_`. Learners and models of rankwood bring
         their own.
@@ -119,6 +129,7 @@ def write_report(
         baseline=baseline,
         measures=measures,
         convention=convention,
+        margin=margin,
         curves=curves,
         settings=settings,
         title=title,
@@ -152,6 +163,7 @@ def gather(
     baseline: str | None = None,
     measures: str | Measure | Sequence[str | Measure] = MEASURES,
     convention: str | Convention | None = None,
+    margin: float = MARGIN,
     curves: Curves | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     title: str = TITLE,
@@ -177,6 +189,7 @@ def gather(
         raise RankwoodError("a report needs at least one measure, such as nDCG@10")
     if engine != "auto":
         get_engine(engine)
+    rule = Acceptance(margin=margin)
     subjects = _subjects(models, data, curves, settings)
     base = _baseline_number([one.name for one in subjects], baseline)
     n_pairs = len(subjects) * (len(subjects) - 1) // 2
@@ -196,14 +209,13 @@ def gather(
         n_threads=n_threads,
         on_pair=lambda: steps.advance("comparing"),
     )
-    differences = _differences(evaluations, base, names, pairs, steps, n_threads)
+    differences = _differences(evaluations, base, names, pairs, rule, steps, n_threads)
     topologies = [one.model.topology() for one in subjects]
     depth_bins = shared_bins([topology.depths for topology in topologies])
     leaf_bins = shared_bins([topology.leaves for topology in topologies])
     facts = []
     for number, (one, topology) in enumerate(zip(subjects, topologies, strict=True)):
         quality = {name: _estimate(evaluations[number], name, n_threads) for name in names}
-        us, base_us = timings[number].us_per_doc, timings[base].us_per_doc
         facts.append(
             ModelFacts(
                 name=one.name,
@@ -218,7 +230,7 @@ def gather(
                 quality=quality,
                 difference=differences[number],
                 timing=timings[number],
-                speed_up=base_us / us if us > 0 else None,
+                speed_up=Estimate(1.0) if number == base else Estimate(*speed_up(timings[base], timings[number])),
                 anatomy=describe_anatomy(one.model, topology, one.columns, data.n_features, depth_bins, leaf_bins),
                 curves=curves_of(one.curves, one.model),
                 settings=settings_of(one.settings, one.model),
@@ -232,6 +244,7 @@ def gather(
         measures=names,
         convention=evaluations[0].convention.describe(),
         baseline=base,
+        margin=margin,
         models=facts,
         pairs=pairs,
         features=_feature_names(data, [one.model for one in subjects]),
@@ -314,32 +327,41 @@ def _differences(
     base: int,
     measures: list[str],
     pairs: Sequence[Pair],
+    rule: Acceptance,
     steps: _Steps,
     n_threads: int | None,
 ) -> list[dict[str, Difference]]:
-    """Return differences from the baseline by model and measure, their p-values corrected for all of them together."""
+    """Return differences from the baseline by model and measure."""
     p_of = {(pair.first, pair.second, pair.measure): pair.p for pair in pairs}
-    found: list[tuple[int, str, Difference]] = []
+    proofs = {measure: _proofs(evaluations, base, measure, rule) for measure in measures}
+    by_model: list[dict[str, Difference]] = []
     for number, evaluation in enumerate(evaluations):
+        found = {}
         for measure in measures if number != base else ():
             p = p_of[min(number, base), max(number, base), measure]  # two-sided: the order does not matter
-            found.append((number, measure, _difference(evaluations[base], evaluation, measure, p, n_threads)))
+            proof = proofs[measure][number]
+            found[measure] = _difference(evaluations[base], evaluation, measure, p, proof, n_threads)
+        by_model.append(found)
         steps.advance("comparing with the baseline")
-    adjusted = corrected([difference.p for _, _, difference in found])
-    by_model: list[dict[str, Difference]] = [{} for _ in evaluations]
-    for (number, measure, one), p_holm in zip(found, adjusted, strict=True):
-        by_model[number][measure] = replace(one, p_holm=p_holm)
     return by_model
 
 
+def _proofs(evaluations: list[Evaluation], base: int, measure: str, rule: Acceptance) -> dict[int, Proof]:
+    """Return, by number of the model, what is shown of its loss against the baseline."""
+    values = [weighted_values(one.per_query[measure], one.query_weights) for one in evaluations]
+    others = [number for number in range(len(values)) if number != base]
+    proofs = Proof.of_each(values[base], [values[number] for number in others], rule, measure=measure)
+    return dict(zip(others, proofs, strict=True))
+
+
 def _difference(
-    base: Evaluation, other: Evaluation, measure: str, p: float | None, n_threads: int | None
+    base: Evaluation, other: Evaluation, measure: str, p: float | None, proof: Proof, n_threads: int | None
 ) -> Difference:
     """Return a difference with its interval."""
     if p is None:  # fewer than two queries with a value
-        return Difference(other[measure] - base[measure])
+        return Difference(other[measure] - base[measure], proof=proof)
     found = difference_interval(base, other, measure, n_threads=n_threads)
-    return Difference(found.mean_difference, found.low, found.high, p)
+    return Difference(found.mean_difference, found.low, found.high, p, proof)
 
 
 def _estimate(evaluation: Evaluation, measure: str, n_threads: int | None) -> Estimate:

@@ -119,7 +119,13 @@ function anatomySection(place) {
       weights.place,
       visible()
         .filter((model) => model.trees)
-        .map((model) => ({ number: model.number, name: model.name, xs: model.treeNumbers, ys: model[local.weight] })),
+        .map((model) => ({
+          number: model.number,
+          name: model.name,
+          label: model.name,
+          xs: model.treeNumbers,
+          ys: model[local.weight],
+        })),
       {
         xTitle: "tree",
         yTitle: local.weight === "weights" ? "weight" : "range of output",

@@ -2,7 +2,7 @@
 // Small charts as SVG. Texts become text nodes, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const COLOURS = 8;
+const COLOURS = 10;
 
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -86,12 +86,11 @@ function scale(kind, low, high, from, to, count) {
   return { at: (value) => from + ((to - from) * (value - low)) / (high - low), ticks, text: tickText(step), low, high };
 }
 
-// A chart's paper: axes with titles. `x` and `y` say { kind, low, high, title, ticks, text }.
-function paper(place, { height, x, y, label }) {
+// A chart's paper: axes with titles. `x` and `y` say { kind, low, high, title, ticks, text }; `right` is the margin there.
+function paper(place, { height, x, y, label, right = 18 }) {
   const width = Math.max(260, place.clientWidth || 640);
   const top = 30,
-    bottom = 46,
-    right = 18;
+    bottom = 46;
   const sy = scale(y.kind, y.low, y.high, height - bottom, top, Math.max(2, Math.floor(height / 42)));
   const left = 16 + 7.2 * Math.max(3, ...sy.ticks.map((tick) => sy.text(tick).length));
   const sx = scale(x.kind, x.low, x.high, left, width - right, Math.max(2, Math.floor((width - left) / 90)));
@@ -121,6 +120,7 @@ function paper(place, { height, x, y, label }) {
 }
 
 const colour = (number) => `var(--c${number % COLOURS})`;
+const textColour = (number) => `fill:color-mix(in srgb, ${colour(number)} 70%, var(--ink))`; // dark enough to read
 const dash = (number) => ["none", "7 4", "2 4", "9 3 2 3"][Math.floor(number / COLOURS) % 4];
 
 // Markers differ in shape, so that series need no colour to be told apart.
@@ -135,7 +135,9 @@ function marker(number, x, y, r, attributes) {
     `M${x},${y + t}L${x + t},${y - s}H${x - t}Z`,
     star(x, y, 5, t * 1.1, t * 0.5),
     cross(x, y, t, t * 0.42),
-    star(x, y, 3, t * 1.25, t * 0.55),
+    saltire(x, y, t * 0.75, t * 0.42),
+    `M${x - s},${y - t}L${x + t},${y}L${x - s},${y + t}Z`,
+    `M${x + s},${y - t}L${x - t},${y}L${x + s},${y + t}Z`,
   ];
   return draw("path", { d: shapes[number % shapes.length], fill: colour(number), ...attributes });
 }
@@ -150,6 +152,9 @@ function star(x, y, n, outer, inner) {
 }
 const cross = (x, y, a, b) =>
   `M${x - b},${y - a}H${x + b}V${y - b}H${x + a}V${y + b}H${x + b}V${y + a}H${x - b}V${y + b}H${x - a}V${y - b}H${x - b}Z`;
+// A cross that stands on two of its ends.
+const saltire = (x, y, a, b) =>
+  `M${x},${y - b}L${x + a},${y - a - b}L${x + a + b},${y - a}L${x + b},${y}L${x + a + b},${y + a}L${x + a},${y + a + b}L${x},${y + b}L${x - a},${y + a + b}L${x - a - b},${y + a}L${x - b},${y}L${x - a - b},${y - a}L${x - a},${y - a - b}Z`;
 const swatch = (number) => draw("svg", { width: 15, height: 15, "aria-hidden": "true" }, marker(number, 7.5, 7.5, 5));
 
 // One tooltip for all: the first line is bold.
@@ -212,7 +217,8 @@ function withCursor(sheet, find) {
   fill(svg, { pointermove: move, pointerdown: move, pointerleave: leave }, []);
 }
 
-// Lines over a common x. A series is { number, name, xs, ys, dashed }; gaps are null.
+// Lines over a common x. A series is { number, name, label, brief, xs, ys, dashed }; gaps are null. Labels stand at the
+// ends of lines, `brief` where there is no room for `label`.
 function lineChart(place, series, { xTitle, yTitle, label, height = 320, fromZero = false, format = three }) {
   const xs = series.flatMap((one) => one.xs),
     ys = series.flatMap((one) => one.ys).filter((value) => value !== null);
@@ -224,13 +230,17 @@ function lineChart(place, series, { xTitle, yTitle, label, height = 320, fromZer
     high = Math.max(0, high);
   }
   const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  const room = Math.max(260, place.clientWidth || 640) * 0.3;
+  const longest = Math.max(...series.map((one) => one.label.length));
   const sheet = paper(place, {
     height,
     label,
+    right: Math.min(room, 16 + LETTER * Math.min(longest, LONGEST_LABEL)),
     x: { low: Math.min(...xs), high: Math.max(...xs), title: xTitle },
     y: { low: fromZero && low === 0 ? 0 : low - pad, high: high + pad, title: yTitle },
   });
   const { svg, sx, sy } = sheet;
+  const points = [];
   for (const one of series) {
     let path = "",
       pen = false;
@@ -239,7 +249,9 @@ function lineChart(place, series, { xTitle, yTitle, label, height = 320, fromZer
         pen = false;
         return;
       }
-      path += `${pen ? "L" : "M"}${sx.at(one.xs[k]).toFixed(1)},${sy.at(value).toFixed(1)}`;
+      const at = [sx.at(one.xs[k]), sy.at(value)];
+      path += `${pen ? "L" : "M"}${at[0].toFixed(1)},${at[1].toFixed(1)}`;
+      points.push(at);
       pen = true;
     });
     svg.append(
@@ -256,6 +268,7 @@ function lineChart(place, series, { xTitle, yTitle, label, height = 320, fromZer
     if (one.ys[marked] !== null && !one.dashed)
       svg.append(marker(one.number, sx.at(one.xs[marked]), sy.at(one.ys[marked]), 5, { class: "mark" }));
   }
+  labelEnds(sheet, series, points);
   withCursor(sheet, (x) => {
     const all = [...new Set(xs)];
     const nearest = all.reduce(
@@ -275,6 +288,52 @@ function lineChart(place, series, { xTitle, yTitle, label, height = 320, fromZer
   });
   return sheet;
 }
+
+// The name of every line at its end: where it covers no other name and as few points of lines as can be, with a leader
+// when it had to move away. A name for which there is no room is left out, those of dashed lines first.
+const LONGEST_LABEL = 22,
+  LETTER = 9.2; // pixels
+function labelEnds({ svg, sx, sy, width, height, top, bottom, right }, series, points) {
+  const most = Math.floor((right - 12) / LETTER);
+  const taken = [];
+  for (const one of [...series].sort((a, b) => Boolean(a.dashed) - Boolean(b.dashed))) {
+    const last = one.ys.findLastIndex((value) => value !== null);
+    if (last < 0) continue;
+    const [x, y] = [sx.at(one.xs[last]), sy.at(one.ys[last])];
+    const letters = x > width - right - 40 ? Math.min(most, LONGEST_LABEL) : LONGEST_LABEL;
+    const label = draw(
+      "text",
+      { class: "name end", style: textColour(one.number), "data-model": one.number },
+      one.label.length <= letters ? one.label : short(one.brief || one.label, letters),
+    );
+    svg.append(label);
+    const wide = label.getComputedTextLength();
+    const isAtEdge = x + 8 + wide > width - 18 || x > width - right - 40;
+    const from = isAtEdge ? width - right + 8 : x + 8;
+    let best = null;
+    for (let step = 0; step <= 24; step++) {
+      const base = y + 4 + (step % 2 ? -1 : 1) * Math.ceil(step / 2) * 8;
+      const area = [from, base - 11, from + wide, base + 3];
+      if (area[1] < top - 8 || area[3] > height - bottom + 8 || area[2] > width || taken.some((other) => meet(area, other)))
+        continue;
+      const covered = points.filter(([px, py]) => px > area[0] && px < area[2] && py > area[1] && py < area[3]).length;
+      const cost = step + 3 * covered;
+      if (best === null || cost < best.cost) best = { cost, base, area };
+    }
+    if (best === null) {
+      label.remove();
+      continue;
+    }
+    taken.push(best.area);
+    fill(label, { x: from, y: best.base }, []);
+    if (Math.abs(best.base - 4 - y) > 6 || from - x > 16)
+      svg.insertBefore(
+        draw("line", { class: "leader", stroke: colour(one.number), x1: x + 2, y1: y, x2: from - 2, y2: best.base - 4 }),
+        label,
+      );
+  }
+}
+const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 // One row of bars for every model over common bins: histograms that never hide each other.
 function histogramRows(place, rows, { first, width: step, xTitle, label, unit }) {

@@ -12,10 +12,10 @@ const measureName = () => data.measures[state.measure];
 function choice(label, options, value, change, attributes) {
   const select = make(
     "select",
-    { ...attributes, change: (event) => change(event.target.value) },
+    { ...attributes, "aria-label": label, change: (event) => change(event.target.value) },
     options.map(([key, text]) => make("option", { value: key, selected: String(key) === String(value) }, text)),
   );
-  return make("label", { class: "choice" }, label, select);
+  return make("label", { class: "choice" }, make("span", null, label), select);
 }
 function tick(label, value, change, attributes) {
   const box = make("input", {

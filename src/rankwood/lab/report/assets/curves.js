@@ -25,6 +25,8 @@ function curvesSection(place) {
           return {
             number: model.number,
             name: `${model.name}, ${name}`,
+            label: sets.length > 1 ? `${model.name}, ${name}` : model.name,
+            brief: solid(name) ? model.name : name,
             xs,
             ys,
             dashed: !solid(name),
@@ -36,12 +38,13 @@ function curvesSection(place) {
   const { element, place: chart } = figure("curves", "Learning curves", {
     wide: true,
     untitled: true,
-    caption: `${sets.every(solid) ? "" : "Solid: validation; dotted: training. "}The marker is the best iteration on validation data.${without.length ? ` Without a curve: ${without.join(", ")}.` : ""}`,
     lines: () => [
       ["model and data", "iteration", local.kind],
       ...series().flatMap((one) => one.xs.map((x, k) => [one.name, x, one.ys[k] === null ? "" : one.ys[k]])),
     ],
   });
+  const caption = make("figcaption");
+  element.append(caption);
   place.append(
     make(
       "div",
@@ -65,8 +68,17 @@ function curvesSection(place) {
     ),
     element,
   );
+  // Says no more than the figure shows.
+  function told(shown) {
+    const [trained, judged] = [true, false].map((dashed) => shown.some((one) => one.dashed === dashed));
+    const lines = trained && judged ? "Solid: validation data; dotted: training data." : trained ? "Dotted: training data." : "";
+    const mark = judged ? "The marker is the best iteration on validation data." : "";
+    return [lines, mark, without.length ? `Without a curve: ${without.join(", ")}.` : ""].filter(Boolean).join(" ");
+  }
   function refill() {
-    lineChart(chart, series(), {
+    const shown = series();
+    caption.textContent = told(shown);
+    lineChart(chart, shown, {
       xTitle: "iteration",
       yTitle: local.kind,
       label: `${local.kind} by iteration`,

@@ -5,17 +5,17 @@ function modelsSection(place) {
   const columns = () => [
     { title: "model" },
     { title: measureName(), hint: "mean over queries, 95 % interval below" },
-    { title: "difference", hint: `of ${measureName()} from the baseline, 95 % interval below` },
-    { title: "p", hint: "randomisation test, corrected (Holm)" },
+    { title: "difference", compares: true, hint: `of ${measureName()} from the baseline, 95 % interval below` },
+    { title: "corrected p", compares: true, hint: "randomisation test, corrected for all pairs of models (Holm)" },
+    { title: `loses < ${data.margin}`, compares: true, hint: `shown: by less than ${data.margin} of ${measureName()}, if at all` },
     { title: "µs per doc", hint: "lower quartile of the calls, 95 % interval below" },
-    { title: "speed-up" },
-    { title: "trees" },
-    { title: "leaves" },
-    { title: "nodes", hint: "inner nodes" },
-    { title: "mean depth", hint: "mean over trees of the longest path" },
+    { title: "speed-up", compares: true, hint: "times as fast as the baseline, 95 % interval below" },
+    { title: "trees", hint: "below, the mean over trees of the longest path" },
+    { title: "leaves", hint: "below, inner nodes" },
     { title: "size", hint: "as rankwood's model file" },
     ...others().map((k) => ({ title: data.measures[k], hint: "mean over queries, 95 % interval below" })),
   ];
+  const times = (value) => (value === null ? "–" : value.toFixed(value < 10 ? 2 : 1));
   const both = (text, under) => ({
     text: under ? `${text} (${under})` : text,
     node: [text, under ? make("small", null, under) : null],
@@ -23,12 +23,13 @@ function modelsSection(place) {
   function row(model, number) {
     const difference = model.difference[state.measure],
       isBase = number === baseline;
-    const isSure = difference && difference[4] !== null && difference[4] < data.alpha;
+    const isSure = difference && difference[3] !== null && difference[3] < data.alpha;
     const quality = (k) => ({
       ...both(four(model.quality[k][0]), interval(model.quality[k][1], model.quality[k][2], four)),
       sort: model.quality[k][0],
     });
-    const verdict = isSure ? (difference[0] > 0 ? "better" : "worse") : null;
+    const verdict = isSure ? (difference[0] > 0 ? "better" : "worse") : null,
+      sign = { better: "▲ better", worse: "▼ worse" };
     const cells = [
       {
         text: model.name,
@@ -45,21 +46,25 @@ function modelsSection(place) {
         : { text: "", sort: null },
       difference
         ? {
-            text: pText(difference[4]),
-            sort: difference[4],
+            text: pText(difference[3]),
+            sort: difference[3],
             class: verdict,
-            node: verdict ? [pText(difference[4]), make("small", null, verdict)] : null,
+            node: verdict ? [pText(difference[3]), make("small", null, sign[verdict])] : null,
           }
+        : { text: "", sort: null },
+      difference
+        ? { text: difference[4] ? "shown" : "not shown", sort: Number(difference[4]) }
         : { text: "", sort: null },
       { ...both(three(model.us[0]), interval(model.us[1], model.us[2], three)), sort: model.us[0] },
       {
-        text: model.speedUp === null ? "–" : `${model.speedUp.toFixed(model.speedUp < 10 ? 2 : 1)}×`,
-        sort: model.speedUp,
+        ...both(`${times(model.speedUp[0])}×`, interval(model.speedUp[1], model.speedUp[2], times)),
+        sort: model.speedUp[0],
       },
-      { text: whole(model.trees), sort: model.trees },
-      { text: whole(model.leaves), sort: model.leaves },
-      { text: whole(model.nodes), sort: model.nodes },
-      { text: model.depth === null ? "–" : model.depth.toFixed(1), sort: model.depth },
+      {
+        ...both(whole(model.trees), model.depth === null ? "" : `depth ${model.depth.toFixed(1)}`),
+        sort: model.trees,
+      },
+      { ...both(whole(model.leaves), `${whole(model.nodes)} nodes`), sort: model.leaves },
       { text: bytes(model.bytes), sort: model.bytes },
       ...others().map(quality),
     ];
@@ -71,13 +76,14 @@ function modelsSection(place) {
   const caption =
     `Means over ${whole(data.data.queries)} queries with 95 % bootstrap intervals. ` +
     (several
-      ? `Differences from ${models[baseline].name} are paired by query; p is of the randomisation test, corrected for all models and measures (Holm). `
+      ? `Differences from ${models[baseline].name} are paired by query. Corrected p: randomisation test, corrected for all ${whole((models.length * (models.length - 1)) / 2)} pairs of models under a measure (Holm). ` +
+        `Loses < ${data.margin}: whether a loss of ${data.margin} of the measure or more is ruled out, 95 % sure (one-sided t-test, corrected for ${whole(models.length - 1)} ${models.length > 2 ? "models" : "model"}). `
       : "") +
     `Times: one thread, ${whole(models[0].batch)} documents per call, sums in ${models[0].precision} precision, lower quartile of ${whole(Math.min(...models.map((m) => m.calls)))} calls or more, engine ${engines}. ` +
     (models.some((m) => m.busy) ? "The machine was busy while they were taken: they are less certain than their intervals say. " : "") +
     `Convention ${data.convention}.`;
   const kept = (list) =>
-    list.filter((_, k) => several || !["p", "speed-up", "difference"].includes(columns()[k].title));
+    list.filter((_, k) => several || !columns()[k].compares);
   const table = tableOf(
     "models",
     "All models",

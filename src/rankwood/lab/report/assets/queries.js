@@ -5,7 +5,11 @@ const pairOf = (a, b, measure) => {
     (pair) => pair.m === measure && ((pair.a === a && pair.b === b) || (pair.a === b && pair.b === a)),
   );
   if (!found || found.a === a) return found;
-  const turned = (one) => [one[0], one[1], one[2], one[4], one[3], one[6], one[5]];
+  const exchanged = ([name, label, rank, otherRank, score, otherScore]) => [name, label, otherRank, rank, otherScore, score];
+  const turned = ([query, n, labels, first, second, ranked, documents]) => {
+    const others = documents.map(exchanged).sort((one, two) => one[2] - two[2]);
+    return [query, n, labels, second, first, ranked, others];
+  };
   return {
     ...found,
     a,
@@ -24,7 +28,7 @@ function queriesSection(place) {
     place.append(make("p", { class: "empty" }, "There is one model: nothing to compare with."));
     return () => {};
   }
-  const local = { a: baseline, b: baseline === 0 ? 1 : 0 };
+  const local = { a: data.pair[0], b: data.pair[1], query: null }; // the headline's, and a query whose documents are shown
   const names = models.map((model, number) => [number, model.name]);
   const pick = (key, label) =>
     choice(
@@ -33,6 +37,7 @@ function queriesSection(place) {
       local[key],
       (value) => {
         local[key] = Number(value);
+        local.query = null;
         refill();
       },
       { id: `choose-${key}` },
@@ -51,16 +56,18 @@ function queriesSection(place) {
   element.append(caption);
   const pair = () => (local.a === local.b ? null : pairOf(local.a, local.b, state.measure));
   const most = Math.max(data.data.largest_label, 1);
-  const ranking = (text) => ({
-    text,
-    node: make(
+  const ranks = (labels) =>
+    make(
       "span",
       { class: "rank" },
-      text
-        .split(" ")
-        .map((label) => make("i", { style: `--share:${Math.max(0, Number(label) / most).toFixed(2)}` }, label)),
-    ),
-  });
+      labels.map((label) => make("i", { style: `--share:${Math.max(0, label / most).toFixed(2)}` }, String(label))),
+    );
+  // Labels of the documents that a model ranks first; a document has its rank at `place`.
+  const ranking = (documents, place, ranked) => {
+    const first = documents.filter((one) => one[place] <= ranked).sort((one, two) => one[place] - two[place]);
+    const labels = first.map((one) => one[1]);
+    return { text: labels.join(" "), node: ranks(labels) };
+  };
   const extremes = (name, title, key) =>
     tableOf(name, title, () => ({
       columns: [
@@ -68,22 +75,74 @@ function queriesSection(place) {
         { title: "difference" },
         { title: "first" },
         { title: "second" },
-        { title: "first ranks", class: "text", hint: "labels of the top 10" },
-        { title: "second ranks", class: "text", hint: "labels of the top 10" },
+        { title: "first ranks", class: "text", hint: "labels of the documents it ranks first" },
+        { title: "second ranks", class: "text", hint: "labels of the documents it ranks first" },
         { title: "documents" },
         { title: "labels", class: "text" },
       ],
-      rows: (pair() ? pair()[key] : []).map(([query, docs, labelText, first, second, one, two]) => [
-        data.queries[query],
+      rows: (pair() ? pair()[key] : []).map(([query, docs, labelText, first, second, ranked, documents]) => [
+        { text: data.queries[query], node: opener(query) },
         signed(second - first),
         four(first),
         four(second),
-        ranking(one),
-        ranking(two),
+        ranking(documents, 2, ranked),
+        ranking(documents, 3, ranked),
         whole(docs),
         labelText,
       ]),
     }));
+  // A query's name, which shows its documents when it is pressed.
+  const opener = (query) =>
+    make(
+      "button",
+      {
+        type: "button",
+        title: "Show its documents",
+        "aria-pressed": String(query === chosen()[0]),
+        click: () => {
+          local.query = query;
+          refill();
+          documents.element.scrollIntoView({ block: "nearest" });
+        },
+      },
+      data.queries[query],
+    );
+  // The query whose documents are shown: the one that was pressed, or else the one that loses most.
+  const chosen = () => {
+    const told = pair() ? [...pair().worst, ...pair().best] : [];
+    return told.find((one) => one[0] === local.query) || told[0] || [null, 0, "", 0, 0, 0, []];
+  };
+  const documents = tableOf(
+    "documents",
+    "Documents of a query",
+    () => {
+      const [query, n, , first, second, ranked, rows] = chosen();
+      const [a, b] = [local.a, local.b].map((number) => short(models[number].name, 24));
+      return {
+        columns: [
+          { title: "document" },
+          { title: "label" },
+          { title: `rank, ${a}` },
+          { title: `rank, ${b}` },
+          { title: `score, ${a}` },
+          { title: `score, ${b}` },
+        ],
+        rows: rows.map(([name, label, rank, other, score, otherScore]) => [
+          { text: name, hint: name },
+          { text: String(label), sort: label, node: ranks([label]) },
+          { text: whole(rank), sort: rank },
+          { text: whole(other), sort: other },
+          { text: four(score), sort: score },
+          { text: four(otherScore), sort: otherScore },
+        ]),
+        caption:
+          query === null
+            ? "The models differ on no query."
+            : `Query ${data.queries[query]}: ${measureName()} ${four(first)} by ${a}, ${four(second)} by ${b}. The documents that either ranks among its first ${ranked}, of ${whole(n)}.`,
+      };
+    },
+    { sortable: true },
+  );
   const worst = extremes("worst", "Where the second model loses most", "worst"),
     best = extremes("best", "Where the second model gains most", "best");
   place.append(
@@ -108,13 +167,14 @@ function queriesSection(place) {
     ),
     told,
     tally,
-    make("div", { class: "stack" }, element, worst.element, best.element),
+    make("div", { class: "stack" }, element, worst.element, best.element, documents.element),
   );
 
   function refill() {
     const found = pair();
     worst.refill();
     best.refill();
+    documents.refill();
     if (!found) {
       tally.replaceChildren();
       told.textContent = "";
@@ -122,9 +182,9 @@ function queriesSection(place) {
       return empty(chart, "Choose two different models.");
     }
     const n = found.wins + found.ties + found.losses || 1;
-    const part = (kind, count, word) => {
+    const part = (kind, count, word, sign = "") => {
       const room = (tally.clientWidth * count) / n,
-        text = `${whole(count)} ${word}`;
+        text = `${sign}${whole(count)} ${word}`;
       return make(
         "div",
         { class: kind, style: `flex:${Math.max(count, n * 0.001)} 1 0`, title: text },
@@ -132,13 +192,13 @@ function queriesSection(place) {
       );
     };
     tally.replaceChildren(
-      part("w", found.wins, found.wins === 1 ? "win" : "wins"),
+      part("w", found.wins, found.wins === 1 ? "win" : "wins", "▲ "),
       part("t", found.ties, found.ties === 1 ? "tie" : "ties"),
-      part("l", found.losses, found.losses === 1 ? "loss" : "losses"),
+      part("l", found.losses, found.losses === 1 ? "loss" : "losses", "▼ "),
     );
     told.textContent =
       `${models[local.b].name} against ${models[local.a].name} by ${measureName()}: ${whole(found.wins)} wins, ${whole(found.ties)} ties, ${whole(found.losses)} losses; ` +
-      `mean difference ${signed(found.difference)}, p = ${pText(found.p)} (for this pair alone).`;
+      `mean difference ${signed(found.difference)}, corrected p ${found.p !== null && found.p < 0.001 ? "" : "= "}${pText(found.p)}.`;
     caption.textContent =
       found.d.length < found.wins + found.ties + found.losses
         ? `${whole(found.d.length)} of ${whole(n)} queries, evenly spread over the sorted differences; counts and lists are of all.`

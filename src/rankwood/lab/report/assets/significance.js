@@ -5,7 +5,6 @@ function significanceSection(place) {
     place.append(make("p", { class: "empty" }, "There is one model: nothing to test."));
     return () => {};
   }
-  const local = { p: "holm" };
   const table = tableOf(
     "significance",
     "Every pair",
@@ -18,7 +17,7 @@ function significanceSection(place) {
           ...shown.map((column) => cell(row, column)),
         ]),
         caption:
-          `p of the paired randomisation test by ${measureName()}${local.p === "holm" ? ", corrected for all pairs of models (Holm); the table of models corrects for models and measures" : ", not corrected"}. ` +
+          `Corrected p: paired randomisation test by ${measureName()}, corrected for all ${whole((models.length * (models.length - 1)) / 2)} pairs of models (Holm). It is the p of the headline and of the table of models. ` +
           `▲ the row is better, ▼ worse, with p below ${data.alpha}. That a difference is not significant does not show that there is none: look at its interval.`,
       };
     },
@@ -27,7 +26,7 @@ function significanceSection(place) {
   function cell(row, column) {
     if (row.number === column.number) return { text: "", node: "·" };
     const found = pairOf(column.number, row.number, state.measure),
-      p = found[local.p];
+      p = found.p;
     const isSure = p !== null && p < data.alpha,
       better = found.difference > 0;
     return {
@@ -36,25 +35,6 @@ function significanceSection(place) {
       node: [pText(p) + (isSure ? (better ? " ▲" : " ▼") : ""), make("small", null, signed(found.difference))],
     };
   }
-  place.append(
-    make(
-      "div",
-      { class: "controls" },
-      choice(
-        "p-values",
-        [
-          ["holm", "corrected (Holm)"],
-          ["p", "as they are"],
-        ],
-        local.p,
-        (value) => {
-          local.p = value;
-          table.refill();
-        },
-        { id: "choose-p" },
-      ),
-    ),
-    table.element,
-  );
+  place.append(table.element);
   return table.refill;
 }

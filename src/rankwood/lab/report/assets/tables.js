@@ -75,6 +75,17 @@ function tableTools(name, lines) {
 function tableOf(name, title, content, { sortable = false, untitled = false } = {}) {
   const scroll = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title });
   const note = make("p", { class: "note" });
+  const more = make("p", { class: "more", "aria-hidden": "true", hidden: true });
+  // How many columns are out of sight to the right.
+  function hint() {
+    const edge = scroll.getBoundingClientRect().right + 1;
+    const beyond = [...scroll.querySelectorAll("thead th")].filter((head) => head.getBoundingClientRect().right > edge).length;
+    more.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
+    more.classList.toggle("done", beyond === 0);
+    more.textContent = `scroll sideways: ${beyond} more ${beyond === 1 ? "column" : "columns"} →`;
+  }
+  scroll.addEventListener("scroll", hint, { passive: true });
+  new ResizeObserver(hint).observe(scroll);
   let sorted = null; // [column, descending]
   function current() {
     const found = content();
@@ -137,6 +148,7 @@ function tableOf(name, title, content, { sortable = false, untitled = false } = 
         ),
       ),
     );
+    hint();
   }
   refill();
   const element = make(
@@ -148,6 +160,7 @@ function tableOf(name, title, content, { sortable = false, untitled = false } = 
       make("h3", { class: untitled ? "unseen" : null }, title),
       tableTools(name, lines),
     ),
+    more,
     scroll,
     note,
   );

@@ -189,12 +189,11 @@ function drawWhiskers({ svg, sx, sy }, { model, cost, quality }) {
   }
 }
 const box = (x, y, r) => [x - r, y - r, x + r, y + r];
-const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 // The name beside its point, where it covers nothing, or if need be other points' bars; not at all without room.
 function drawLabel({ svg, sx, sy, width, left, top, height, bottom }, { model, cost, quality }, taken, bars, most) {
   const x = sx.at(cost[0]),
     y = sy.at(quality[0]);
-  const label = draw("text", { class: "name", style: `fill:${colour(model.number)}` }, short(model.name, 22));
+  const label = draw("text", { class: "name", style: textColour(model.number) }, short(model.name, 22));
   svg.append(label);
   const wide = label.getComputedTextLength();
   const places = [
