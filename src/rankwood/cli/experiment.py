@@ -85,7 +85,7 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, dask: str | 
         print_json(json.loads((out / "results.json").read_text(encoding="utf-8")))
         return
     main = report.tables[0]
-    print_table(main.title, main.columns, main.rows, caption=main.note)
+    print_table(main.title, main.columns, main.rows, caption=main.note, details=main.details)
     print_text(report.summary)
     tell(f"wrote {written[0]} and {len(written)} more files")
 
