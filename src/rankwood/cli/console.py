@@ -218,6 +218,12 @@ def print_text(text: str) -> None:
     plain_console().print(printable(text))
 
 
+def print_indented(text: str) -> None:
+    """Print a text on standard output, indented, wrapped between words at the width of the terminal."""
+    indent = " " * 4
+    print(textwrap.fill(printable(text), plain_console().width, initial_indent=indent, subsequent_indent=indent))
+
+
 def print_sentence(text: str) -> None:
     """Print a sentence on standard output: wrapped between words on a terminal, one line elsewhere."""
     (print_text if sys.stdout.isatty() else print_line)(text)
@@ -326,13 +332,13 @@ def _bar(description: str, unit: str) -> Iterator[Advance]:
 
 
 def _lines(description: str, unit: str) -> Advance:
-    last = time.monotonic()
+    last, most = time.monotonic(), 0.0
 
     def show(done: float, total: float | None, left: str) -> None:
-        nonlocal last
+        nonlocal last, most
         now = time.monotonic()
-        if now - last >= PLAIN_LINE_SECONDS:
-            last = now
+        if now - last >= PLAIN_LINE_SECONDS and done >= most:  # work that begins anew is told when it is further
+            last, most = now, done
             count = f"{done:,.0f} {unit}" if unit else ""
             share = "" if total is None else f"{100 * done / total if total else 100:.0f} %"
             told = f"{count} ({share})" if count and share else count or share
@@ -341,7 +347,7 @@ def _lines(description: str, unit: str) -> Advance:
     return Advance(show)
 
 
-Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures, time left)
+Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures and the like, time left)
 
 
 @contextmanager
@@ -379,6 +385,7 @@ class Watcher:
         self.show, self.every = show, every
         self.started = self.shown = time.monotonic()
         self.first = 0  # trees that the checkpoint already had, which say nothing of the time per tree
+        self.most = 0  # trees that were shown: lines go up only, while X-DART removes trees
         self.best: tuple[float, int] | None = None
 
     def __call__(self, env: CallbackEnv) -> None:
@@ -394,9 +401,9 @@ class Watcher:
             if self.best is None or value > self.best[0]:
                 self.best = (value, done)
         if env.replayed:
-            self.first, self.started = done, now
-        elif now - self.shown >= self.every or (self.every and done == total):
-            self.shown = now
+            self.first, self.started, self.most = done, now, max(self.most, done)
+        elif (now - self.shown >= self.every and done >= self.most) or (self.every and done == total):
+            self.shown, self.most = now, done
             left = (now - self.started) / max(done - self.first, 1) * (total - done)
             told = ", ".join(filter(None, (self._measures(env), _removals(env))))
             self.show(done, total, told, f"{in_words(left)} left")
@@ -417,7 +424,7 @@ class Watcher:
 def _removals(env: CallbackEnv) -> str:
     """Iterations and removed trees in words; empty as long as no tree was removed."""
     n_removed = 0 if env.step is None else env.iteration + 1 - env.step.n_trees
-    return f"{env.iteration + 1:,} iterations, {n_removed:,} trees removed" if n_removed else ""
+    return f"{n_removed:,} removed" if n_removed else ""
 
 
 def in_words(seconds: float) -> str:

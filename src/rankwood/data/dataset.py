@@ -13,7 +13,7 @@ import numpy as np
 from rankwood.data.queries import Queries, find_queries
 from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
-from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
+from rankwood.matrix import as_feature_matrix, collected, column_names, drop_column, feature_names_of
 
 ReadBlocks: TypeAlias = Callable[[], Iterator[FeatureMatrix]]
 
@@ -100,6 +100,7 @@ class Dataset:
         doc_ids: Sequence[str] | AnyArray | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
+        X = collected(X)
         columns = column_names(X) or ()
         if "qid" in columns:
             column, X = drop_column(X, "qid")

@@ -112,8 +112,9 @@ class BoostedRanker(Ranker):
             instead.
         sample_weight, query_weight : array, optional
             Weight of every document; weight of every query, in order of first appearance.
-        valid : Dataset, BinnedDataset, path or list of paths, or table, optional
-            Data to measure on, named "valid".
+        valid : Dataset, BinnedDataset, path or list of paths, or table, or a list or dict of these, optional
+            Data to measure on, named "valid"; those of a list are "valid_0", "valid_1", ..., those of a dict have their
+            names. Early stopping goes by the first.
         eval_set : list of (X, y), of Datasets or of paths, optional
             More data to measure on. The training data may be one; it is measured too, but early stopping does not go
             by it.
@@ -186,6 +187,8 @@ class BoostedRanker(Ranker):
 
     def _tree_rules(self) -> TreeRules:
         """How each tree is grown."""
+        if self.n_leaves == 1:
+            raise RankwoodError("n_leaves=1 would grow trees without a split, which rank nothing: give 2 or more")
         if self.min_docs_per_leaf > 1 and not float(self.min_docs_per_leaf).is_integer():
             given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
             raise RankwoodError(given)
@@ -344,7 +347,8 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     convention : str or Convention, default "rankwood"
         How measures are computed where tools disagree.
     early_stopping_rounds : int or None, default None
-        Stop when the first measure on validation data has not improved for so many trees, and keep the best size.
+        Stop when the first measure on the first validation data has not improved for so many trees, and keep the best
+        size.
     objective : callable or None, default None
         A loss of your own instead of the learner's: a function `(scores, labels, offsets, weights) -> (gradient,
         hessian)`; see `rankwood.training.losses.CustomLoss`.
