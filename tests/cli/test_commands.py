@@ -249,3 +249,12 @@ def test_models_before_and_after_the_data(rankwood, models, data_file, tmp_path)
         rankwood("score", "--data", data_file, one, two).status == 2
     )  # it takes one model: two.rw, and no data one.rw
     assert rankwood("score", "--data", data_file, data_file, "--help").status == 0
+
+
+def test_data_wider_than_the_model(rankwood, models, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:0.5\n0 qid:1 9:1\n")
+    for command in ("score", "evaluate"):
+        outcome = rankwood(command, models[0], "--data", wide)
+        assert outcome.status == 2
+        assert "line 2: feature id 9 is beyond the 6 features of the model" in outcome.err

@@ -17,7 +17,7 @@ from rankwood import startup
 from rankwood.atomic import NO_ROOM
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.bench import bench
-from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, print_line
+from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, full_place, print_line
 from rankwood.cli.convert import compile, convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
@@ -178,6 +178,5 @@ def main() -> None:
     except MemoryError:
         fail("out of memory: use fewer rows, or a machine with more memory")
     except OSError as error:
-        unnamed = "standard output, or the folder of temporary files" if error.errno in NO_ROOM else None
-        name = error.filename or unnamed
+        name = error.filename or (full_place() if error.errno in NO_ROOM else None)
         fail(f"{name}: {error.strerror or error}" if name else str(error.strerror or error))

@@ -293,6 +293,19 @@ def escape_what_cannot_be_encoded() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def full_place() -> str:
+    """What has no room when an error names no file: temporary files, if none can be written, or standard output."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(1 << 16))
+            file.flush()
+    except OSError:
+        return f"temporary files in {tempfile.gettempdir()}"
+    return "standard output"
+
+
 @contextmanager
 def progress(description: str, *, unit: str = "", quiet: bool = False) -> Iterator[Advance]:
     """Show progress on standard error: a bar on a terminal, a line every few seconds elsewhere.

@@ -22,8 +22,8 @@ TABLE, LINES = "runs.sqlite", "runs.jsonl"
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="Folder with LETOR folds (Fold1/train.txt ... or S1.txt to S5.txt); "
-                 "synthetic data unless given."),
+    typer.Option("--data", metavar="DIR", help="Folder with folds: Fold1/train.txt or .parquet and so on, or LETOR's "
+                 "S1.txt to S5.txt; synthetic data unless given."),
 ]  # fmt: skip
 Folds = Annotated[str | None, typer.Option("--folds", help="Folds to use, like 1..5 or 1,3; all unless given.")]
 TrainQueries = Annotated[

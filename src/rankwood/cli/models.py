@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
@@ -273,6 +273,15 @@ def growth(model: Ensemble) -> str:
     )
 
 
+@contextmanager
+def of_the_model() -> Iterator[None]:
+    """Have errors of data say "the model" where readers say `n_features`, which is the model's here."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace("of n_features", "of the model")) from None
+
+
 def load_data(
     paths: Sequence[Path],
     models: dict[str, Ensemble] | None = None,
@@ -330,7 +339,8 @@ def load_data(
         coding = replace(coding, feature_names=tuple(back.get(name, name) for name in coding.feature_names))
 
     def read(width: int | None) -> Dataset:
-        with progress("reading", unit="bytes", quiet=quiet) as advance:
+        how = of_the_model() if models else nullcontext()
+        with how, progress("reading", unit="bytes", quiet=quiet) as advance:
             return (open_data if in_files else read_data)(
                 paths,
                 zero_based=zero_based,

@@ -248,7 +248,9 @@ class Dataset:
     def y(self) -> FloatArray:
         """Label of every document, in input order; a DataError when there are none."""
         if self._y is None:
-            raise DataError("this data has no labels: give y, or a label column, to learn from it or to evaluate on it")
+            raise DataError(
+                "this data has no labels to learn from or to evaluate by: give a column label, or y in Python"
+            )
         return self._y
 
     @property

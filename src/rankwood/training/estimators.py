@@ -157,7 +157,7 @@ class BoostedRanker(Ranker):
                 init_model=ensemble_of(init_model, "init_model"),
                 grows_forest=hasattr(getattr(p, "forest", None), "fit"),
             )
-        loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
+        loss, rules, update, extent, corrective = p._rules()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
         stopping = p.early_stopping_rounds
@@ -180,6 +180,9 @@ class BoostedRanker(Ranker):
     @property
     def _needs_matrix(self) -> bool:
         return self.refit is not False
+
+    def _rules(self) -> tuple[Loss, TreeRules, Update, Extent, Corrective | None]:
+        return self._loss(), self._tree_rules(), self._update(), self._extent(), self._corrective()
 
     def _loss(self) -> Loss:
         """What the trees minimise."""

@@ -137,6 +137,19 @@ class Ranker(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
+    def check_parameters(self) -> Self:
+        """Raise an error if a parameter has a wrong type or is out of its range, as `fit` would; returns the learner.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> rw.LambdaMART(n_leaves=1).check_parameters()
+        Traceback (most recent call last):
+        rankwood.errors.RankwoodError: n_leaves=1 would grow trees without a split, which rank nothing: give 2 or more
+        """
+        self._checked()._rules()
+        return self
+
     # ---- the beginning and the end of every `fit`
 
     def _checked(self) -> Self:
@@ -189,6 +202,10 @@ class Ranker(BaseEstimator):
         self.best_score_ = driven.best_score
         self.evals_result_ = driven.history
         self.interrupted_ = driven.interrupted
+
+    def _rules(self) -> Any:
+        """What the parameters mean to the training; wrong ones are refused here, before data is read."""
+        raise NotImplementedError
 
     @property
     def _needs_queries(self) -> bool:
