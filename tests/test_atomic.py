@@ -381,3 +381,17 @@ def test_a_folder_that_fails(tmp_path):
     with pytest.raises(ValueError, match="of ours"), atomic_folder(tmp_path / "scores"):
         raise ValueError("of ours")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="LINKS ARE OTHERWISE THERE")
+def test_a_link_that_leads_to_itself_is_refused(tmp_path):
+    circle = tmp_path / "m.rw"
+    circle.symlink_to("m.rw")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for path in (circle, tmp_path / "a"):
+        with pytest.raises(OSError, match="a link that leads to itself"):
+            check_writable(path)
+        with pytest.raises(OSError, match="a link that leads to itself"), atomic_write(path) as file:
+            file.write(b"new")
+        assert path.is_symlink()

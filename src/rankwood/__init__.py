@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rankwood.evaluation.diagnostics import tree_strength as tree_strength
     from rankwood.evaluation.evaluator import Comparison as Comparison
     from rankwood.evaluation.evaluator import Evaluation as Evaluation
+    from rankwood.evaluation.evaluator import Evaluations as Evaluations
     from rankwood.evaluation.evaluator import compare as compare
     from rankwood.evaluation.measures import Measure as Measure
     from rankwood.evaluation.measures import MeasureFunction as MeasureFunction
@@ -210,6 +211,7 @@ _HOME_OF = {
     "Convention": "rankwood.evaluation.conventions",
     "Comparison": "rankwood.evaluation.evaluator",
     "Evaluation": "rankwood.evaluation.evaluator",
+    "Evaluations": "rankwood.evaluation.evaluator",
     "compare": "rankwood.evaluation.evaluator",
     "evaluate": "rankwood.evaluation.partitions",
     "measure_curve": "rankwood.evaluation.diagnostics",

@@ -72,7 +72,7 @@ def atomic_write(
         with _naming(path), _open(os.fspath(path), mode) as file:
             yield file
         return
-    target = os.path.realpath(path)  # a link keeps pointing to the file
+    target = _target(path)
     try:
         handle, temporary = _new_part(target, tempfile.mkstemp)
     except OSError as error:
@@ -128,7 +128,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> [file.name for file in folder.iterdir()]
     ['part-0.txt']
     """
-    target = os.path.realpath(path)
+    target = _target(path)
     if os.path.exists(target) and not (os.path.isdir(target) and not os.listdir(target)):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
     try:
@@ -159,7 +159,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if os.path.exists(path) and not os.path.isfile(path):
         return
-    target = os.path.realpath(path)
+    target = _target(path)
     try:
         handle, temporary = _new_part(target, tempfile.mkstemp)
     except OSError as error:
@@ -167,6 +167,14 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     os.close(handle)
     with contextlib.suppress(FileNotFoundError):  # another writer has removed it just now
         os.unlink(temporary)
+
+
+def _target(path: str | os.PathLike[str]) -> str:
+    """The file that is written: a link keeps pointing to it. Links that lead in a circle lead to none."""
+    target = os.path.realpath(path)
+    if os.path.islink(target):
+        raise OSError(errno.ELOOP, "a link that leads to itself: remove it, or choose another file", os.fspath(path))
+    return target
 
 
 def _error_of(path: str | os.PathLike[str], error: OSError) -> OSError:

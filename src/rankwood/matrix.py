@@ -48,6 +48,12 @@ def find_roles(names: Sequence[str]) -> dict[str, str]:
 # As one array: from arrays, DataFrames, Arrow tables and sparse matrices.
 
 
+def collected(X: Any) -> Any:
+    """The data frame that a lazy one of polars gives; anything else as it is."""
+    is_lazy = hasattr(X, "collect_schema") and hasattr(X, "collect")
+    return X.collect() if is_lazy else X
+
+
 def column_names(X: Any) -> list[str] | None:
     """Column names of a DataFrame or table (pandas, polars, pyarrow); None for anything else.
 
@@ -78,8 +84,64 @@ def drop_column(X: Any, name: str) -> tuple[AnyArray, Any]:
     return values, X[[column for column in X.columns if str(column) != name]]
 
 
+def refuse_text(X: Any) -> None:
+    """Refuse texts, and categories that are texts, among features, and name the column that holds them.
+
+    Examples
+    --------
+    >>> refuse_text(np.array([[1.0, "red"]], dtype=object))
+    Traceback (most recent call last):
+    rankwood.errors.DataError: column 2 holds the text 'red': features must be numbers; leave it out, or encode it
+    """
+    names = None if isinstance(X, np.ndarray) else column_names(X)
+    if names is not None and hasattr(X, "iloc"):
+        for name, dtype in zip(names, X.dtypes, strict=True):
+            if str(dtype) == "category" and dtype.categories.dtype.kind not in "biuf":
+                raise _categories_error(name)
+        odd = [j for j, dtype in enumerate(X.dtypes) if dtype.kind not in "biuf" and str(dtype) != "category"]
+        _refuse_text([names[j] for j in odd], [X.iloc[:, j].to_numpy() for j in odd])
+    elif names is not None and hasattr(X, "column_names"):
+        _refuse_text(names, [np.asarray(column.to_numpy()) for column in X.columns])
+    elif names is not None and hasattr(X, "to_numpy"):
+        _refuse_text(names, [X[name].to_numpy() for name in names])
+    elif isinstance(X, (list, tuple, np.ndarray)):
+        try:
+            array = np.asarray(X)
+        except ValueError:  # rows of different lengths, which others refuse
+            return
+        if array.ndim == 2 and array.dtype.kind in "OU":
+            _refuse_text_in(array)
+
+
+def _refuse_text_in(array: AnyArray) -> None:
+    """Refuse texts in a matrix that are no numbers; texts of numbers are read as numbers."""
+    for column in range(array.shape[1]):
+        for value in array[:, column]:
+            if isinstance(value, str) and not _is_number(value):
+                raise DataError(
+                    f"column {column + 1} holds the text {str(value)!r:.40}: features must be numbers; leave it out, "
+                    "or encode it"
+                )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _categories_error(name: str) -> DataError:
+    return DataError(
+        f"column {name!r} holds categories: trees compare numbers, so give their codes "
+        f"(frame[{name!r}].cat.codes), which is also what LightGBM and XGBoost learn from"
+    )
+
+
 def as_array(X: Any) -> AnyArray:
     """Matrix `X` as a numpy array of numbers, in the number type and memory order that it has."""
+    X = collected(X)
     names = column_names(X)
     if hasattr(X, "tocsr"):  # scipy sparse: what is not stored is 0
         X = X.toarray()
@@ -88,10 +150,7 @@ def as_array(X: Any) -> AnyArray:
     elif names is not None and hasattr(X, "iloc"):  # pandas: its own missing values become NaN
         for name, dtype in zip(names, X.dtypes, strict=True):
             if str(dtype) == "category":
-                raise DataError(
-                    f"column {name!r} holds categories: trees compare numbers, so give their codes "
-                    f"(frame[{name!r}].cat.codes), which is also what LightGBM and XGBoost learn from"
-                )
+                raise _categories_error(name)
         odd = [j for j, dtype in enumerate(X.dtypes) if dtype.kind not in "biuf"]
         _refuse_text([names[j] for j in odd], [X.iloc[:, j].to_numpy() for j in odd])
         X = X.to_numpy(dtype=FEATURE if all(d == FEATURE for d in X.dtypes) else np.float64, na_value=np.nan)
@@ -133,7 +192,11 @@ def _from_columns(names: list[str], columns: list[Any], n_rows: int) -> AnyArray
 def _refuse_text(names: list[str], arrays: list[AnyArray]) -> None:
     for name, array in zip(names, arrays, strict=True):
         if array.dtype.kind in "USTM" or (array.dtype.kind == "O" and any(isinstance(v, str) for v in array)):
-            raise DataError(f"column {name!r} holds {array.dtype}: features must be numbers; leave it out or encode it")
+            held = "texts" if array.dtype.kind in "USTO" else f"{array.dtype}"
+            raise DataError(
+                f"column {name!r} holds {held}: features must be numbers; leave it out, or encode it "
+                f"(in pandas: frame[{name!r}].astype('category').cat.codes)"
+            )
 
 
 # As blocks of rows, for scoring: nothing is converted or copied as a whole.
@@ -175,6 +238,7 @@ def row_blocks(
     >>> n_rows, [block.tolist() for _, block in blocks]
     (2, [[[1.0, 2.0], [3.0, 4.0]]])
     """
+    X = collected(X)
     n_rows, n_columns, take = _open(X, feature_names, n_features, coding)
     if n_columns != n_features:
         raise DataError(f"X has {n_columns} features but the model was built on {n_features}")

@@ -227,3 +227,34 @@ def test_columns_of_a_table_are_found_by_name(rankwood, tmp_path):
     assert rankwood("score", tmp_path / "named.rw", "--data", tmp_path / "swapped.csv").out == "0.0\n1.0\n"
     result = json.loads(rankwood("evaluate", tmp_path / "named.rw", "--data", tmp_path / "swapped.csv", "--json").out)
     assert result["models"][0]["measures"]["nDCG@10"] == 1.0
+
+
+def test_models_before_and_after_the_data(rankwood, models, data_file, tmp_path):
+    one, two = models
+    wanted = rankwood("evaluate", one, two, "--data", data_file, data_file, "--json")
+    assert wanted.status == 0
+    for order in (
+        ("evaluate", "--data", data_file, data_file, one, two, "--json"),
+        ("evaluate", "--json", "--data", data_file, data_file, "--", one, two),
+        ("evaluate", "-m", "nDCG@10", "--data", data_file, data_file, one, two, "--json"),
+    ):
+        assert rankwood(*order).out == wanted.out
+    assert rankwood("score", "--data", data_file, one, "-o", tmp_path / "s").status == 0
+    assert (tmp_path / "s").read_text().count("\n") == 688
+    outcome = rankwood("score", "-o", tmp_path / "s", "--data", data_file, data_file)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("rankwood: no model is given: all of --data ")
+    assert outcome.err.endswith("write the model before the options, or after --\n")
+    assert (
+        rankwood("score", "--data", data_file, one, two).status == 2
+    )  # it takes one model: two.rw, and no data one.rw
+    assert rankwood("score", "--data", data_file, data_file, "--help").status == 0
+
+
+def test_data_wider_than_the_model(rankwood, models, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:0.5\n0 qid:1 9:1\n")
+    for command in ("score", "evaluate"):
+        outcome = rankwood(command, models[0], "--data", wide)
+        assert outcome.status == 2
+        assert "line 2: feature id 9 is beyond the 6 features of the model" in outcome.err

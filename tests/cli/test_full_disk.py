@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 import rankwood as rw
+from rankwood.cli.console import full_place
+from strategies.wordnet_files import random_entries, write_database
 
 PAGE = 4096
 LARGEST = 4**8  # pages, where everything fits
@@ -53,6 +56,12 @@ def given(tmp_path_factory) -> Path:
     many = rw.make_ranking(n_queries=200, docs_per_query=20, n_features=6, seed=2)
     rw.write_svmlight(many, folder / "many.txt")
     rw.write_parquet(many, folder / "many.parquet")
+    for fold in (1, 2):
+        (folder / "folds" / f"Fold{fold}").mkdir(parents=True)
+        for name in ("train", "vali", "test"):
+            shutil.copy(folder / f"{name.replace('vali', 'valid')}.txt", folder / f"folds/Fold{fold}/{name}.txt")
+    (folder / "wordnet").mkdir()
+    write_database(folder / "wordnet", random_entries(3, n_nouns=900, n_others=10))
     (folder / "sweep.toml").write_text(
         "name = 'x'\nlearner = 'lambdamart'\nspeed = false\nfolds = [1, 2]\nseeds = 1\n"
         "parameters = {n_trees = 2}\ngrid.n_leaves = [3, 4]\n"
@@ -96,7 +105,19 @@ COMMANDS = {
         {"m.rw"},
         {"study", "study.models"},
     ),
+    "reproduce": (
+        "reproduce subsampling --data folds --folds 1 --trees 2 --seeds 1 --sweep 1 --threads 1 --out OUT",
+        {"report.md", "runs.jsonl"},
+        WHOLE,
+    ),
+    "datasets make": (
+        "datasets make wordnet-ltr --wordnet wordnet --queries 6 --workers 1 --format svmlight --to OUT/set",
+        {"set"},
+        set(),
+    ),
+    "demo": ("demo --quick --out OUT/demo", {"demo"}, {"demo"}),
 }
+FIRST = {"demo": 512}  # pages of the smallest disk, where not 2
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -104,8 +125,9 @@ def test_a_full_disk(rankwood, given, tmp_path, monkeypatch, name):
     command, outputs, kept = COMMANDS[name]
     monkeypatch.chdir(given)
     monkeypatch.setenv("RANKWOOD_CACHE", str(tmp_path / "cache"))
-    failed, pages = 0, 2
-    older = set() if kept == WHOLE or name == "score to a folder" else outputs - {"m.h"}  # which must be by rankwood
+    failed, pages = 0, FIRST.get(name, 2)
+    folders = ("score to a folder", "datasets make", "demo")
+    older = set() if kept == WHOLE or name in folders else outputs - {"m.h"}  # which must be by rankwood
     while pages <= LARGEST:
         with disk(tmp_path / "disk", pages) as out:
             for one in older:
@@ -138,4 +160,11 @@ def test_standard_output_that_is_full(given, command):
         run = [sys.executable, "-m", "rankwood", *command.split()]
         done = subprocess.run(run, cwd=given, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 2
-    assert done.stderr == "rankwood: standard output, or the folder of temporary files: No space left on device\n"
+    assert done.stderr == "rankwood: standard output: No space left on device\n"
+
+
+def test_a_full_folder_of_temporary_files(tmp_path, monkeypatch):
+    with disk(tmp_path / "disk", 2) as small:
+        monkeypatch.setattr("tempfile.tempdir", str(small))
+        assert full_place() == f"temporary files in {small}"
+    assert full_place() == "standard output"

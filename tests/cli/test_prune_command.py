@@ -38,7 +38,7 @@ def test_a_table_and_a_model(rankwood, folder, tmp_path):
                        "--refit", "--judge-share", 0.5, "--margin", 0.9)  # fmt: skip
     assert outcome.status == 0
     assert "50%" in outcome.out
-    assert "p (inferior)" in outcome.out
+    assert "p (loss)" in outcome.out
     assert "refit" in outcome.out
     assert "convention rankwood" in outcome.out
     small = rw.load_model(tmp_path / "small.rw")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+from pathlib import Path
 
 import rankwood as rw
+
+report = importlib.import_module("rankwood.cli.report")  # the module; the package has the function of that name
 
 
 def names_in(path) -> list[str]:
@@ -73,3 +77,10 @@ def test_inspect_leaves_learning_curves_to_the_report(rankwood, data, tmp_path):
     rw.MART(n_trees=2, n_leaves=4).fit(data, valid=data).ensemble_.save(tmp_path / "model.rw")
     assert "learning curves" not in rankwood("inspect", tmp_path / "model.rw").out
     assert "learning_curves" in rankwood("inspect", tmp_path / "model.rw", "--json").out
+
+
+def test_the_baseline_by_any_of_its_names():
+    paths, names = [Path("a/m.rw"), Path("b/m.rw"), Path("odd\x1b.rw")], ["a/m.rw", "b/m.rw", "odd\x1b.rw"]
+    for given, expected in {"b/m.rw": "b/m.rw", "./a/m.rw": "a/m.rw", "odd\\x1b.rw": "odd\x1b.rw", "m": "m"}.items():
+        assert report._name_of(given, paths, names) == expected
+    assert report._name_of("m", [Path("x/m.rw")], ["m.rw"]) == "m.rw"

@@ -65,14 +65,14 @@ def test_mistakes_are_one_sentence(rankwood, tmp_path, text, words):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_run_that_fails_names_its_configuration(rankwood, tmp_path):
+def test_a_parameter_out_of_range_is_found_before_any_run(rankwood, tmp_path):
     (tmp_path / "c.toml").write_text(
         "learner = 'mart'\nfolds = 1\ngrid.n_trees = [2, -1]\ndata.synthetic = {n_queries = 20, docs_per_query = 4}\n"
     )
     outcome = rankwood("sweep", tmp_path / "c.toml", "--out", tmp_path)
     assert outcome.status == 2
     assert "n_trees -1" in outcome.err.splitlines()[-1]
-    assert len(RunTable(tmp_path / "runs.sqlite")) == 1
+    assert not (tmp_path / "runs.sqlite").exists()
 
 
 def test_a_file_that_is_not_there(rankwood, tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import itertools
 import json
 import os
 import re
@@ -11,14 +13,18 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import rankwood as rw
+from rankwood.cli import console
 from rankwood.cli.console import Watcher
+from rankwood.cli.train import OPTION_OF
 from rankwood.training.callbacks import CallbackEnv, Result
+from rankwood.training.names import learner_class
 
 COMMAND = importlib.import_module("rankwood.cli.train")  # the module; the package has the function of that name
 SMALL = ("-p", "n_trees=6", "-p", "n_leaves=4", "-p", "min_docs_per_leaf=5")
@@ -97,7 +103,7 @@ def test_dart_and_x_dart(rankwood, parts, tmp_path):
     assert n_iterations > 20
     assert re.fullmatch(
         r"20 of 20 trees: nDCG@10 train 0\.\d{4}, valid 0\.\d{4}, best 0\.\d{4} at tree \d+, "
-        rf"{n_iterations} iterations, {n_iterations - 20} trees removed, 0 s left\n"
+        rf"{n_iterations - 20} removed, 0 s left\n"
         rf"trained 20 trees in {n_iterations} iterations, {n_iterations - 20} removed again with "
         r"nDCG@10 0\.\d{4} on train, nDCG@10 0\.\d{4} on valid in \d s; wrote .*m\.rw\n",
         outcome.err,
@@ -536,3 +542,36 @@ def test_progress_on_a_terminal(parts, tmp_path):
     assert re.search(r"lambdamart ━+ 6/6\s+trees, 0 s left", text)
     assert re.search(r"nDCG@10 train 0\.\d{4}, valid 0\.\d{4}, best 0\.\d{4} at tree \d", text)
     assert text.splitlines()[-1].startswith("trained 6 trees")
+
+
+@pytest.mark.parametrize("learner", ["mart", "lambdamart", "dart", "xdart", "igbrt", "forest"])
+def test_help_has_the_parameters_of_the_learner(rankwood, learner, monkeypatch):
+    """With their defaults, and what the docstrings say."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for order in (("train", learner, "--help"), ("train", "--help", learner)):
+        shown = rankwood(*order).out
+        assert max(map(len, shown.splitlines())) <= 80
+        listed = shown.partition(f"Parameters of {learner}")[2].rstrip().splitlines()[1:]
+        names = [line.partition("=")[0] for line in listed if not line.startswith(" ")]
+        kind = learner_class(learner)
+        by_text = {field.name for field in dataclasses.fields(kind)} - {*OPTION_OF, "objective"}
+        assert set(names) == by_text
+        assert f"n_trees={kind.n_trees}" in listed
+        for name, line in itertools.pairwise(listed):  # each has a meaning
+            assert name.startswith(" ") or line.startswith("    ")
+    assert f"\n    {learner}: n_trees" in rankwood("train", "--help").out
+
+
+def test_lines_of_progress_count_trees_upwards(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    shown = []
+    watcher = console.Watcher(lambda done, total, told, left: shown.append((done, total, told)), every=1.0)
+    for iteration, n_trees in enumerate((1, 2, 3, 2, 1, 2, 3, 4)):
+        now[0] += 2.0
+        step = SimpleNamespace(n_trees=n_trees)
+        watcher(SimpleNamespace(
+            model=None, iteration=iteration, end_iteration=40, step=step, n_trees=10, evaluation_result_list=[],
+            train_name="train", replayed=False,
+        ))  # fmt: skip
+    assert shown == [(1, 10, ""), (2, 10, ""), (3, 10, ""), (3, 10, "4 removed"), (4, 10, "4 removed")]

@@ -273,7 +273,7 @@ def with_gap(values, row=250):
 MISTAKES = {
     "no labels": (
         lambda: open_source(dd.from_pandas(frame_of(some_data()).drop(columns="label"), npartitions=2)),
-        r"partition [01]: this data has no labels: give y, or a label column",
+        r"partition [01]: this data has no labels to learn from or to evaluate by: give a column label",
     ),
     "a label is NaN": (
         lambda: broken(label=np.where(np.arange(500) == 250, np.nan, 1.0)),

@@ -238,3 +238,18 @@ def test_no_model_has_more_trees_than_are_allowed(read, tmp_path):
         {"n_trees": 30}, {"num_iterations": 30}, {"n_trees": 30, "initial_trees": 30},
     ]  # fmt: skip
     assert study.quick().n_trees_at_most == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("parameters.n_leaves = 1", "lambdamart: n_leaves=1 would grow trees without a split"),
+        ("grid.learning_rate = [0.1, -0.1]", "learning_rate -0.1: learning_rate must"),
+        ("grid.query_fraction = [0.5, 1.5]", "query_fraction 1.5: query_fraction must"),
+        ("parameters.n_trees = 0", "n_trees must be at least 1, got 0"),
+    ],
+)
+def test_ranges_are_checked_when_the_file_is_read(read, text, words):
+    with pytest.raises(rw.RankwoodError) as caught:
+        read(f"learner = 'lambdamart'\n{text}\n{SYNTHETIC}")
+    assert words in str(caught.value)

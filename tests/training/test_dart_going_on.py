@@ -68,7 +68,7 @@ def test_queries_that_judge_stay_the_same_when_training_goes_on(tmp_path):
     kept = valid.select_queries([q for q in range(120) if q not in plain.judge_queries_])
     with pytest.raises(rw.RankwoodError, match="was made with other data set '<queries set aside>'"):
         LEARNERS["adaptive"]().fit(train, valid=kept, checkpoint=checkpoint)
-    with pytest.raises(rw.RankwoodError, match=r"was made with other .*update rule: delete it"):
+    with pytest.raises(rw.RankwoodError, match=r"was made with other .*update rule \(judge_share .*\): delete it"):
         LEARNERS["adaptive"](judge_share=0.4).fit(train, valid=valid, checkpoint=checkpoint)
 
 
@@ -95,7 +95,9 @@ def test_a_finished_training_is_prolonged(parts, tmp_path):
 def test_other_rules_are_refused(change, parts, tmp_path):
     train, valid = parts
     LEARNERS["adaptive"](n_trees=5).fit(train, valid=valid, checkpoint=tmp_path / "training.rw")
-    with pytest.raises(rw.RankwoodError, match="was made with other update rule: delete it"):
+    with pytest.raises(
+        rw.RankwoodError, match=rf"was made with other update rule \({next(iter(change))} .*, now .*\): delete it"
+    ):
         LEARNERS["adaptive"](**change).fit(train, valid=valid, checkpoint=tmp_path / "training.rw")
 
 

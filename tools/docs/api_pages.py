@@ -55,6 +55,7 @@ GROUPS = (
     Group(
         "evaluation",
         "Evaluation",
+        "Evaluations",
         "Measures, conventions, tests of significance, and what a model is made of. See [measures](../measures.md).",
         ("rankwood.evaluation",),
     ),

@@ -17,14 +17,14 @@ from rankwood import startup
 from rankwood.atomic import NO_ROOM
 from rankwood.cli import datasets, reproduce
 from rankwood.cli.bench import bench
-from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, print_line
+from rankwood.cli.console import Told, escape_what_cannot_be_encoded, fail, full_place, print_line
 from rankwood.cli.convert import compile, convert
 from rankwood.cli.demo import demo
 from rankwood.cli.evaluate import evaluate
 from rankwood.cli.explain import explain
 from rankwood.cli.grow_and_prune import grow_and_prune
 from rankwood.cli.inspect import inspect
-from rankwood.cli.models import spread_values
+from rankwood.cli.models import models_first, spread_values
 from rankwood.cli.prune import prune
 from rankwood.cli.refit import refit
 from rankwood.cli.report import report
@@ -33,7 +33,7 @@ from rankwood.cli.score import score
 from rankwood.cli.serve import serve
 from rankwood.cli.shrink import shrink
 from rankwood.cli.sweep import sweep
-from rankwood.cli.train import train
+from rankwood.cli.train import TrainCommand, train
 from rankwood.cli.tune import tune
 from rankwood.cli.verify import verify
 from rankwood.errors import RankwoodError
@@ -47,6 +47,17 @@ class Commands(typer.core.TyperGroup):
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _printable_usage_errors():
             return super().make_context(*arguments, **options)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is None:
+            return name, command, rest
+        kinds = {param.name: param for param in command.params if param.param_type_name == "argument"}
+        model = kinds.get("model") or kinds.get("models")
+        if model is not None:
+            valued = [name for param in command.params if not getattr(param, "is_flag", False) for name in param.opts]
+            rest = models_first(rest, valued, several=model.nargs == -1)
+        return name, command, spread_values(rest)
 
     def invoke(self, ctx: Any) -> Any:
         startup.ready()
@@ -98,7 +109,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo)
-app.command("train")(train)
+app.command("train", cls=TrainCommand)(train)
 app.command("evaluate")(evaluate)
 app.command("score")(score)
 app.command("serve")(serve)
@@ -163,12 +174,11 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = Told()
-            app(args=spread_values(sys.argv[1:]))
+            app(args=sys.argv[1:])
     except RankwoodError as error:
         fail(str(error))
     except MemoryError:
         fail("out of memory: use fewer rows, or a machine with more memory")
     except OSError as error:
-        unnamed = "standard output, or the folder of temporary files" if error.errno in NO_ROOM else None
-        name = error.filename or unnamed
+        name = error.filename or (full_place() if error.errno in NO_ROOM else None)
         fail(f"{name}: {error.strerror or error}" if name else str(error.strerror or error))

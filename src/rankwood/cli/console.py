@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from rankwood.training.callbacks import Callback, CallbackEnv
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TextColumn
+    from rich.table import Table
 
 
 LONGEST_SENTENCE = 1500  # characters
@@ -73,9 +76,18 @@ def plain_column(text_format: str) -> TextColumn:
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str | Sequence[str] = ()
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    caption: str | Sequence[str] = (),
+    details: Sequence[str] = (),
+    n_keys: int = 1,
 ) -> None:
     """Print a table on standard output, the first column left-aligned and the others right-aligned.
+
+    A table that is too wide for the terminal is printed without its details, as far as needed, and a line says so. If
+    it still does not fit, the other columns go on in a table below. Output that is no terminal has all columns.
 
     Parameters
     ----------
@@ -87,28 +99,129 @@ def print_table(
         Cells.
     caption : str or sequence of str, default ()
         Line or lines below the table; empty ones are left out.
+    details : sequence of str, default ()
+        Headings of columns that may be left out, the least important first.
+    n_keys : int, default 1
+        How many columns at the beginning say what a row is; tables that go on below have them again.
     """
+    console = plain_console()
+    cells = [[printable(text) for text in line] for line in (columns, *rows)]
+    parts, left_out = [list(range(len(columns)))], list[int]()
+    if sys.stdout.isatty():
+        cells = shortened(cells, console.width)
+        dispensable = [list(columns).index(heading) for heading in details if heading in columns]
+        parts, left_out = fitted(_widths(cells), console.width, dispensable, n_keys)
+    console.print(printable(title), style="italic")  # title and captions would be folded to the width of the table
+    tables = [_table(cells, part) for part in parts]
+    # The console is made as wide as the widest table, because rich would cut columns; a line that is longer than the
+    # terminal after all is folded there.
+    widest = max(console.measure(table, options=console.options.update(max_width=10_000)).maximum for table in tables)
+    wide = plain_console(width=max(console.width, widest))
+    for table in tables:
+        wide.print(table)
+    captions = [caption] if isinstance(caption, str) else [*caption]
+    if left_out:
+        names = ", ".join(columns[number] for number in left_out)
+        captions.append(f"{console.width} columns leave out: {names}; `| less -S` shows all.")
+    for line in filter(None, captions):
+        (console if sys.stdout.isatty() else wide).print(printable(line), style="dim italic")
+
+
+def _table(cells: Sequence[Sequence[str]], part: Sequence[int]) -> Table:
+    """A table of rich with these columns of the cells, the first line being headings."""
     from rich.table import Table
 
     table = Table()
-    for number, column in enumerate(columns):
-        table.add_column(printable(column), justify="left" if number == 0 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(printable, row))
-    # The console is made as wide as the table, because rich would cut columns; a narrow terminal folds lines instead.
-    console = plain_console()
-    widest = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-    console = plain_console(width=max(console.width, widest))
-    console.print(printable(title), style="italic")  # title and captions would be folded to the width of the table
-    console.print(table)
-    for line in [caption] if isinstance(caption, str) else caption:
-        if line:
-            console.print(printable(line), style="dim italic")
+    for number in part:
+        table.add_column(cells[0][number], justify="left" if number == 0 else "right", no_wrap=True)
+    for row in cells[1:]:
+        table.add_row(*(row[number] for number in part))
+    return table
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+
+
+def _width(widths: Sequence[int], part: Sequence[int]) -> int:
+    """Width of a table with these columns: each has a line and a space on either side."""
+    return sum(widths[number] + 3 for number in part) + 1
+
+
+def fitted(widths: Sequence[int], room: int, details: Sequence[int], n_keys: int) -> tuple[list[list[int]], list[int]]:
+    """Columns of tables that are no wider than `room`, as far as can be, and the columns that are left out.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Width of every column.
+    room : int
+        Width of the terminal.
+    details : sequence of int
+        Columns that may be left out, the least important first.
+    n_keys : int
+        How many columns at the beginning are in every table.
+
+    Examples
+    --------
+    >>> fitted([8, 6, 6, 6, 6], 40, [2, 4], 1), fitted([8, 6, 6, 6, 6], 31, [4], 1)
+    (([[0, 1, 3, 4]], [2]), ([[0, 1, 2], [0, 3]], [4]))
+    """
+    shown, left_out = list(range(len(widths))), list[int]()
+    for number in details:
+        if _width(widths, shown) > room:
+            shown.remove(number)
+            left_out.append(number)
+    for number in reversed(left_out[:]):  # of two that are left out, the other may have been enough
+        if _width(widths, [*shown, number]) <= room:
+            shown.append(number)
+            left_out.remove(number)
+    shown.sort()
+    parts = [shown[:n_keys]]
+    for number in shown[n_keys:]:
+        if len(parts[-1]) > n_keys and _width(widths, [*parts[-1], number]) > room:
+            parts.append(shown[:n_keys])
+        parts[-1].append(number)
+    return parts, sorted(left_out)
+
+
+def shortened(cells: Sequence[Sequence[str]], room: int) -> list[list[str]]:
+    """Cells of a table with long texts cut in the middle if it is wider than `room`: names to half of the room.
+
+    Names in the first column that would look alike stay as they are.
+
+    Examples
+    --------
+    >>> shortened([["model", "AP"], ["a_model_of_many_trees.rw", "0.5"]], 30)
+    [['model', 'AP'], ['a_mode...ees.rw', '0.5']]
+    """
+    columns = [list(column) for column in zip(*cells, strict=True)]
+    widths = _widths(cells)
+    if _width(widths, range(len(widths))) > room:
+        names = [_cut(text, room // 2) for text in columns[0]]
+        if len(set(names)) == len(set(columns[0])):
+            columns[0] = names
+        taken = _width(_widths(list(zip(columns[0], strict=True))), [0]) + 3
+        columns[1:] = [[_cut(text, max(room - taken, room // 3)) for text in column] for column in columns[1:]]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _cut(text: str, limit: int) -> str:
+    """A text of at most so many characters, without its middle if it is longer."""
+    return text if len(text) <= limit else f"{text[: (limit - 3) // 2]}...{text[len(text) - (limit - 2) // 2 :]}"
 
 
 def print_text(text: str) -> None:
     """Print a sentence on standard output, wrapped between words at the width of the terminal."""
     plain_console().print(printable(text))
+
+
+def print_indented(text: str) -> None:
+    """Print a text on standard output, indented, wrapped between words at the width of the terminal."""
+    indent = " " * 4
+    print(textwrap.fill(printable(text), plain_console().width, initial_indent=indent, subsequent_indent=indent))
 
 
 def print_sentence(text: str) -> None:
@@ -127,8 +240,25 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def tell(message: str) -> None:
-    """Print a message for people on standard error, so that standard output has results alone."""
-    print(printable(message), file=sys.stderr, flush=True)
+    """Print a message for people on standard error, so that standard output has results alone.
+
+    On a terminal lines end between words; elsewhere a message is one line.
+    """
+    text = printable(message)
+    if sys.stderr.isatty():
+        text = textwrap.fill(text, _terminal_width(), break_long_words=False, break_on_hyphens=False)
+    print(text, file=sys.stderr, flush=True)
+
+
+def _terminal_width() -> int:
+    """Width of the terminal that standard error is; standard output, which others ask, may be a file."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0: unknown
+    except (OSError, ValueError):  # no terminal after all
+        return 80
 
 
 def tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -161,6 +291,19 @@ def escape_what_cannot_be_encoded() -> None:
     """Make standard output show characters that its encoding lacks as escapes, instead of raising an error."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def full_place() -> str:
+    """What has no room when an error names no file: temporary files, if none can be written, or standard output."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(1 << 16))
+            file.flush()
+    except OSError:
+        return f"temporary files in {tempfile.gettempdir()}"
+    return "standard output"
 
 
 @contextmanager
@@ -202,13 +345,13 @@ def _bar(description: str, unit: str) -> Iterator[Advance]:
 
 
 def _lines(description: str, unit: str) -> Advance:
-    last = time.monotonic()
+    last, most = time.monotonic(), 0.0
 
     def show(done: float, total: float | None, left: str) -> None:
-        nonlocal last
+        nonlocal last, most
         now = time.monotonic()
-        if now - last >= PLAIN_LINE_SECONDS:
-            last = now
+        if now - last >= PLAIN_LINE_SECONDS and done >= most:  # work that begins anew is told when it is further
+            last, most = now, done
             count = f"{done:,.0f} {unit}" if unit else ""
             share = "" if total is None else f"{100 * done / total if total else 100:.0f} %"
             told = f"{count} ({share})" if count and share else count or share
@@ -217,7 +360,7 @@ def _lines(description: str, unit: str) -> Advance:
     return Advance(show)
 
 
-Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures, time left)
+Show = Callable[[int, int, str, str], None]  # (trees so far, trees in all, measures and the like, time left)
 
 
 @contextmanager
@@ -255,6 +398,7 @@ class Watcher:
         self.show, self.every = show, every
         self.started = self.shown = time.monotonic()
         self.first = 0  # trees that the checkpoint already had, which say nothing of the time per tree
+        self.most = 0  # trees that were shown: lines go up only, while X-DART removes trees
         self.best: tuple[float, int] | None = None
 
     def __call__(self, env: CallbackEnv) -> None:
@@ -270,9 +414,9 @@ class Watcher:
             if self.best is None or value > self.best[0]:
                 self.best = (value, done)
         if env.replayed:
-            self.first, self.started = done, now
-        elif now - self.shown >= self.every or (self.every and done == total):
-            self.shown = now
+            self.first, self.started, self.most = done, now, max(self.most, done)
+        elif (now - self.shown >= self.every and done >= self.most) or (self.every and done == total):
+            self.shown, self.most = now, done
             left = (now - self.started) / max(done - self.first, 1) * (total - done)
             told = ", ".join(filter(None, (self._measures(env), _removals(env))))
             self.show(done, total, told, f"{in_words(left)} left")
@@ -293,7 +437,7 @@ class Watcher:
 def _removals(env: CallbackEnv) -> str:
     """Iterations and removed trees in words; empty as long as no tree was removed."""
     n_removed = 0 if env.step is None else env.iteration + 1 - env.step.n_trees
-    return f"{env.iteration + 1:,} iterations, {n_removed:,} trees removed" if n_removed else ""
+    return f"{n_removed:,} removed" if n_removed else ""
 
 
 def in_words(seconds: float) -> str:

@@ -137,6 +137,7 @@ def make_dataset(
         ["file", "queries", "documents", "documents per query", "grades 0 to 4, %", "sha256 of values"],
         [_made(split, file) for split, file in facts["files"].items()],
         caption=_PUBLISHED[as_published(facts)],
+        details=["sha256 of values", "documents per query"],
     )
     tell(f"{entry.name} is in {to}; terms: {entry.terms}")
 
@@ -172,10 +173,11 @@ def describe(
         return
     print_table(
         "Statistics of ranking data",
-        ["file", "queries", "documents", "features", "constant", "labels", "documents per query", "relevant per query",
+        ["file", "queries", "documents", "features", "constant", "labels", "docs/query", "relevant/query",
          "0", "missing", "0 or missing"],
         [[path.name, *_cells(one)] for path, one in found],
         caption="relevant: of a label above 0; constant: features of one value; 0 and missing: shares of all values.",
+        details=["0 or missing", "constant", "0", "relevant/query", "missing"],
     )  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def _exit(
 def _print_exits(exits: dict[str, dict[str, Any]]) -> None:
     print_table(
         "Early exit",
-        ["model", "trees evaluated", "measure", "with exit", "without", "difference"],
+        ["model", "trees", "measure", "with exit", "without", "diff."],
         [
             [
                 name,
@@ -173,7 +173,8 @@ def _print_exits(exits: dict[str, dict[str, Any]]) -> None:
             for name, found in exits.items()
             for measure, without in found["measures_without"].items()
         ],
-        caption="Trees that a document goes through, on average, of all trees.",
+        caption="trees: those that a document goes through, on average, of all trees.",
+        details=["without", "with exit"],
     )
 
 
@@ -194,7 +195,7 @@ def _comparisons(results: dict[str, Evaluation]) -> list[dict[str, Any]]:
 
 
 def _print_comparisons(comparisons: list[dict[str, Any]]) -> None:
-    p_values = {"p_randomisation": "randomisation", "p_holm": "Holm", "p_wilcoxon": "Wilcoxon", "p_t": "t"}
+    p_values = {"p_randomisation": "p", "p_holm": "p (Holm)", "p_wilcoxon": "p (Wilcoxon)", "p_t": "p (t)"}
     rows = []
     for c in comparisons:
         low, high = c["interval"]
@@ -202,7 +203,8 @@ def _print_comparisons(comparisons: list[dict[str, Any]]) -> None:
         rows.append([c["model"], c["measure"], *change, *(f"{c[key]:.4f}" for key in p_values)])
     print_table(
         f"Difference from {comparisons[0]['baseline']}",
-        ["model", "measure", "difference", "95 % interval", *(f"p ({test})" for test in p_values.values())],
+        ["model", "measure", "diff.", "95 % interval", *p_values.values()],
         rows,
-        caption="Paired tests over queries; Holm corrects the randomisation test for the number of rows.",
+        caption="Paired tests over queries. p: randomisation test; Holm corrects it for the number of rows.",
+        details=["p (t)", "p (Wilcoxon)", "p (Holm)", "95 % interval"],
     )

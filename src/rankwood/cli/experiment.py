@@ -22,8 +22,8 @@ TABLE, LINES = "runs.sqlite", "runs.jsonl"
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="Folder with LETOR folds (Fold1/train.txt ... or S1.txt to S5.txt); "
-                 "synthetic data unless given."),
+    typer.Option("--data", metavar="DIR", help="Folder with folds: Fold1/train.txt or .parquet and so on, or LETOR's "
+                 "S1.txt to S5.txt; synthetic data unless given."),
 ]  # fmt: skip
 Folds = Annotated[str | None, typer.Option("--folds", help="Folds to use, like 1..5 or 1,3; all unless given.")]
 TrainQueries = Annotated[
@@ -85,7 +85,7 @@ def conduct(study: Study, *, out: Path, resume: bool, workers: int, dask: str | 
         print_json(json.loads((out / "results.json").read_text(encoding="utf-8")))
         return
     main = report.tables[0]
-    print_table(main.title, main.columns, main.rows, caption=main.note)
+    print_table(main.title, main.columns, main.rows, caption=main.note, details=main.details)
     print_text(report.summary)
     tell(f"wrote {written[0]} and {len(written)} more files")
 

@@ -104,6 +104,7 @@ def inspect(
             ]
             for f in used
         ],
+        details=["distinct thresholds", "share"],
     )
     if usage is not None:
         _print_usage(usage, topology, names)
@@ -185,7 +186,7 @@ def _print_usage(usage: Usage, topology: Topology, names: Mapping[int, str]) -> 
             ["visits on the hottest 1 % of nodes", _percent(usage.share_of_hottest(0.01))],
             ["visits on the hottest 10 % of nodes", _percent(usage.share_of_hottest(0.1))],
             ["visits that go left", _percent(usage.left_share)],
-            ["visits that go to the node's likelier side", _percent(usage.likelier_share)],
+            ["visits on the node's likelier side", _percent(usage.likelier_share)],
         ],
         caption="Asadi and Lin (2013) found that plain LambdaMART looks at 95.6 % of all features.",
     )
@@ -203,6 +204,7 @@ def _print_usage(usage: Usage, topology: Topology, names: Mapping[int, str]) -> 
             ]
             for hot in usage.hot_nodes(TOP_FEATURES)
         ],
+        details=["node", "tree", "go left"],
     )
 
 

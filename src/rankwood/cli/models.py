@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,8 @@ MANY_VALUED = (
     "--data", "--train", "--valid", "--judge", "--test", "--unlabelled", "--background", "--counts-of",
     "--measure", "-m",
 )  # fmt: skip
+
+MANY_FILES = tuple(option for option in MANY_VALUED if option not in ("--measure", "-m"))
 
 
 def spread_values(arguments: Sequence[str]) -> list[str]:
@@ -55,6 +58,62 @@ def spread_values(arguments: Sequence[str]) -> list[str]:
             waiting = False
         spread.append(argument)
     return spread
+
+
+def models_first(arguments: Sequence[str], valued: Collection[str], *, several: bool) -> list[str]:
+    """Arguments of a command in which no model stands where data was expected.
+
+    A list of files, as in `--data a.txt b.txt`, goes on up to the next option or `--`. Where a command is given no
+    model elsewhere, the files that end such a list and are models, by their content, are taken out of it.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        What follows the name of the command.
+    valued : collection of str
+        Options of the command that take a value.
+    several : bool
+        Whether the command takes more than one model.
+    """
+    lists: list[list[int]] = []  # where the files of each list stand
+    option: str | None = None
+    for number, argument in enumerate(arguments):
+        if argument in ("--", "--help", "-h"):
+            return list(arguments)
+        if argument.startswith("-") and argument != "-":
+            option = argument if argument in valued else None
+            if option in MANY_FILES:
+                lists.append([])
+        elif option in MANY_FILES:
+            lists[-1].append(number)
+        elif option is None:
+            return list(arguments)  # an argument of its own
+        elif option not in MANY_VALUED:
+            option = None
+    ends = [list(takewhile(lambda number: _is_model(arguments[number]), reversed(places[1:]))) for places in lists]
+    found = sorted(number for end in ends for number in (end if several else end[:1]))
+    if not found or (len(found) > 1 and not several):
+        files = next((places for places in lists if len(places) > 1), None)
+        if files is None:
+            return list(arguments)
+        taken = " ".join(arguments[number] for number in files)
+        raise RankwoodError(
+            f"no model is given: all of {arguments[files[0] - 1]} {taken} is taken for data; write the model before "
+            "the options, or after --"
+        )
+    rest = [argument for number, argument in enumerate(arguments) if number not in found]
+    return [*(arguments[number] for number in found), *rest]
+
+
+def _is_model(path: str) -> bool:
+    """Whether a file is a model, by its first bytes."""
+    from rankwood.formats.registry import START, recognise
+
+    try:
+        with open(path, "rb") as file:
+            return recognise(file.read(START)) is not None
+    except OSError:
+        return False
 
 
 class PrecisionName(str, Enum):
@@ -224,6 +283,15 @@ def growth(model: Ensemble) -> str:
     )
 
 
+@contextmanager
+def of_the_model() -> Iterator[None]:
+    """Have errors of data say "the model" where readers say `n_features`, which is the model's here."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace("of n_features", "of the model")) from None
+
+
 def load_data(
     paths: Sequence[Path],
     models: dict[str, Ensemble] | None = None,
@@ -281,7 +349,8 @@ def load_data(
         coding = replace(coding, feature_names=tuple(back.get(name, name) for name in coding.feature_names))
 
     def read(width: int | None) -> Dataset:
-        with progress("reading", unit="bytes", quiet=quiet) as advance:
+        how = of_the_model() if models else nullcontext()
+        with how, progress("reading", unit="bytes", quiet=quiet) as advance:
             return (open_data if in_files else read_data)(
                 paths,
                 zero_based=zero_based,

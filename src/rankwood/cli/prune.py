@@ -251,7 +251,7 @@ def _print_table(result: CleaverResult) -> None:
     with_margin = result.rule.margin is not None
     columns = [
         "rate", *["variant"] * several, "trees", "train", "valid", *["judged"] * judged, "p",
-        *["test", "p (test)"] * with_test, *["p (inferior)"] * with_margin, "speed-up", "",
+        *["test", "p (test)"] * with_test, *["p (loss)"] * with_margin, "faster", "",
     ]  # fmt: skip
     rows = []
     for row in result.rows:
@@ -270,11 +270,12 @@ def _print_table(result: CleaverResult) -> None:
         columns,
         rows,
         caption=(
-            f"p: randomisation test against the input, on {JUDGES[result.judging]} and on test queries; speed-up: "
+            f"p: randomisation test against the input, on {JUDGES[result.judging]} and on test queries; faster: "
             f"scoring with the fastest engine, one thread{smaller.conditions(result)}.",
             *_margin(result),
             f"convention {result.convention.describe()}",
         ),
+        details=["train", "p (test)", *(["valid"] if judged else []), *(["p"] if with_margin else []), "faster"],
     )
 
 
@@ -290,7 +291,7 @@ def _margin(result: CleaverResult) -> list[str]:
     if result.rule.margin is None:
         return []
     return [
-        f"p (inferior): test against a loss of {result.rule.margin:g} or more, before the correction for "
+        f"p (loss): test against a loss of {result.rule.margin:g} or more, before the correction for "
         f"{len(result.rows) - 1} models that decides."
     ]
 

@@ -19,6 +19,7 @@ from rankwood.cli.models import (
     named_as_data,
     read_renames,
 )
+from rankwood.printable import printable
 
 
 def report(
@@ -85,14 +86,16 @@ def report(
 
 
 def _name_of(baseline: str | None, paths: list[Path], names: list[str]) -> str | None:
-    """Return the name of the model that is given by its name or its path.
+    """Return the name of the model that is given by its name, as it is shown or without its ending, or by its path.
 
     Examples
     --------
-    >>> _name_of("models/a.rw", [Path("models/a.rw")], ["a.rw"])
-    'a.rw'
+    >>> _name_of("models/a.rw", [Path("models/a.rw")], ["a.rw"]), _name_of("a", [Path("models/a.rw")], ["a.rw"])
+    ('a.rw', 'a.rw')
     """
     if baseline is None or baseline in names:
         return baseline
-    same = [name for path, name in zip(paths, names, strict=True) if path == Path(baseline)]
-    return same[0] if same else baseline
+    both = list(zip(paths, names, strict=True))
+    same = [name for path, name in both if path == Path(baseline) or printable(name) == baseline]
+    same = same or [name for path, name in both if path.stem == baseline]  # as people call it
+    return same[0] if len(same) == 1 else baseline

@@ -25,6 +25,7 @@ from rankwood.cli.models import (
     load_data,
     load_models,
     named_as_data,
+    of_the_model,
     read_renames,
     tell_absent_features,
 )
@@ -96,7 +97,7 @@ def score(
     prepared = None if engine == "auto" else get_engine(engine).prepare(ensemble)
     n_docs = last = 0
     on_screen = output is None and sys.stdout.isatty()  # where a progress bar would disturb
-    with _writer(output) as file, progress("scoring", unit="bytes", quiet=on_screen) as advance:
+    with of_the_model(), _writer(output) as file, progress("scoring", unit="bytes", quiet=on_screen) as advance:
         blocks = iter_features(
             files,
             n_features=ensemble.n_features,
@@ -189,6 +190,7 @@ def _score_parts(
     )
     column_order(parts[0].features, model.feature_names, str(files[0]))  # refuses other columns
     with ExitStack() as stack:
+        stack.enter_context(of_the_model())
         write = stack.enter_context(
             _text(output) if folder is None else _tables(stack.enter_context(atomic_folder(folder)), files)
         )

@@ -10,8 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
-from rankwood.cli.console import fail, in_words, print_json, print_table, progress, tell, training_progress
+from rankwood.cli.console import (
+    fail,
+    in_words,
+    print_indented,
+    print_json,
+    print_table,
+    print_text,
+    progress,
+    tell,
+    training_progress,
+)
 from rankwood.cli.models import (
     AsJson,
     Dask,
@@ -31,6 +42,7 @@ from rankwood.model.ensemble import Ensemble
 if TYPE_CHECKING:
     from rankwood.data.bins import BinnedDataset
     from rankwood.training.checkpoint import Checkpoint
+    from rankwood.training.names import Described
 
 
 class Learner(str, Enum):
@@ -62,6 +74,38 @@ OPTION_OF = {
 }
 
 
+class TrainCommand(typer.core.TyperCommand):
+    """`rankwood train`, whose help also has the parameters of learners, as their docstrings have them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[TrainCommand.__name__] = next((one for one in args if one in Learner.__members__), None)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        learner = ctx.meta.get(TrainCommand.__name__)
+        if learner is not None:
+            _print_parameters(learner)
+            return
+        print_text("Parameters (-p NAME=VALUE); `rankwood train LEARNER --help` has their defaults and meanings:")
+        for name in Learner.__members__:
+            print_indented(f"{name}: {', '.join(one.name for one in _given_by_p(name))}")
+
+
+def _given_by_p(learner: str) -> list[Described]:
+    """The parameters of a learner that `-p` takes."""
+    from rankwood.training.names import described_parameters
+
+    return [one for one in described_parameters(learner) if one.as_text and one.name not in OPTION_OF]
+
+
+def _print_parameters(learner: str) -> None:
+    print_text(f"Parameters of {learner}, with their defaults: -p NAME=VALUE")
+    for one in _given_by_p(learner):
+        print_text(f"{one.name}={'none' if one.default is None else one.default}")
+        print_indented(one.meaning)
+
+
 def train(
     learner: Annotated[Learner, typer.Argument(help="What to train.")],
     train: Annotated[list[Path], typer.Option("--train", help="Data to learn from. Several files are joined.")],
@@ -72,7 +116,9 @@ def train(
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the finished model on.")] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the learner, e.g. n_trees=500."),
+        typer.Option(
+            "-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the learner, e.g. n_trees=500; listed below."
+        ),
     ] = None,
     task: Annotated[
         LearnAs | None,

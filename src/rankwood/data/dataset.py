@@ -13,7 +13,7 @@ import numpy as np
 from rankwood.data.queries import Queries, find_queries
 from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
-from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
+from rankwood.matrix import as_feature_matrix, collected, column_names, drop_column, feature_names_of
 
 ReadBlocks: TypeAlias = Callable[[], Iterator[FeatureMatrix]]
 
@@ -100,6 +100,7 @@ class Dataset:
         doc_ids: Sequence[str] | AnyArray | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
+        X = collected(X)
         columns = column_names(X) or ()
         if "qid" in columns:
             column, X = drop_column(X, "qid")
@@ -247,7 +248,9 @@ class Dataset:
     def y(self) -> FloatArray:
         """Label of every document, in input order; a DataError when there are none."""
         if self._y is None:
-            raise DataError("this data has no labels: give y, or a label column, to learn from it or to evaluate on it")
+            raise DataError(
+                "this data has no labels to learn from or to evaluate by: give a column label, or y in Python"
+            )
         return self._y
 
     @property

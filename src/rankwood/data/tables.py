@@ -466,7 +466,9 @@ def numeric_table(
         if not (numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             place, value = _odd_value(table.column(name).to_pylist())
             where = f"values such as {value!r} in row {first_row + place + 1:,}"
-            raise DataError(f"{file}: column {name!r} holds {kind} {where}: features are numbers")
+            raise DataError(
+                f"{file}: column {name!r} holds {kind} {where}: features are numbers, so leave it out, or write codes"
+            )
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,89 @@ class Evaluation(Mapping[str, float]):
         told = f"means over {queries} queries{weighted}; convention {self.convention.name}"
         columns = [Column("measure", "", list(self.means)), Column("mean", ".4f", list(self.means.values()))]
         return as_html("Evaluation", [told], columns)
+
+    def to_frame(self, *, per_query: bool = False) -> Any:
+        """The means as a DataFrame of pandas, a row for each measure; or the values of every query, a row for each.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether the values of queries are wanted, a column for each measure, in the order of `Dataset.queries`.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], group=[2, 1])
+        >>> rw.evaluate([0.2, 0.1, 0.3], data, ["RR", "P@1"]).to_frame()  # doctest: +NORMALIZE_WHITESPACE
+                 mean  n_queries
+        measure
+        RR       0.75          2
+        P@1      0.50          2
+        """
+        pandas = _pandas()
+        if per_query:
+            return pandas.DataFrame(self.per_query).rename_axis(index="query")
+        counted = [int(np.count_nonzero(~np.isnan(values))) for values in self.per_query.values()]
+        index = pandas.Index(list(self.means), name="measure")
+        return pandas.DataFrame({"mean": list(self.means.values()), "n_queries": counted}, index=index)
+
+
+@dataclass(frozen=True)
+class Evaluations(Mapping[str, Evaluation]):
+    """Evaluations of several models on the same data, as a mapping from the model's name.
+
+    Attributes
+    ----------
+    by_model : dict of str to Evaluation
+        The evaluation of every model.
+
+    Examples
+    --------
+    >>> import rankwood as rw
+    >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], group=[2, 1])
+    >>> results = rw.evaluate({"a": [0.2, 0.1, 0.3], "b": [0.1, 0.2, 0.3]}, data, ["RR", "P@1"])
+    >>> results["a"]["RR"], len(results["b"].per_query["RR"])
+    (0.75, 2)
+    """
+
+    by_model: dict[str, Evaluation]
+
+    def __getitem__(self, model: str) -> Evaluation:
+        return self.by_model[model]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_model)
+
+    def __len__(self) -> int:
+        return len(self.by_model)
+
+    def __repr__(self) -> str:
+        lines = [f"{name}: {one!r}" for name, one in self.by_model.items()]
+        return "\n".join(["Evaluations", *lines])
+
+    def to_frame(self) -> Any:
+        """The means as a DataFrame of pandas: a row for each model, a column for each measure.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], group=[2, 1])
+        >>> rw.evaluate({"a": [0.2, 0.1, 0.3], "b": [0.1, 0.2, 0.3]}, data, ["RR", "P@1"]).to_frame()
+        ... # doctest: +NORMALIZE_WHITESPACE
+                 RR  P@1
+        model
+        a      0.75  0.5
+        b      1.00  1.0
+        """
+        index = _pandas().Index(list(self.by_model), name="model")
+        return _pandas().DataFrame([one.means for one in self.by_model.values()], index=index)
+
+
+def _pandas() -> Any:
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise RankwoodError("to_frame needs the package pandas: pip install pandas") from None
 
 
 class Evaluator:
@@ -263,6 +347,23 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """All of it as a dictionary that JSON can hold."""
         return {**self.__dict__, "interval": list(self.interval)}
+
+    def to_frame(self) -> Any:
+        """All of it as a DataFrame of pandas with one row; the interval is two columns, `low` and `high`.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> data = rw.Dataset([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], group=[2, 2])
+        >>> frame = rw.compare([2, 1, 2, 1], [1, 2, 2, 1], data, "RR").to_frame()
+        >>> frame[["measure", "mean", "other_mean", "difference", "low", "high"]].values.tolist()
+        [['RR', 0.5, 0.75, 0.25, 0.0, 0.5]]
+        """
+        facts = self.as_dict()
+        low, high = facts.pop("interval")
+        place = list(facts).index("difference") + 1
+        columns = [*list(facts.items())[:place], ("low", low), ("high", high), *list(facts.items())[place:]]
+        return _pandas().DataFrame([dict(columns)])
 
     def words(self) -> str:
         """The difference with its interval and p-value, as part of a sentence."""

@@ -11,11 +11,11 @@ labels of its first and its last query come back, and are joined with what the n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from rankwood.data.partitions import data_files, file_of, frame_data, open_parti
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import DEFAULT_MEASURES, Evaluation, scores_of, unique_measures
+from rankwood.evaluation.evaluator import DEFAULT_MEASURES, Evaluation, Evaluations, scores_of, unique_measures
 from rankwood.evaluation.evaluator import evaluate as evaluate_dataset
 from rankwood.evaluation.measures import AnyMeasure
 from rankwood.evaluation.per_query import mean, per_query
@@ -35,6 +35,26 @@ from rankwood.scoring.partitions import feature_columns_of, is_lazy
 from rankwood.tasks import in_order, result_of, sees_all
 
 
+@overload
+def evaluate(
+    model: Mapping[str, Any],
+    data: Any,
+    measures: AnyMeasure | Sequence[AnyMeasure] = ...,
+    *,
+    convention: str | Convention = ...,
+    n_threads: int | None = ...,
+    client: Any = ...,
+) -> Evaluations: ...
+@overload
+def evaluate(
+    model: Any,
+    data: Any,
+    measures: AnyMeasure | Sequence[AnyMeasure] = ...,
+    *,
+    convention: str | Convention = ...,
+    n_threads: int | None = ...,
+    client: Any = ...,
+) -> Evaluation: ...
 def evaluate(
     model: Any,
     data: Any,
@@ -43,12 +63,12 @@ def evaluate(
     convention: str | Convention = "rankwood",
     n_threads: int | None = None,
     client: Any = None,
-) -> Evaluation:
-    """Measures of how well a model ranks the documents of every query.
+) -> Evaluation | Evaluations:
+    """Measures of how well a model, or each of several, ranks the documents of every query.
 
     Parameters
     ----------
-    model : Ensemble, fitted learner or array of scores
+    model : Ensemble, fitted learner or array of scores, or a dict of these by name
         Features are found by name when the model and the data both have names, else by position. A model with early
         exit is measured with it; `model.replace(exit=None)` is the one without. Scores are one per row.
     data : Dataset, path-like, sequence of these, or dask.dataframe.DataFrame
@@ -66,8 +86,9 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
-        Means by name of the measure, and the values of every query.
+    Evaluation or Evaluations
+        Means by name of the measure, and the values of every query; of a dict, by name of the model. Both have
+        `to_frame`.
 
     See Also
     --------
@@ -80,11 +101,13 @@ def evaluate(
     >>> rw.evaluate([3.0, 2.0, 1.0], data, "nDCG@10")
     Evaluation(nDCG@10: 0.5869; convention rankwood)
     """
+    settings: dict[str, Any] = {"convention": convention, "n_threads": n_threads, "client": client}
+    if isinstance(model, Mapping):
+        return Evaluations({str(name): evaluate(one, data, measures, **settings) for name, one in model.items()})
     if isinstance(data, Dataset):
         if client is not None:
             raise RankwoodError("client is for data in files or partitions: leave it out with a Dataset")
         return evaluate_dataset(model, data, measures, convention=convention, n_threads=n_threads)
-    settings: dict[str, Any] = {"convention": convention, "n_threads": n_threads, "client": client}
     if is_lazy(data):
         return evaluate_frame([model], data, measures, **settings).evaluations[0]
     if not _are_paths(data):

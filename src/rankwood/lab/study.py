@@ -452,6 +452,8 @@ class Table:
         Cells, row by row.
     note : str, default ""
         Caption: what the numbers are and how they were made.
+    details : sequence of str, default ()
+        Headings of columns that a narrow terminal may do without, the least important first. Files have all.
 
     Examples
     --------
@@ -471,6 +473,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    details: Sequence[str] = ()
 
     def markdown(self) -> str:
         """Title, table and note as Markdown."""

@@ -637,6 +637,7 @@ def _settings(top: Keys) -> list[Setting]:
     if twice is not None:
         raise RankwoodError(f"two configurations are called {twice!r}: give each a name of its own")
     _check_peers(found)
+    _check_ranges(found)
     return found
 
 
@@ -689,6 +690,17 @@ def _check_peers(settings: Sequence[Setting]) -> None:
         if setting.learner in PEERS:
             try:
                 PEERS[setting.learner].check(setting.candidates[-1].parameters)
+            except RankwoodError as error:
+                raise RankwoodError(f"{setting.label}: {error}") from None
+
+
+def _check_ranges(settings: Sequence[Setting]) -> None:
+    """Refuse parameters of our learners that are out of range, at every point of every setting."""
+    for setting in settings:
+        for candidate in setting.candidates if setting.learner not in PEERS else ():
+            given = {name: value for name, value in candidate.parameters.items() if name != "initial_trees"}
+            try:
+                learner_class(setting.learner)(**given).check_parameters()
             except RankwoodError as error:
                 raise RankwoodError(f"{setting.label}: {error}") from None
 

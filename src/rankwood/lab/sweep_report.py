@@ -226,10 +226,12 @@ def _compared(found: SweepResults) -> Table:
         f"(randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training "
         f"seconds are wall-clock time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion "
         f"of the data.{pruned}{_libraries(found)}",
+        details=DETAILS,
     )
 
 
 TIMES = ("us_per_doc", "own_us_per_doc")
+DETAILS = ("its own predict", "training s", "nodes", "leaves", "95 % interval")  # what a narrow terminal may do without
 
 
 def _libraries(found: SweepResults) -> str:
@@ -290,6 +292,7 @@ def _main(found: SweepResults) -> Table:
         "Means over folds and seeds, in brackets the standard deviation between them. + and -: significantly above or "
         f"below the first (randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed} Training "
         f"seconds are CPU time of all threads together.{pruned}",
+        details=DETAILS,
     )
 
 

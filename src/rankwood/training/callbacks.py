@@ -207,20 +207,38 @@ def early_stopping(
     >>> ranker.n_trees_ == ranker.best_iteration_ < 100
     True
     """
-    if isinstance(stopping_rounds, bool) or not hasattr(stopping_rounds, "__index__") or stopping_rounds < 1:
-        raise RankwoodError(f"stopping_rounds must be a whole number from 1 up, got {stopping_rounds!r}")
+    _check_rounds(stopping_rounds)
     if not min_delta >= 0.0:
         raise RankwoodError(f"min_delta must be a number from 0 up, got {min_delta!r}")
     return _EarlyStopping(stopping_rounds, first_metric_only, verbose, min_delta, relative)
+
+
+def first_stops(stopping_rounds: int) -> Callback:
+    """A callback like `early_stopping`, by the first measure on the first data set alone."""
+    _check_rounds(stopping_rounds)
+    return _EarlyStopping(stopping_rounds, True, False, 0.0, False, first_set_only=True)
+
+
+def _check_rounds(stopping_rounds: Any) -> None:
+    if isinstance(stopping_rounds, bool) or not hasattr(stopping_rounds, "__index__") or stopping_rounds < 1:
+        raise RankwoodError(f"stopping_rounds must be a whole number from 1 up, got {stopping_rounds!r}")
 
 
 class _EarlyStopping:
     order = 30  # after all that look at the iteration, since it may end the call
 
     def __init__(
-        self, stopping_rounds: int, first_metric_only: bool, verbose: bool, min_delta: float, relative: bool
+        self,
+        stopping_rounds: int,
+        first_metric_only: bool,
+        verbose: bool,
+        min_delta: float,
+        relative: bool,
+        *,
+        first_set_only: bool = False,
     ) -> None:
         self.stopping_rounds, self.first_metric_only = stopping_rounds, first_metric_only
+        self.first_set_only = first_set_only
         self.verbose, self.min_delta, self.relative = verbose, min_delta, relative
         self.best: dict[tuple[str, str], tuple[float, int, list[Result]]] = {}
 
@@ -232,6 +250,8 @@ class _EarlyStopping:
             raise RankwoodError(NO_VALIDATION_DATA)
         if self.first_metric_only:
             watched = [result for result in watched if result.metric_name == watched[0].metric_name]
+        if self.first_set_only:
+            watched = watched[:1]
         for data, measure, value, higher_is_better in watched:
             sign = 1.0 if higher_is_better else -1.0
             best = self.best.get((data, measure))

@@ -127,12 +127,30 @@ def check_identity(path: str, model: Ensemble, identity: Identity) -> dict[str, 
 
 def check_made_with(path: str, made_with: Identity, identity: Identity) -> None:
     """Refuse a checkpoint that was made with something else, and name what differs."""
-    other = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
+    differing = [name for name in {**identity, **made_with} if made_with.get(name) != identity.get(name)]
+    other = [f"{name}{_difference(made_with.get(name, ''), identity.get(name, ''))}" for name in differing]
     if other:
         raise RankwoodError(
             f"the checkpoint {path} was made with other {', other '.join(other)}: "
             "delete it to start anew, or choose another file"
         )
+
+
+def _difference(before: str, now: str) -> str:
+    """What differs in the texts of two settings, in brackets; empty where that says nothing, as of digests.
+
+    Examples
+    --------
+    >>> _difference("GrowthRules(n_leaves=64, l2=0.0)", "GrowthRules(n_leaves=32, l2=0.0)"), _difference("0", "1")
+    (' (n_leaves 64, now 32)', ' (0, now 1)')
+    """
+    fields = re.compile(r"'?(\w+)'?(?:=|: )([^=:]*?)(?=, '?\w+'?(?:=|: )|[)}]|$)")
+    old, new = (dict(fields.findall(text)) for text in (before, now))
+    parts = [(f"{name} ", old[name], new[name]) for name in new if name in old and old[name] != new[name]]
+    if not parts:
+        parts = [("", before.partition("(")[0], now.partition("(")[0])]
+    told = [f"{name}{one}, now {other}" for name, one, other in parts if len(one + other) <= 60 and one != other]
+    return f" ({'; '.join(told)})" if told and before and now else ""
 
 
 def identify(

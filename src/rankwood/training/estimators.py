@@ -112,8 +112,9 @@ class BoostedRanker(Ranker):
             instead.
         sample_weight, query_weight : array, optional
             Weight of every document; weight of every query, in order of first appearance.
-        valid : Dataset, BinnedDataset, path or list of paths, or table, optional
-            Data to measure on, named "valid".
+        valid : Dataset, BinnedDataset, path or list of paths, or table, or a list or dict of these, optional
+            Data to measure on, named "valid"; those of a list are "valid_0", "valid_1", ..., those of a dict have their
+            names. Early stopping goes by the first.
         eval_set : list of (X, y), of Datasets or of paths, optional
             More data to measure on. The training data may be one; it is measured too, but early stopping does not go
             by it.
@@ -156,7 +157,7 @@ class BoostedRanker(Ranker):
                 init_model=ensemble_of(init_model, "init_model"),
                 grows_forest=hasattr(getattr(p, "forest", None), "fit"),
             )
-        loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
+        loss, rules, update, extent, corrective = p._rules()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
         stopping = p.early_stopping_rounds
@@ -180,12 +181,17 @@ class BoostedRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return self.refit is not False
 
+    def _rules(self) -> tuple[Loss, TreeRules, Update, Extent, Corrective | None]:
+        return self._loss(), self._tree_rules(), self._update(), self._extent(), self._corrective()
+
     def _loss(self) -> Loss:
         """What the trees minimise."""
         raise NotImplementedError
 
     def _tree_rules(self) -> TreeRules:
         """How each tree is grown."""
+        if self.n_leaves == 1:
+            raise RankwoodError("n_leaves=1 would grow trees without a split, which rank nothing: give 2 or more")
         if self.min_docs_per_leaf > 1 and not float(self.min_docs_per_leaf).is_integer():
             given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
             raise RankwoodError(given)
@@ -344,7 +350,8 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     convention : str or Convention, default "rankwood"
         How measures are computed where tools disagree.
     early_stopping_rounds : int or None, default None
-        Stop when the first measure on validation data has not improved for so many trees, and keep the best size.
+        Stop when the first measure on the first validation data has not improved for so many trees, and keep the best
+        size.
     objective : callable or None, default None
         A loss of your own instead of the learner's: a function `(scores, labels, offsets, weights) -> (gradient,
         hessian)`; see `rankwood.training.losses.CustomLoss`.

@@ -71,8 +71,11 @@ class FullDepthRules:
             _check_share(name, getattr(self, name))
         if self.max_depth is not None and self.max_depth < 0:
             raise RankwoodError(f"max_depth must be at least 0, or None for no limit, got {self.max_depth}")
-        if self.n_leaves is not None and self.n_leaves < 1:
-            raise RankwoodError(f"n_leaves must be at least 1, or None for no limit, got {self.n_leaves}")
+        if self.n_leaves is not None and self.n_leaves < 2:
+            raise RankwoodError(
+                f"n_leaves must be at least 2, as a tree without a split ranks nothing, or None for no limit, "
+                f"got {self.n_leaves}"
+            )
         least = self.min_docs_per_leaf
         if not least > 0 or (least > 1 and least != math.floor(least)):
             raise RankwoodError(f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {least}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -23,7 +23,7 @@ from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.exact import exact_sum
 from rankwood.group import ALONE, Group
-from rankwood.matrix import column_names, column_order, drop_column
+from rankwood.matrix import collected, column_names, column_order, drop_column, refuse_text
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
 
@@ -41,6 +41,9 @@ class Rows:
     group: Any = None
     sample_weight: Any = None
     query_weight: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", collected(self.X))
 
     def opened(self, *, alone: bool, n_threads: int) -> Rows:
         """The rows as a data set whose features stay where they are, when they come in files or as an Arrow table.
@@ -101,6 +104,7 @@ class Rows:
         if self.is_dataset:
             return self._as_given(learner, reset)
         X, column = split_qid(self.X)
+        refuse_text(X)
         if self.y is not None and not isinstance(X, np.ndarray) and "label" in (column_names(X) or ()):
             raise DataError("X has a column 'label' and y is given, too: drop it, or it is learnt from")
         matrix, labels = validate_data(learner, X, self.y, reset=reset, y_numeric=True, **ACCEPTED)
@@ -242,22 +246,22 @@ class EvalSets:
         train : Dataset, optional
             What these rows became.
         """
-        eval_set = _as_sets(self.eval_set)
-        sets = [*([] if self.valid is None else [(self.valid, None)]), *eval_set]
-        n_sets, n_given = len(sets), len(eval_set)
+        eval_set, own = _as_sets(self.eval_set), _named_sets(self.valid)
+        n_given = len(eval_set)
         for name in ("eval_qid", "eval_group", "eval_names"):
             values = getattr(self, name)
             if values is not None and len(values) != n_given:
                 raise DataError(f"{name} must have one entry per eval_set ({n_given}), got {len(values)}")
         found: dict[str, Rows | None] = {}
-        for place, (X, y) in enumerate(sets, start=n_given - n_sets):  # -1 is `valid`
+        sets = [*own.values(), *eval_set]
+        for place, (X, y) in enumerate(sets, start=-len(own)):  # below 0: of `valid`
             same = X is given.X or X is _behind(given.X) or (train is not None and X is train)
             same = same or (is_paths(X) and _files(X) == _files(given.X))
             is_train = given.has_queries and same and y is given.y
             if place >= 0 and self.eval_names is not None:
                 name = str(self.eval_names[place])
             else:
-                name = "train" if is_train else "valid" if place < 0 else f"valid_{place}"
+                name = "train" if is_train else list(own)[place] if place < 0 else f"valid_{place}"
             if is_train and None in found.values():
                 raise DataError("the training data is given twice to be measured: once is enough")
             if name in found:
@@ -273,6 +277,17 @@ def _files(paths: Any) -> list[str] | None:
     if not is_paths(paths):
         return None
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+
+
+def _named_sets(valid: Any) -> dict[str, tuple[Any, Any]]:
+    """The data sets of `valid` by name, each as a pair (X, y): one, several in a list, or a dict of them."""
+    if valid is None:
+        return {}
+    if isinstance(valid, Mapping):
+        return {str(name): pair for name, one in valid.items() for pair in _as_sets([one])}
+    if isinstance(valid, (list, tuple)) and not is_paths(valid):
+        return {f"valid_{number}": pair for number, pair in enumerate(_as_sets(valid))}
+    return {"valid": (valid, None)}
 
 
 def _as_sets(eval_set: Any) -> list[tuple[Any, Any]]:
@@ -291,6 +306,7 @@ def _is_whole(one: Any) -> bool:
     """Whether this is a data set with its labels: a Dataset, a file, or a table with a column `label`."""
     if isinstance(one, (Dataset, BinnedDataset, str, os.PathLike)):
         return True
+    one = collected(one)
     is_table = hasattr(one, "__arrow_c_stream__") or hasattr(one, "npartitions")
     return is_table and "label" in (column_names(one) or ())
 
@@ -396,7 +412,8 @@ def scoring_matrix(learner: Any, X: Any, *, names_of_dataset: bool) -> Any:
     """
     if isinstance(X, (Dataset, BinnedDataset)):
         return Rows(X).dataset(learner).X
-    features, _ = split_qid(X)
+    features, _ = split_qid(collected(X))
+    refuse_text(features)
     if names_of_dataset:  # which a matrix cannot have: no warning for that
         return features
     return validate_data(learner, features, reset=False, **ACCEPTED)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import collections.abc
 import copy
 import difflib
+import inspect
 import math
 import numbers
+import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -108,6 +110,30 @@ def parameter_kinds(learner: type) -> dict[str, list[Kind]]:
     """The kinds of value that each parameter may have; an empty list where any value will do."""
     hints = get_type_hints(learner)
     return {field.name: _kinds(hints[field.name]) for field in fields(learner)}
+
+
+def documented_parameters(docstring: str | None) -> dict[str, str]:
+    """What the section "Parameters" of a numpydoc docstring says of each parameter, on one line.
+
+    Examples
+    --------
+    >>> from rankwood import LambdaMART
+    >>> documented_parameters(LambdaMART.__doc__)["n_leaves"]
+    'Most leaves of a tree. The leaf whose split gains most is split next.'
+    """
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", inspect.cleandoc(docstring or ""), re.M | re.S
+    )
+    found: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in section[1].splitlines() if section else ():
+        if line[:1].strip():
+            names = re.split(r", *", line.partition(" : ")[0])
+            found.update((name, []) for name in names)
+        else:
+            for name in names:
+                found[name].append(line.strip())
+    return {name: " ".join(filter(None, lines)) for name, lines in found.items()}
 
 
 def _words(kinds: list[Kind]) -> str:

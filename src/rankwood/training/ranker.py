@@ -23,7 +23,7 @@ from rankwood.evaluation.measures import Measure
 from rankwood.group import ALONE
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
-from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping
+from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, first_stops
 from rankwood.training.checkpoint import Checkpoint
 from rankwood.training.driver import History, Session, Trained
 from rankwood.training.inputs import EvalSets, Rows, filled, replacements, scoring_matrix, training_data
@@ -137,10 +137,28 @@ class Ranker(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
+    def check_parameters(self) -> Self:
+        """Raise an error if a parameter has a wrong type or is out of its range, as `fit` would; returns the learner.
+
+        Examples
+        --------
+        >>> import rankwood as rw
+        >>> rw.LambdaMART(n_leaves=1).check_parameters()
+        Traceback (most recent call last):
+        rankwood.errors.RankwoodError: n_leaves=1 would grow trees without a split, which rank nothing: give 2 or more
+        """
+        self._checked()._rules()
+        return self
+
     # ---- the beginning and the end of every `fit`
 
     def _checked(self) -> Self:
         """A copy with checked parameters, which says what they mean; `fit` notes results on the ranker itself."""
+        if any(map(callable, as_list(self.measure) if self.measure is not None else ())):
+            raise RankwoodError(
+                "measure takes names of measures, such as 'nDCG@10': give a function of your own to "
+                "fit(..., eval_metric=function)"
+            )
         checked = checked_parameters(self)
         if checked.n_trees < 1:
             raise RankwoodError(f"n_trees must be at least 1, got {checked.n_trees}")
@@ -158,7 +176,7 @@ class Ranker(BaseEstimator):
     ) -> tuple[Dataset, FeatureMatrix | None, Session]:
         """The data to learn from, what its missing values count as, and how the training runs."""
         measures = Measures(as_list(self.measure if eval_metric is None else eval_metric), self.convention)
-        stopping = [] if stopping_rounds is None else [early_stopping(stopping_rounds, True)]
+        stopping = [] if stopping_rounds is None else [first_stops(stopping_rounds)]
         kept = self._checkpoint(checkpoint)
         threads, in_memory = self._n_threads(), self._needs_matrix
         rows = given.opened(alone=not self._needs_queries, n_threads=threads)
@@ -185,6 +203,10 @@ class Ranker(BaseEstimator):
         self.best_score_ = driven.best_score
         self.evals_result_ = driven.history
         self.interrupted_ = driven.interrupted
+
+    def _rules(self) -> Any:
+        """What the parameters mean to the training; wrong ones are refused here, before data is read."""
+        raise NotImplementedError
 
     @property
     def _needs_queries(self) -> bool:
