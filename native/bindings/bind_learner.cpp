@@ -155,6 +155,9 @@ struct Learner {
     require(!features || (features->shape(0) == 2 && features->shape(1) == grower.data().n_features),
             "one mark per child and feature is needed");
   }
+  void check_costs(const In<double>& costs) const {
+    require(costs.shape(0) == grower.data().n_features, "one cost per feature is needed");
+  }
   void check_nodes(const std::vector<std::size_t>& numbers) const {
     for (const std::size_t number : numbers) require(number < grower.nodes().size(), "no such node");
   }
@@ -233,6 +236,37 @@ void bind_learner(nb::module_& m) {
   nb::class_<Learner>(m, "TreeGrower")
       .def(nb::init<In<std::uint8_t, 3>, In<std::int32_t>, In<std::uint8_t>, int>(), nb::arg("bins"),
            nb::arg("n_values"), nb::arg("has_missing"), nb::arg("n_threads"))
+      .def(
+          "constrain",
+          [](Learner& self, const std::optional<In<std::int8_t>>& directions, const In<std::uint8_t, 2>& groups) {
+            const std::size_t n_features = self.grower.data().n_features;
+            require(!directions || directions->shape(0) == n_features, "one direction per feature is needed");
+            require(groups.shape(1) == n_features, "one mark per group and feature is needed");
+            self.grower.constrain(directions ? directions->data() : nullptr, groups.data(), groups.shape(0));
+          },
+          nb::arg("directions").none(), nb::arg("groups"),
+          "How values must change with features, and which features may be met on one path.")
+      .def(
+          "price",
+          [](Learner& self, const In<double>& costs) {
+            self.check_costs(costs);
+            self.grower.price(costs.data());
+          },
+          nb::arg("costs"), "What is taken from the gains of features, from the next tree on.")
+      .def(
+          "reprice",
+          [](Learner& self, const In<double>& costs) {
+            self.check_costs(costs);
+            unlocked([&] { self.grower.reprice(costs.data()); });
+          },
+          nb::arg("costs"), "Other costs: open leaves choose their splits anew.")
+      .def(
+          "reopen",
+          [](Learner& self, const In<double>& costs) {
+            self.check_costs(costs);
+            self.grower.reopen(costs.data());
+          },
+          nb::arg("costs"), "Other costs: the splits of open leaves are unchecked again.")
       .def(
           "start",
           [rules_of](Learner& self, const In<double>& gradient, const In<double>& hessian, const Rows& rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,10 +21,12 @@ from rankwood.evaluation.evaluator import Evaluation
 from rankwood.evaluation.measures import Measure
 from rankwood.fitting.refit import Refit
 from rankwood.group import Group
+from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, identify
+from rankwood.training.constraints import resolve
 from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
 from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
@@ -63,6 +65,10 @@ class BoostedRanker(Ranker):
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
     feature_sampling: Literal["tree", "split"] = "tree"
+    monotone_constraints: Sequence[int] | Mapping[Any, int] | None = None
+    interaction_constraints: Sequence[Sequence[int | str]] | None = None
+    max_features_used: int | None = None
+    feature_costs: Sequence[float] | Mapping[Any, float] | None = None
     max_bins: int = MAX_BINS
     missing: Literal["native", "zero", "infinity", "mean", "median"] = "native"
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
@@ -162,10 +168,11 @@ class BoostedRanker(Ranker):
         stopping = p.early_stopping_rounds
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
         data, missing_as, session = begun
+        rules = replace(rules, constraints=p._constraints(data))
         train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
         task = p._task(data.y, train.share.group)
         refitting = Refitting.of(p.refit, loss, task, data, session)
-        start = p._start(init_model, task, train, session)
+        start = p._start(init_model, task, train, session, rules.constraints)
         start = None if start is None else routed(start, missing_as)
         task = task.covering(start)
         result = boost(train, loss, rules, update, extent, session, task=task, start=start, corrective=corrective)
@@ -192,6 +199,11 @@ class BoostedRanker(Ranker):
         sampling = rules_from(Sampling, self, per_split=self.feature_sampling == "split")
         return TreeRules(rules_from(GrowthRules, self), sampling, self.balance)
 
+    def _constraints(self, data: Dataset) -> Constraints:
+        """What the trees keep to, with the features of the data by number."""
+        given = self.monotone_constraints, self.interaction_constraints, self.feature_costs, self.max_features_used
+        return resolve(*given, data.n_features, data.feature_names)
+
     def _update(self) -> Update:
         """How trees join the ensemble."""
         return Plain(self.learning_rate)
@@ -210,7 +222,9 @@ class BoostedRanker(Ranker):
         """What the labels are learnt as; `group` are the processes that have other labels."""
         return Regression()
 
-    def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
+    def _start(
+        self, init_model: Any, task: Task, train: BinnedDataset, session: Session, constraints: Constraints
+    ) -> Ensemble | None:
         """The model to boost from, if any."""
         return ensemble_of(init_model, "init_model")
 
@@ -334,6 +348,17 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Share of the features that a tree, or a split, may use.
     feature_sampling : {"tree", "split"}, default "tree"
         Whether features are drawn per tree or per split.
+    monotone_constraints : sequence or dict, default None
+        Direction of every feature, or of some by name or number: 1, the score never falls when the feature rises; -1,
+        it never rises; 0, none. Exact in the model, and kept by `refit`, `cleaver` and `shrink`. Nothing is promised
+        of missing values.
+    interaction_constraints : sequence of sequences, default None
+        Groups of features, by name or number: features on one path from the root to a leaf are all in one group. A
+        feature of no group stands alone.
+    max_features_used : int or None, default None
+        Most different features of the whole model; None sets no limit.
+    feature_costs : sequence or dict, default None
+        What a split must gain more, per feature, to be the first of the model to use it.
     max_bins : int, default 255
         Number of values that a feature is reduced to. Data that comes in bins keeps its own.
     missing : {"native", "zero", "infinity", "mean", "median"}, default "native"
@@ -888,6 +913,8 @@ class InitializedMART(MART):
     With task="ordinal" every binary problem has a forest of its own to start from. With a checkpoint the forest is
     saved beside it, in a file of the same name that ends in `.forest`; a RandomForest is saved as it grows, and goes
     on from there, any other estimator when it is fitted. The other parameters and attributes are MART's.
+    `monotone_constraints` hold for the forest, too, whose leaf values are moved to keep them; where the forest does not
+    keep `interaction_constraints` or `max_features_used` they are refused.
 
     Parameters
     ----------
@@ -919,9 +946,11 @@ class InitializedMART(MART):
     max_depth: int | None = 4
     forest: Any = None
 
-    def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
+    def _start(
+        self, init_model: Any, task: Task, train: BinnedDataset, session: Session, constraints: Constraints
+    ) -> Ensemble | None:
         if init_model is not None:  # a model to go on from, which has its forest already
-            return super()._start(init_model, task, train, session)
+            return super()._start(init_model, task, train, session, constraints)
         forest = paper_forest(random_state=session.seed, n_jobs=self.n_jobs) if self.forest is None else self.forest
         if not hasattr(forest, "fit") or hasattr(forest, "ensemble_"):
             start = ensemble_of(forest, "forest")
@@ -933,7 +962,7 @@ class InitializedMART(MART):
             start = fit_initial_forest(forest, self, seen, checkpoint=session.checkpoint).ensemble_
         else:
             start = _fit_or_load(forest, task, train, session.checkpoint)
-        return start
+        return None if start is None else constraints.projected(start)
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -14,7 +14,9 @@ from rankwood.data.bins import BinEdges, BinnedDataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
-from rankwood.model.trees import Tree
+from rankwood.model.constraints import NO_CONSTRAINTS, Constraints
+from rankwood.model.trees import Tree, Trees
+from rankwood.training.constraints import Prices
 from rankwood.training.joint_growth import JointGrower
 
 
@@ -222,6 +224,7 @@ def grow_leafwise(
     root_gain: float,
     rules: GrowthRules,
     draw_features: Callable[[], NDArray[np.uint8]] | None = None,
+    prices: Prices | None = None,
 ) -> GrowingTree:
     """Grow one tree best-first: split the chosen leaf until there are enough leaves, or no split gains.
 
@@ -235,6 +238,8 @@ def grow_leafwise(
         When to stop, and which leaf is split next.
     draw_features : callable, optional
         Draws features for the two children of each split; else they are those of the root.
+    prices : Prices, optional
+        What features cost; the kernel knows the costs at the root.
     """
     max_depth = rules.deepest
     tree = GrowingTree(gain=[root_gain], depth=[0])
@@ -244,6 +249,9 @@ def grow_leafwise(
         if not splittable:
             break
         leaf = choose_leaf(splittable, tree, rules.depth_relaxation)
+        if prices is not None and prices.buy(grower.node(leaf)[0]):
+            grower.reprice(prices.now())
+            splittable = choose_again(tree, grower, leaf)
         splittable.remove(leaf)
         child_depth = depth[leaf] + 1
         marks = None if draw_features is None else draw_features()
@@ -272,6 +280,15 @@ def choose_leaf(splittable: list[int], tree: GrowingTree, depth_relaxation: floa
     floor = (1.0 - depth_relaxation) * gain[best]
     shallow = [leaf for leaf in splittable if tree.depth[leaf] < tree.max_depth and gain[leaf] > floor]
     return max(shallow, key=gain.__getitem__, default=best)
+
+
+def choose_again(tree: GrowingTree, grower: _native.TreeGrower | JointGrower, chosen: int) -> list[int]:
+    """Leaves that can be split now that costs are others; gains are set anew but for that of the chosen one."""
+    leaves = [node for node in range(len(tree.gain)) if node not in tree.first_child]
+    for leaf in leaves:
+        if leaf != chosen:
+            tree.gain[leaf] = grower.gain(leaf)
+    return [leaf for leaf in leaves if tree.gain[leaf] > 0]
 
 
 def prune_to_balance(tree: GrowingTree, balance: float) -> None:
@@ -307,11 +324,14 @@ class TreeRules:
         What it gets to see.
     balance : float
         Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
+    constraints : Constraints
+        What it keeps to.
     """
 
     growth: GrowthRules = field(default_factory=GrowthRules)
     sampling: Sampling = field(default_factory=Sampling)
     balance: float = 0.0
+    constraints: Constraints = field(default=NO_CONSTRAINTS, repr=False)  # checkpoints note them only if there are any
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.balance <= 1.0:
@@ -329,9 +349,31 @@ class TreeBuilder:
         # Variance gain is Newton gain over documents: every document weighs 1, whatever its hessian.
         self._count_docs = rules.growth.gain == "variance" or constant_hessian
         self._ones = np.ones(binned.n_docs) if rules.growth.gain == "variance" else None
+        self._constrain()
 
-    def build(self, gradient: FloatArray, hessian: FloatArray, rng: Generator) -> tuple[GrownTree, NDArray[np.uint16]]:
-        """One tree fitted to the gradients, and the leaf of every document."""
+    def _constrain(self) -> None:
+        constraints, n_features = self.rules.constraints, self.binned.data.n_features
+        if not constraints.monotone and not constraints.groups:
+            return
+        groups: NDArray[np.uint8] = np.zeros((len(constraints.groups), n_features), np.uint8)
+        for marks, group in zip(groups, constraints.groups, strict=True):
+            marks[list(group)] = 1
+        self._grower.constrain(constraints.directions(n_features), groups)
+
+    def build(
+        self, gradient: FloatArray, hessian: FloatArray, rng: Generator, used: NDArray[np.bool_] | None = None
+    ) -> tuple[GrownTree, NDArray[np.uint16]]:
+        """One tree fitted to the gradients, and the leaf of every document.
+
+        Parameters
+        ----------
+        gradient, hessian : array of shape (n_docs,)
+            Which way, and how far, the score of each document should go.
+        rng : Generator
+            What samples are drawn from.
+        used : array of bool, optional
+            Features that other trees use, where features cost something or their number is limited; none unless given.
+        """
         sampling, n_features = self.rules.sampling, self.binned.data.n_features
         rows = sampling.rows(self.binned.data.offsets, self.binned.share, rng)
         features = sampling.features(n_features, rng)
@@ -339,26 +381,55 @@ class TreeBuilder:
             (lambda: np.stack([sampling.features(n_features, rng) for _ in range(2)])) if sampling.per_split else None
         )
         grown_on = hessian if self._ones is None else self._ones
-        growing = grow_leafwise(self._grower, self._start(gradient, grown_on, rows, features), self.rules.growth, draw)
+        prices = self._prices(used)
+        root_gain = self._start(gradient, grown_on, rows, features, prices)
+        growing = grow_leafwise(self._grower, root_gain, self.rules.growth, draw, prices)
         prune_to_balance(growing, self.rules.balance)
         inner, leaves = growing.walk()
-        values = self._leaf_values(leaves, gradient, hessian)
-        grown = finish(growing, self._grower, self.binned.edges, inner, leaves, values)
+        values, weights = self._leaf_values(leaves, gradient, hessian)
+        grown = self._monotone(finish(growing, self._grower, self.binned.edges, inner, leaves, values), weights)
         if rows is not None:
             return grown, grown.leaves_of(self.binned, n_threads=self.n_threads)
         leaf_of_row = np.empty(self.binned.n_docs, dtype=np.uint16)
         self._grower.mark(leaves, leaf_of_row)
         return grown, leaf_of_row
 
+    def _prices(self, used: NDArray[np.bool_] | None) -> Prices | None:
+        """What features cost, told to the kernel; None where they cost nothing and their number is not limited."""
+        constraints = self.rules.constraints
+        if constraints.all_features_are_free:
+            return None
+        prices = Prices(constraints, np.zeros(self.binned.data.n_features, bool) if used is None else used.copy())
+        self._grower.price(prices.now())
+        return prices
+
+    def _monotone(self, grown: GrownTree, weights: FloatArray) -> GrownTree:
+        """The tree with leaf values that keep the directions of features.
+
+        While it grew, bounds kept splits from gaining by values that could not be; here values are as near to the
+        Newton steps as one parting value per split allows. `weights` are their denominators, by which a change costs.
+        """
+        if not self.rules.constraints.monotone:
+            return grown
+        trees = Trees.from_trees([grown.tree])
+        projection = self.rules.constraints.projection(trees, self.binned.data.n_features)
+        assert projection is not None
+        return replace(grown, tree=replace(grown.tree, leaf_value=projection(grown.tree.leaf_value, weights)))
+
     def _start(
-        self, gradient: FloatArray, hessian: FloatArray, rows: NDArray[np.uint32] | None, features: NDArray[np.uint8]
+        self,
+        gradient: FloatArray,
+        hessian: FloatArray,
+        rows: NDArray[np.uint32] | None,
+        features: NDArray[np.uint8],
+        prices: Prices | None,
     ) -> float:
         """Begin a tree; returns the gain of the root's best split."""
         growth, grower = self.rules.growth, self._grower
         n_docs = self.binned.share.n_docs if rows is None else int(self._group.sum(np.array([len(rows)]))[0])
         min_docs = growth.min_docs(n_docs)
         if isinstance(grower, JointGrower):
-            ahead = not self.rules.sampling.per_split
+            ahead = not self.rules.sampling.per_split and (prices is None or not prices.may_change)
             return grower.start(gradient, hessian, rows, features, growth, min_docs, self._count_docs, ahead=ahead)
         return grower.start(
             gradient,
@@ -378,8 +449,10 @@ class TreeBuilder:
         found: NDArray[np.uint8] = self._group.max(self.binned.has_missing)
         return found
 
-    def _leaf_values(self, leaves: list[int], gradient: FloatArray, hessian: FloatArray) -> FloatArray:
-        """Newton step of every leaf. The denominator has a lower bound, so that values stay bounded."""
+    def _leaf_values(
+        self, leaves: list[int], gradient: FloatArray, hessian: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Newton step of every leaf, and its denominator, which has a lower bound so that values stay bounded."""
         extremes = self._grower.extremes
         if self._ones is not None:
             extremes = extremes[0], float(self._group.max(np.array([hessian.max(initial=0.0)]))[0])
@@ -391,5 +464,5 @@ class TreeBuilder:
             for part, unit in zip((sums[:, :2], sums[:, 2:]), units, strict=True)
         )
         growth = self.rules.growth
-        step: FloatArray = g / np.maximum(h + growth.l2, max(growth.min_hessian, 1e-12))
-        return step
+        denominators = np.maximum(h + growth.l2, max(growth.min_hessian, 1e-12))
+        return g / denominators, denominators

@@ -225,7 +225,9 @@ class Ranker(BaseEstimator):
         parameters = {
             name: _plain(value)
             for name, value in self.get_params().items()
-            if name not in unimportant and not name.endswith("__n_jobs")
+            if name not in unimportant
+            and not name.endswith("__n_jobs")
+            and not (value is None and name.split("__")[-1] in SELDOM_GIVEN)
         }
         return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
 
@@ -260,6 +262,9 @@ class GradesMixin(Ranker):
         return np.arange(n_problems(self.ensemble_) + 1)
 
 
+# Parameters that the notes of a model tell of only when they were given.
+SELDOM_GIVEN = ("monotone_constraints", "interaction_constraints", "max_features_used", "feature_costs")
+
 UNFITTED = Ensemble.from_trees([], n_features=1)
 
 
@@ -291,6 +296,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (Sequence, np.ndarray)):
         return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, Convention):
         return value.name
     if isinstance(value, BaseEstimator):
