@@ -33,6 +33,7 @@
 
 #include "aligned.hpp"
 #include "binning.hpp"
+#include "category_split.hpp"
 #include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "pool.hpp"
@@ -72,6 +73,7 @@ struct Masses {
 struct FoundSplits {
   std::vector<FeatureSplit> splits;
   std::vector<std::uint8_t> checked;
+  std::vector<std::vector<std::uint8_t>> left_bins;  // of features of categories: marks of the bins that go left
 };
 
 struct GrowerNode {
@@ -82,6 +84,7 @@ struct GrowerNode {
   std::int32_t feature = -1;       // best split found
   std::int32_t bin = -1;
   bool missing_left = false;
+  std::vector<std::uint8_t> left_bins;  // of a split of categories: marks of the bins that go left, instead of `bin`
   double gain = -std::numeric_limits<double>::infinity();
   std::size_t first_child = 0;                              // 0: not divided; the other child is the next
   FoundSplits found;                                        // while a split is to be chosen
@@ -111,6 +114,12 @@ class TreeGrower {
     for (std::size_t k = 0; k < n_groups; ++k, groups += data_.n_features) {
       groups_.emplace_back(groups, groups + data_.n_features);
     }
+  }
+
+  // Features whose bins are categories, marked by 1, and how they are split.
+  void categorise(const std::uint8_t* marks, const CategoryRules& rules) {
+    categorical_.assign(marks, marks + data_.n_features);
+    category_rules_ = rules;
   }
 
   // What is taken from the gain of each feature; infinite where it must not be used.
@@ -546,6 +555,7 @@ class TreeGrower {
   void prepare(GrowerNode& node) const {
     node.found.splits.assign(data_.n_features, {-std::numeric_limits<double>::infinity(), -1, false, 0.0});
     node.found.checked.assign(data_.n_features, 0);
+    if (!categorical_.empty()) node.found.left_bins.resize(data_.n_features);
   }
 
   // Children may use the features of those groups that have all features of their path, the parent's among them.
@@ -801,9 +811,14 @@ class TreeGrower {
     if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) return;
     node.found.splits[f] = best_split(node, f, nullptr);
   }
-  FeatureSplit best_split(const GrowerNode& node, std::size_t f, const std::uint32_t* counts) {
+  FeatureSplit best_split(GrowerNode& node, std::size_t f, const std::uint32_t* counts) {
     const double* histogram = slot(node.histogram, f);
     const bool has_missing = data_.has_missing[f] != 0;
+    if (!categorical_.empty() && categorical_[f]) {
+      return best_set_split(histogram, histogram + n_bins(f), counts, static_cast<std::size_t>(data_.n_values[f]),
+                            has_missing, node.sums, node.n_docs, split_rules(), {node.lower, node.upper, 0.0},
+                            category_rules_, node.found.left_bins[f]);
+    }
     if (directions_.empty() || (directions_[f] == 0 && std::isinf(node.lower) && std::isinf(node.upper))) {
       return kernels().best_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], has_missing, node.sums,
                                   split_rules());
@@ -837,6 +852,7 @@ class TreeGrower {
     node.feature = static_cast<std::int32_t>(best);
     node.bin = split.bin;
     node.missing_left = split.missing_left;
+    node.left_bins = categorical_.empty() ? std::vector<std::uint8_t>() : found.left_bins[best];
     node.gain = worth(best);
     return -1;
   }
@@ -864,13 +880,17 @@ class TreeGrower {
     const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
     const Side side{node.bin, data_.has_missing[f] ? data_.n_values[f] : -1, node.missing_left};
     std::uint32_t* rows = rows_.data() + node.begin;
+    const auto divide = [&](const std::uint32_t* from, std::size_t size, std::uint32_t* left, std::uint32_t* right) {
+      return node.left_bins.empty() ? kernels().partition(bins, from, size, side, left, right)
+                                    : partition_by_set(bins, from, size, node.left_bins, left, right);
+    };
     const std::size_t n_chunks =
         n < kParallelRows ? 1 : std::min<std::size_t>(kTasksPerThread * pool_->size(), n / kChunk);
     constexpr std::size_t kRoom = kPartitionRoom;  // what a kernel may write behind the last document
     scratch((n + 2 * kRoom * n_chunks) / (n_chunks == 1 ? 2 : 1) + 1);
     std::uint32_t* buffer = reinterpret_cast<std::uint32_t*>(scratch_.data());
     if (n_chunks == 1) {  // left ones stay where they are, right ones come behind them
-      const std::size_t n_left = kernels().partition(bins, rows, n, side, rows, buffer);
+      const std::size_t n_left = divide(rows, n, rows, buffer);
       std::memcpy(rows + n_left, buffer, (n - n_left) * sizeof *rows);
       return n_left;
     }
@@ -879,8 +899,7 @@ class TreeGrower {
     const auto right_of = [&](std::size_t c) { return buffer + n + kRoom * n_chunks + chunk_begin(c) + c * kRoom; };
     left_counts_.assign(n_chunks, 0);
     pool_->run(n_chunks, [&](std::size_t c) {
-      left_counts_[c] = kernels().partition(bins, rows + chunk_begin(c), chunk_begin(c + 1) - chunk_begin(c), side,
-                                            left_of(c), right_of(c));
+      left_counts_[c] = divide(rows + chunk_begin(c), chunk_begin(c + 1) - chunk_begin(c), left_of(c), right_of(c));
     });
     std::vector<std::size_t> before(n_chunks + 1, 0);
     for (std::size_t c = 0; c < n_chunks; ++c) before[c + 1] = before[c] + left_counts_[c];
@@ -890,6 +909,20 @@ class TreeGrower {
       std::memcpy(rows + before[n_chunks] + chunk_begin(c) - before[c], right_of(c), n_right * sizeof *rows);
     });
     return before[n_chunks];
+  }
+
+  // Those whose bins are marked go left; as the kernel of plain splits.
+  static std::size_t partition_by_set(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n,
+                                      const std::vector<std::uint8_t>& left_bins, std::uint32_t* left,
+                                      std::uint32_t* right) {
+    std::size_t n_left = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint32_t row = rows[i];
+      left[n_left] = row;
+      right[i - n_left] = row;
+      n_left += left_bins[bins[std::size_t{row} * kGroup]];
+    }
+    return n_left;
   }
 
   // Documents of nodes in stretches of bounded length.
@@ -938,6 +971,8 @@ class TreeGrower {
   std::vector<std::int8_t> directions_;            // of every feature; empty: none has one
   std::vector<std::vector<std::uint8_t>> groups_;  // features that may be met on one path
   std::vector<double> costs_;                      // of every feature; empty: none has one
+  std::vector<std::uint8_t> categorical_;          // marks of features of categories; empty: none is
+  CategoryRules category_rules_;
   Extremes extremes_;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
   std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram

@@ -477,6 +477,8 @@ def boost(
         settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
         if rules.constraints != NO_CONSTRAINTS:
             settings["constraints"] = rules.constraints
+        if rules.categories is not None:
+            settings["categories"] = rules.categories
         if corrective is not None:
             settings["corrections"] = corrective
             _check_room(corrective, rules.growth.n_leaves, extent)

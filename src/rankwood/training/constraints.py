@@ -70,6 +70,18 @@ def resolve(
     )
 
 
+def numbers_of(given: Sequence[int | str], n_features: int, names: Sequence[str] | None, parameter: str) -> list[int]:
+    """Numbers of features that a parameter gives by name or number, in rising order.
+
+    Examples
+    --------
+    >>> numbers_of(["b", 0], 2, ["a", "b"], "categorical_features")
+    [0, 1]
+    """
+    known = _Features(n_features, names)
+    return sorted({known.number(one, parameter) for one in given})
+
+
 @dataclass(frozen=True)
 class _Features:
     """The features of the data, by name or number."""

@@ -26,12 +26,12 @@ from rankwood.model.ensemble import Ensemble
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, identify
-from rankwood.training.constraints import resolve
+from rankwood.training.constraints import numbers_of, resolve
 from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
 from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
-from rankwood.training.grow import GrowthRules, Sampling, TreeRules
+from rankwood.training.grow import Categories, GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
@@ -69,6 +69,9 @@ class BoostedRanker(Ranker):
     interaction_constraints: Sequence[Sequence[int | str]] | None = None
     max_features_used: int | None = None
     feature_costs: Sequence[float] | Mapping[Any, float] | None = None
+    categorical_features: Sequence[int | str] | None = None
+    category_smoothing: float = 10.0
+    category_l2: float = 10.0
     max_bins: int = MAX_BINS
     missing: Literal["native", "zero", "infinity", "mean", "median"] = "native"
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
@@ -168,7 +171,7 @@ class BoostedRanker(Ranker):
         stopping = p.early_stopping_rounds
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
         data, missing_as, session = begun
-        rules = replace(rules, constraints=p._constraints(data))
+        rules = replace(rules, constraints=p._constraints(data), categories=p._categories(data))
         train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
         task = p._task(data.y, train.share.group)
         refitting = Refitting.of(p.refit, loss, task, data, session)
@@ -203,6 +206,19 @@ class BoostedRanker(Ranker):
         """What the trees keep to, with the features of the data by number."""
         given = self.monotone_constraints, self.interaction_constraints, self.feature_costs, self.max_features_used
         return resolve(*given, data.n_features, data.feature_names)
+
+    def _categories(self, data: Dataset) -> Categories | None:
+        """Features that are split by sets of their values."""
+        if self.categorical_features is None:
+            return None
+        features = numbers_of(self.categorical_features, data.n_features, data.feature_names, "categorical_features")
+        both = sorted({feature for feature, _ in self._constraints(data).monotone} & set(features))
+        if both:
+            raise RankwoodError(
+                f"feature {both[0]} is in categorical_features and in monotone_constraints: categories have no order, "
+                "so leave it out of either"
+            )
+        return Categories(tuple(features), self.category_smoothing, self.category_l2)
 
     def _update(self) -> Update:
         """How trees join the ensemble."""
@@ -359,6 +375,12 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Most different features of the whole model; None sets no limit.
     feature_costs : sequence or dict, default None
         What a split must gain more, per feature, to be the first of the model to use it.
+    categorical_features : sequence of int or str, default None
+        Features whose values are codes of categories, by name or number: their splits part a set of categories from
+        all others, missing values among these.
+    category_smoothing, category_l2 : float, default 10.0
+        Of these splits: what is added to hessians when categories are put in order, in which those of about fewer
+        documents have no place; and what is added to the hessian sum of both sides.
     max_bins : int, default 255
         Number of values that a feature is reduced to. Data that comes in bins keeps its own.
     missing : {"native", "zero", "infinity", "mean", "median"}, default "native"

@@ -15,7 +15,7 @@ from rankwood.data.share import Share
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
 from rankwood.model.constraints import NO_CONSTRAINTS, Constraints
-from rankwood.model.trees import Tree, Trees
+from rankwood.model.trees import Tree, Trees, offsets_of
 from rankwood.training.constraints import Prices
 from rankwood.training.joint_growth import JointGrower
 
@@ -95,7 +95,8 @@ class GrownTree:
     """A finished tree with the bins behind its thresholds. Leaves are numbered from left to right."""
 
     tree: Tree
-    bins: NDArray[np.int32]  # of every inner node: bins up to this one go left
+    bins: NDArray[np.int32]  # of every inner node: bins up to this one go left; -1 where categories are split
+    left_bins: NDArray[np.uint8] | None = None  # of every inner node, marks of the bins that go left there
 
     def leaves_of(self, binned: BinnedDataset, *, n_threads: int = 1) -> NDArray[np.uint16]:
         """Leaf that every document reaches; the data set must be in the bins that the tree was grown on."""
@@ -105,7 +106,16 @@ class GrownTree:
         missing_left = tree.missing_left.view(np.uint8)
         n_values = binned.edges.n_values
         _native.reach_leaves(
-            binned.bins, n_values, tree.feature, self.bins, missing_left, tree.left, tree.right, leaf, n_threads
+            binned.bins,
+            n_values,
+            tree.feature,
+            self.bins,
+            missing_left,
+            tree.left,
+            tree.right,
+            self.left_bins,
+            leaf,
+            n_threads,
         )
         return leaf
 
@@ -123,9 +133,15 @@ def finish(
     number_of |= {node: ~number for number, node in enumerate(leaves)}
     first = [growing.first_child[node] for node in inner]
     splits = [grower.node(node) for node in inner]
+    marks = [np.frombuffer(grower.left_bins(node), np.uint8) for node in inner]
+    thresholds = [
+        thresholds_of(edges, s[0], of_node) if len(of_node) else [edges.threshold(s[0], s[1])]
+        for s, of_node in zip(splits, marks, strict=True)
+    ]
+    further = [threshold for of_node in thresholds for threshold in of_node[1:]]
     tree = Tree(
         feature=np.array([s[0] for s in splits], dtype=np.int32),
-        threshold=np.array([edges.threshold(s[0], s[1]) for s in splits], dtype=np.float64),
+        threshold=np.array([of_node[0] for of_node in thresholds], dtype=np.float64),
         left=np.array([number_of[node] for node in first], dtype=np.int32),
         right=np.array([number_of[node + 1] for node in first], dtype=np.int32),
         leaf_value=leaf_value,
@@ -133,8 +149,24 @@ def finish(
         split_gain=np.array([growing.gain[node] for node in inner], dtype=np.float64),
         node_count=np.array([s[3] for s in splits], dtype=np.int64),
         leaf_cover=np.array([grower.node(node)[3] for node in leaves], dtype=np.float64),
+        set_offsets=offsets_of([len(of_node) - 1 for of_node in thresholds]) if further else None,
+        set_thresholds=np.array(further, dtype=np.float64) if further else None,
     )
-    return GrownTree(tree, np.array([s[1] for s in splits], dtype=np.int32))
+    return regrown(tree, edges) if any(map(len, marks)) else GrownTree(tree, np.array([s[1] for s in splits], np.int32))
+
+
+def thresholds_of(edges: BinEdges, feature: int, left_bins: NDArray[np.uint8]) -> list[float]:
+    """Thresholds of the split that sends some bins of a feature left, the first among them: edges where sides change.
+
+    Examples
+    --------
+    >>> edges = BinEdges.of([[0.5, 1.5, 2.5]])
+    >>> thresholds_of(edges, 0, np.array([1, 0, 0, 1], np.uint8))
+    [0.5, 2.5]
+    """
+    start, end = edges.offsets[feature : feature + 2]
+    changes = np.flatnonzero(np.diff(left_bins[: end - start + 1]))
+    return [float(edge) for edge in edges.flat[start + changes]] or [float("inf")]
 
 
 def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
@@ -143,16 +175,30 @@ def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
     for node, (feature, threshold) in enumerate(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)):
         start, end = edges.offsets[feature : feature + 2]
         bins[node] = np.searchsorted(edges.flat[start:end], threshold)
-    return GrownTree(tree, bins)
+    if tree.set_offsets is None or tree.set_thresholds is None:
+        return GrownTree(tree, bins)
+    left_bins: NDArray[np.uint8] = np.zeros((len(bins), 256), np.uint8)
+    assert tree.missing_left is not None
+    for node in np.flatnonzero(np.diff(tree.set_offsets)).tolist():
+        start, end = edges.offsets[tree.feature[node] : tree.feature[node] + 2]
+        further = tree.set_thresholds[tree.set_offsets[node] : tree.set_offsets[node + 1]]
+        changes = [int(bins[node]), *np.searchsorted(edges.flat[start:end], further).tolist()]
+        n_values = int(end - start) + 1
+        left_bins[node, :n_values] = np.searchsorted(changes, np.arange(n_values)) % 2 == 0
+        left_bins[node, n_values] = tree.missing_left[node]
+        bins[node] = -1
+    return GrownTree(tree, bins, left_bins)
 
 
 def is_grown_on(tree: Tree, edges: BinEdges) -> bool:
     """Whether all thresholds of a tree are edges of these bins, so that bins tell where documents go."""
-    if tree.set_thresholds is not None:
-        return False
-    again = regrown(tree, edges)
-    places = zip(tree.feature.tolist(), again.bins.tolist(), tree.threshold.tolist(), strict=True)
-    return all(edges.threshold(feature, place) == threshold for feature, place, threshold in places)
+    features, thresholds = Trees.from_trees([tree]).all_thresholds()
+    for feature, threshold in zip(features.tolist(), thresholds.tolist(), strict=True):
+        start, end = edges.offsets[feature : feature + 2]
+        place = int(np.searchsorted(edges.flat[start:end], threshold))
+        if edges.threshold(feature, place) != threshold:
+            return False
+    return True
 
 
 MAX_LEAVES = 65_536  # leaf numbers of training documents are kept in two bytes
@@ -309,6 +355,35 @@ def prune_to_balance(tree: GrowingTree, balance: float) -> None:
             tree.max_depth -= 1
 
 
+@dataclass(frozen=True)
+class Categories:
+    """Features of categories, and how they are split: by a set of values against all others.
+
+    Categories are put in the order of gradient / (hessian + smoothing) in a node; sets are its first or last ones.
+
+    Parameters
+    ----------
+    features : tuple of int
+        Their numbers. Values are codes; where there are more than bins, neighbouring ones share a bin.
+    smoothing : float, default 10.0
+        Added to hessians for the order. Categories of fewer documents, about, are on the side of all others.
+    l2 : float, default 10.0
+        Added to the hessian sums of both sides of such a split, besides the l2 of all splits.
+    most : int, default 32
+        Most categories of a set.
+    """
+
+    features: tuple[int, ...]
+    smoothing: float = 10.0
+    l2: float = 10.0
+    most: int = 32
+
+    def __post_init__(self) -> None:
+        for name, value in (("category_smoothing", self.smoothing), ("category_l2", self.l2)):
+            if not 0.0 <= value < np.inf:
+                raise RankwoodError(f"{name} must be a number of at least 0, got {value}")
+
+
 SMALL = 20_000  # rows below which a second thread costs more than it gives
 
 
@@ -326,12 +401,15 @@ class TreeRules:
         Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
     constraints : Constraints
         What it keeps to.
+    categories : Categories or None
+        Features that are split by sets of their values.
     """
 
     growth: GrowthRules = field(default_factory=GrowthRules)
     sampling: Sampling = field(default_factory=Sampling)
     balance: float = 0.0
     constraints: Constraints = field(default=NO_CONSTRAINTS, repr=False)  # checkpoints note them only if there are any
+    categories: Categories | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.balance <= 1.0:
@@ -350,6 +428,9 @@ class TreeBuilder:
         self._count_docs = rules.growth.gain == "variance" or constant_hessian
         self._ones = np.ones(binned.n_docs) if rules.growth.gain == "variance" else None
         self._constrain()
+        if (categories := rules.categories) is not None:
+            marks: NDArray[np.uint8] = np.isin(np.arange(binned.data.n_features), categories.features).astype(np.uint8)
+            self._grower.categorise(marks, categories.smoothing, categories.l2, categories.most)
 
     def _constrain(self) -> None:
         constraints, n_features = self.rules.constraints, self.binned.data.n_features

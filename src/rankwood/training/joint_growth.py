@@ -75,6 +75,14 @@ class JointGrower:
         """Say how values must change with features, and which features may be met on one path."""
         self._kernel.constrain(directions, groups)
 
+    def categorise(self, marks: NDArray[np.uint8], smoothing: float, l2: float, most: int) -> None:
+        """Say which features are categories, and how they are split."""
+        self._kernel.categorise(marks, smoothing, l2, most)
+
+    def left_bins(self, node: int) -> bytes:
+        """Marks of the bins that go left at a node's split of categories; none at other splits."""
+        return self._kernel.left_bins(self._numbers[node])
+
     def price(self, costs: FloatArray) -> None:
         """Say what is taken from the gains of features, from the next tree on."""
         self._kernel.price(costs)

@@ -227,7 +227,7 @@ class Ranker(BaseEstimator):
             for name, value in self.get_params().items()
             if name not in unimportant
             and not name.endswith("__n_jobs")
-            and not (value is None and name.split("__")[-1] in SELDOM_GIVEN)
+            and not _is_left_out(name.split("__")[-1], value)
         }
         return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
 
@@ -262,10 +262,23 @@ class GradesMixin(Ranker):
         return np.arange(n_problems(self.ensemble_) + 1)
 
 
-# Parameters that the notes of a model tell of only when they were given.
-SELDOM_GIVEN = ("monotone_constraints", "interaction_constraints", "max_features_used", "feature_costs")
+# Parameters, with their defaults, that the notes of a model tell of only when they were given.
+SELDOM_GIVEN = {
+    "monotone_constraints": None,
+    "interaction_constraints": None,
+    "max_features_used": None,
+    "feature_costs": None,
+    "categorical_features": None,
+    "category_smoothing": 10.0,
+    "category_l2": 10.0,
+}
 
 UNFITTED = Ensemble.from_trees([], n_features=1)
+
+
+def _is_left_out(name: str, value: Any) -> bool:
+    """Whether the notes of a model do not tell of a parameter."""
+    return name in SELDOM_GIVEN and isinstance(value, (float, type(None))) and value == SELDOM_GIVEN[name]
 
 
 def as_list(measures: Any) -> list[Any]:
