@@ -26,7 +26,8 @@ struct CategoryRules {
 //   IN  gradient, hessian  sums of n_values bins, then of missing values if has_missing
 //   IN  counts   documents per bin in the same order, or null when no count is to be checked
 //   IN  n_docs   documents of the node, by which hessians tell about how many a bin has
-//   OUT left     1 for bins that go left, kBins of them; the first bin always does
+//   OUT left     1 for bins that go left, kBins of them; the set goes right
+// Bins of categories lie between the first, of values below 0, and the last, of codes that are too large.
 inline FeatureSplit best_set_split(const double* gradient, const double* hessian, const std::uint32_t* counts,
                                    std::size_t n_values, bool has_missing, const NodeSums& total, std::int64_t n_docs,
                                    const SplitRules& rules, const ValueBounds& bounds, const CategoryRules& how,
@@ -44,7 +45,8 @@ inline FeatureSplit best_set_split(const double* gradient, const double* hessian
   const double docs_per_hessian = static_cast<double>(n_docs) / total_hessian;
   for (std::size_t b = 0; b < n_values + (has_missing ? 1 : 0); ++b) {
     if (counts) all_docs += counts[b];
-    if (b < n_values && hessian[b] > 0.0 && hessian[b] * docs_per_hessian >= how.smoothing) order.push_back(b);
+    if (b > 0 && b + 1 < n_values && hessian[b] > 0.0 && hessian[b] * docs_per_hessian >= how.smoothing)
+      order.push_back(b);
   }
   const auto ratio = [&](std::size_t b) { return gradient[b] * g_unit / (hessian[b] * h_unit + how.smoothing); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ratio(a) < ratio(b); });
@@ -75,14 +77,10 @@ inline FeatureSplit best_set_split(const double* gradient, const double* hessian
     }
   }
   if (best_size == 0) return best;
-  left.assign(kBins, 0);
-  for (std::size_t k = 0; k < best_size; ++k) left[order[best_is_last ? order.size() - 1 - k : k]] = 1;
-  const bool set_is_left = left[0] != 0;
-  if (!set_is_left) {
-    for (std::uint8_t& mark : left) mark ^= 1;
-  }
-  best.missing_left = !set_is_left;
-  best.left_hessian = set_is_left ? best_hessian : total_hessian - best_hessian;
+  left.assign(kBins, 1);
+  for (std::size_t k = 0; k < best_size; ++k) left[order[best_is_last ? order.size() - 1 - k : k]] = 0;
+  best.missing_left = true;
+  best.left_hessian = total_hessian - best_hessian;
   return best;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_the_split_is_the_best_of_all_prefixes(seed, n_categories, missing, smoo
     g, h = rng.normal(size=150), rng.random(150) + 0.1
     how = {"smoothing": smoothing, "category_l2": category_l2, "l2": l2, "min_docs": min_docs}
     expected = oracle.best_split(x.astype(np.float64), g, h, **how)
-    binned = BinnedDataset.make(rw.Dataset(x[:, None], np.zeros(150), group=[150]))
+    binned = BinnedDataset.make(rw.Dataset(x[:, None], np.zeros(150), group=[150]), categories=[0])
     growth = GrowthRules(n_leaves=2, l2=l2, min_docs_per_leaf=min_docs)
     rules = TreeRules(growth, categories=Categories((0,), smoothing, category_l2))
     grown, leaf = TreeBuilder(binned, rules, constant_hessian=False, n_threads=1).build(g, h, np.random.default_rng(0))
@@ -97,7 +98,7 @@ def test_threads_processes_and_checkpoints_change_nothing(name, tmp_path):
     learner = LEARNERS[name]
     alone = clone(learner).fit(TRAIN).ensemble_
     assert clone(learner).set_params(n_jobs=2).fit(TRAIN).ensemble_ == alone
-    edges = BinEdges.find(TRAIN.X)
+    edges = BinEdges.find(TRAIN.X).with_categories([1, 2])
 
     def fit_share(group, queries):
         data = TRAIN.select_queries(queries)
@@ -128,14 +129,26 @@ def test_missing_values_are_on_the_side_of_all_others():
     category = np.repeat(np.arange(6), 20).astype(np.float32)
     y = np.isin(category, [1, 4]) * 3.0
     model = rw.MART(1, 2, 1.0, min_docs_per_leaf=1, categorical_features=[0], category_l2=0.0).fit(category[:, None], y)
-    scores = model.predict(np.array([0, 1, 2, 3, 4, 5, np.nan], dtype=np.float32)[:, None])
-    assert_allclose(scores, [0, 3, 0, 0, 3, 0, 0], atol=1e-9)
+    scores = model.predict(np.array([0, 1, 2, 3, 4, 5, np.nan, 6, 252, 1000, -1], dtype=np.float32)[:, None])
+    assert_allclose(scores, [0, 3, 0, 0, 3, 0, 0, 0, 0, 0, 0], atol=1e-9)
+
+
+def test_codes_beyond_the_bins_are_refused():
+    X = np.array([[0.0], [252.0], [253.0]])
+    rw.MART(2, 2, categorical_features=[0]).fit(X[:2], [0, 1])
+    with pytest.raises(RankwoodError, match="codes of 253 or more"):
+        rw.MART(2, 2, categorical_features=[0]).fit(X, [0, 1, 2])
+    with pytest.raises(RankwoodError, match=r"BinnedDataset\.make"):
+        rw.LambdaMART(2, 2, categorical_features=[1]).fit(BinnedDataset.make(TRAIN))
+    with pytest.raises(RankwoodError, match="on a cluster"):
+        rw.LambdaMART(2, 2, categorical_features=[1]).fit(TRAIN, client=object())
 
 
 def test_lightgbm_scores_an_export_alike(tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
     model = rw.LambdaMART(**SMALL, **CATEGORIES).fit(TRAIN).ensemble_
-    rw.save_as(model, tmp_path / "model.txt")
+    with warnings.catch_warnings(action="error"):  # sets stay sets
+        rw.save_as(model, tmp_path / "model.txt")
     booster = lightgbm.Booster(model_file=tmp_path / "model.txt")
     assert_array_equal(booster.predict(VALID.X.astype(np.float64), raw_score=True), model.score(VALID.X))
 

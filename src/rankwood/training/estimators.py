@@ -152,6 +152,8 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
+            if p.categorical_features is not None:
+                raise RankwoodError("categorical_features cannot be had on a cluster yet: train on one machine")
             return fit_on(
                 client,
                 self,
@@ -172,7 +174,8 @@ class BoostedRanker(Ranker):
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
         data, missing_as, session = begun
         rules = replace(rules, constraints=p._constraints(data), categories=p._categories(data))
-        train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
+        codes = () if rules.categories is None else rules.categories.features
+        train = in_bins(rows, data, p.max_bins, categories=codes, n_threads=session.n_threads)
         task = p._task(data.y, train.share.group)
         refitting = Refitting.of(p.refit, loss, task, data, session)
         start = p._start(init_model, task, train, session, rules.constraints)
@@ -376,8 +379,8 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     feature_costs : sequence or dict, default None
         What a split must gain more, per feature, to be the first of the model to use it.
     categorical_features : sequence of int or str, default None
-        Features whose values are codes of categories, by name or number: their splits part a set of categories from
-        all others, missing values among these.
+        Features whose values are codes of categories, 0 to 252, by name or number: their splits part a set of
+        categories from all others, missing values and codes that training did not see among these.
     category_smoothing, category_l2 : float, default 10.0
         Of these splits: what is added to hessians when categories are put in order, in which those of about fewer
         documents have no place; and what is added to the hessian sum of both sides.

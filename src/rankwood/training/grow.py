@@ -364,7 +364,7 @@ class Categories:
     Parameters
     ----------
     features : tuple of int
-        Their numbers. Values are codes; where there are more than bins, neighbouring ones share a bin.
+        Their numbers. The data has bins of categories there (`BinEdges.with_categories`).
     smoothing : float, default 10.0
         Added to hessians for the order. Categories of fewer documents, about, are on the side of all others.
     l2 : float, default 10.0

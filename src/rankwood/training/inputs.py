@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from rankwood.data.bins import BinnedDataset
+from rankwood.data.bins import MAX_CATEGORIES, BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
 from rankwood.data.parts import arrow_part, as_dataset
@@ -173,13 +173,35 @@ def training_data(learner: Any, rows: Rows, *, needs_queries: bool) -> Dataset:
     return data
 
 
-def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> BinnedDataset:
-    """The training data in bins: those that the rows came in, or new ones."""
+def in_bins(
+    rows: Rows, data: Dataset, max_bins: int, *, categories: Sequence[int] = (), n_threads: int
+) -> BinnedDataset:
+    """The training data in bins: those that the rows came in, or new ones; codes of categories have one each."""
     if not isinstance(rows.X, BinnedDataset):
-        return BinnedDataset.make(data, max_bins, n_threads=n_threads)
+        return _checked_codes(
+            BinnedDataset.make(data, max_bins, categories=categories, n_threads=n_threads), categories
+        )
+    if not rows.X.edges.has_categories(categories):
+        raise DataError(
+            "the data comes in bins that are not those of categorical_features: make them with "
+            "BinnedDataset.make(data, categories=[...]), or give the data without bins"
+        )
     if data is not rows.X.data:  # missing values were replaced
         return replace(BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads), share=rows.X.share)
     return rows.X
+
+
+def _checked_codes(binned: BinnedDataset, categories: Sequence[int]) -> BinnedDataset:
+    """The data, after looking for codes of categories that are too large to have a bin."""
+    for feature in categories:
+        group, place = divmod(feature, binned.bins.shape[2])
+        if (binned.bins[group, :, place] == MAX_CATEGORIES + 1).any():
+            names = binned.data.feature_names
+            raise DataError(
+                f"feature {feature if names is None else names[feature]!r} has codes of {MAX_CATEGORIES} or more, and "
+                "categorical_features have codes below: merge rare categories, or leave the feature out"
+            )
+    return binned
 
 
 @dataclass(frozen=True)
