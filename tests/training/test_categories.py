@@ -173,3 +173,32 @@ def test_later_steps_take_sets_of_categories():
 def test_wrong_parameters_are_refused(given_, told):
     with pytest.raises(RankwoodError, match=told):
         rw.LambdaMART(**SMALL, **given_).fit(TRAIN)
+
+
+def as_frame(data, pandas):
+    names = np.array([f"shop {number}" for number in range(30)], dtype=object)
+    codes = data.X[:, 1]
+    shops = [None if np.isnan(code) else names[int(code)] for code in codes]
+    frame = pandas.DataFrame({"price": data.X[:, 0], "shop": pandas.Categorical(shops), "kind": data.X[:, 2]})
+    frame["kind"] = frame["kind"].astype(int).astype("category")
+    return frame
+
+
+def test_categories_of_a_frame_are_taken_as_they_are(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    train, valid = as_frame(TRAIN, pandas), as_frame(VALID, pandas)
+    ranker = rw.LambdaMART(**SMALL, category_smoothing=2.0).fit(
+        train, TRAIN.y, qid=TRAIN.qid, eval_set=[(valid, VALID.y)], eval_qid=[VALID.qid]
+    )
+    assert ranker.ensemble_.trees.set_nodes.size > 0
+    assert set(ranker.ensemble_.feature[ranker.ensemble_.trees.set_nodes]) <= {1, 2}
+    score = ranker.score(valid, VALID.y, qid=VALID.qid)
+    assert_allclose(score, ranker.evals_result_["valid_0"]["nDCG@10"][-1], atol=1e-12)
+    ranker.ensemble_.save(tmp_path / "model.rw")
+    assert_array_equal(rw.load_model(tmp_path / "model.rw").score(valid), ranker.predict(valid))
+    # The same shops under other codes, and one that training did not have: a missing value.
+    other = valid.assign(shop=valid["shop"].cat.set_categories(sorted(valid["shop"].cat.categories, reverse=True)))
+    assert_array_equal(ranker.predict(other), ranker.predict(valid))
+    new = valid.assign(shop=pandas.Categorical(["shop 31"] * len(valid)))
+    none = valid.assign(shop=valid["shop"].cat.set_categories([]))
+    assert_array_equal(ranker.predict(new), ranker.predict(none))

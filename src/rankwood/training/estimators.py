@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from rankwood.coding import Coding
 from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset, coded_exactly
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
@@ -32,7 +33,16 @@ from rankwood.training.driver import Session, Trained
 from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
 from rankwood.training.grow import Categories, GrowthRules, Sampling, TreeRules
-from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
+from rankwood.training.inputs import (
+    EvalSets,
+    Rows,
+    filled,
+    frame_coding,
+    in_bins,
+    in_codes,
+    replacements,
+    routed,
+)
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
@@ -170,6 +180,9 @@ class BoostedRanker(Ranker):
         loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
+        coding = frame_coding(X)
+        if coding is not None:
+            rows, sets = p._in_codes(coding, rows, sets)
         stopping = p.early_stopping_rounds
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
         data, missing_as, session = begun
@@ -187,7 +200,21 @@ class BoostedRanker(Ranker):
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
         result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
+        if coding is not None:
+            self.ensemble_ = self.ensemble_.with_metadata(categories=coding.as_note())
         return self
+
+    def _in_codes(self, coding: Coding, rows: Rows, sets: EvalSets) -> tuple[Rows, EvalSets]:
+        """Data sets whose categories are codes; those columns are then among `categorical_features`."""
+        known = {
+            id(rows.X): in_codes(rows.X, coding)
+        }  # the training data may be measured, too, and is known by being it
+
+        def coded(X: Any) -> Any:
+            return known.setdefault(id(X), in_codes(X, coding))
+
+        self.categorical_features = [*(self.categorical_features or ()), *(coding.columns or ())]
+        return replace(rows, X=coded(rows.X)), sets.in_codes(coded)
 
     @property
     def _needs_matrix(self) -> bool:

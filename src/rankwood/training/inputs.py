@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from rankwood.coding import Coding, Kind
 from rankwood.data.bins import MAX_CATEGORIES, BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
@@ -204,6 +205,46 @@ def _checked_codes(binned: BinnedDataset, categories: Sequence[int]) -> BinnedDa
     return binned
 
 
+def frame_coding(X: Any) -> Coding | None:
+    """How the columns of categories of a pandas DataFrame become codes; None when it has none, or is something else."""
+    if not _has_categories(X):
+        return None
+    features = [name for name in X.columns if str(name) not in ("qid", "label")]
+    columns = [number for number, name in enumerate(features) if str(X[name].dtype) == "category"]
+    lists = tuple(tuple(X[features[number]].cat.categories.tolist()) for number in columns)
+    for number, known in zip(columns, lists, strict=True):
+        if not all(isinstance(value, (str, int, float)) for value in known):
+            raise DataError(f"column {features[number]!r} has categories that are neither texts nor numbers")
+    named = all(isinstance(name, str) for name in features)
+    return Coding(lists, tuple(columns), tuple(features) if named else None)
+
+
+def in_codes(X: Any, coding: Coding | None) -> Any:
+    """A pandas DataFrame with codes in place of categories; a category that is not in the coding is missing.
+
+    Anything without columns of categories is returned as it is.
+    """
+    if coding is None or not _has_categories(X):
+        return X
+    features = [name for name in X.columns if str(name) not in ("qid", "label")]
+    if coding.feature_names is not None and set(coding.feature_names) == set(features):
+        features = list(coding.feature_names)
+    kinds: list[Kind] = ["category" if str(X[name].dtype) == "category" else "number" for name in features]
+    codes = coding.codes(kinds)
+    coded = {
+        features[number]: known.of_numbered(
+            X[features[number]].cat.codes.to_numpy(), X[features[number]].cat.categories
+        )
+        for number, known in codes.items()
+        if kinds[number] == "category"
+    }
+    return X.assign(**coded)
+
+
+def _has_categories(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns") and any(str(dtype) == "category" for dtype in X.dtypes)
+
+
 @dataclass(frozen=True)
 class EvalSets:
     """The data sets to measure on, as `fit` is given them."""
@@ -253,6 +294,11 @@ class EvalSets:
             except ValueError as error:
                 raise DataError(f"data set {name!r}: {error}") from error
         return found
+
+    def in_codes(self, coded: Callable[[Any], Any]) -> EvalSets:
+        """The data sets with codes in place of categories, by a function of the features of each."""
+        sets = [(coded(X), y) for X, y in _as_sets(self.eval_set)]
+        return replace(self, valid=coded(self.valid), eval_set=None if self.eval_set is None else sets)
 
     def named(self, given: Rows, train: Any = None) -> dict[str, Rows | None]:
         """The rows of every data set by its name; None for the training data.

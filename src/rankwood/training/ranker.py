@@ -26,7 +26,7 @@ from rankwood.system import resolve_threads
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, early_stopping
 from rankwood.training.checkpoint import Checkpoint
 from rankwood.training.driver import History, Session, Trained
-from rankwood.training.inputs import EvalSets, Rows, filled, replacements, scoring_matrix, training_data
+from rankwood.training.inputs import EvalSets, Rows, filled, in_codes, replacements, scoring_matrix, training_data
 from rankwood.training.params import checked_parameters
 from rankwood.training.tasks import NOTE, grade_probabilities, n_problems
 from rankwood.training.watch import Measures
@@ -84,6 +84,7 @@ class Ranker(BaseEstimator):
         array of float, shape (n_rows,)
         """
         check_is_fitted(self, "ensemble_")
+        X = in_codes(X, self.ensemble_.coding)
         if isinstance(X, (Dataset, BinnedDataset)):  # whose features may be in files
             data = Rows(X).dataset(self)
             return data.per_row(lambda block: self.ensemble_.score(block, n_threads=self._n_threads()))
@@ -103,7 +104,7 @@ class Ranker(BaseEstimator):
             instead, which cross-validation passes along.
         """
         check_is_fitted(self, "ensemble_")
-        data = Rows(X, y, qid, group).dataset(self)
+        data = Rows(in_codes(X, self.ensemble_.coding), y, qid, group).dataset(self)
         measure = as_list(self.measure)[0]
         scores = self.predict(data)
         means = evaluate(scores, data, measure, convention=self.convention, n_threads=self._n_threads()).means
