@@ -19,9 +19,12 @@ struct BinnedNode {
   std::uint8_t bin;           // bins <= bin go left,
   std::uint8_t missing_bin;   // but for this one,
   std::uint8_t missing_left;  // which goes where this says
+  const std::uint8_t* left_bins =
+      nullptr;  // of a split of categories: marks of the bins that go left, missing among them
 };
 
 // OUT leaf_of_row: number of the leaf of every document.
+template <bool kHasSets>
 inline void reach_leaves(const std::vector<BinnedNode>& nodes, std::size_t n_rows, std::uint16_t* leaf_of_row,
                          int n_threads) {
   constexpr std::size_t kBlock = 4096;
@@ -30,7 +33,10 @@ inline void reach_leaves(const std::vector<BinnedNode>& nodes, std::size_t n_row
   const auto step = [tree](std::int32_t node, std::size_t row) {
     const BinnedNode& at = tree[node];
     const std::uint8_t bin = at.bins[row * kGroup];
-    const bool left = bin == at.missing_bin ? at.missing_left != 0 : bin <= at.bin;
+    bool left = bin == at.missing_bin ? at.missing_left != 0 : bin <= at.bin;
+    if constexpr (kHasSets) {
+      if (at.left_bins != nullptr) left = at.left_bins[bin] != 0;
+    }
     return at.child[left];
   };
   parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::size_t block) {

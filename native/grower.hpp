@@ -15,6 +15,10 @@
 //
 // A group of processes goes step by step (open, divide, build, settle), and adds up counts and histograms in between;
 // one process alone goes through the same steps at once (start, split).
+//
+// Constraints (constrain): a feature with a direction bounds the values of the leaves on both sides of its splits by
+// the middle between the values of the two children; groups say which features may be met on one path. Costs (price)
+// are taken from the gains of features; when they change while a tree grows, open leaves choose anew (reprice).
 #pragma once
 
 #include <algorithm>
@@ -29,6 +33,7 @@
 
 #include "aligned.hpp"
 #include "binning.hpp"
+#include "category_split.hpp"
 #include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "pool.hpp"
@@ -64,6 +69,13 @@ struct Masses {
   std::int64_t gradient = 0, hessian = 0, n_docs = 0;
 };
 
+// Splits of every feature of a node that were found, and whether documents were counted for it.
+struct FoundSplits {
+  std::vector<FeatureSplit> splits;
+  std::vector<std::uint8_t> checked;
+  std::vector<std::vector<std::uint8_t>> left_bins;  // of features of categories: marks of the bins that go left
+};
+
 struct GrowerNode {
   std::size_t begin = 0, end = 0;  // its documents in rows_
   std::int64_t n_docs = 0;         // of all processes
@@ -72,8 +84,13 @@ struct GrowerNode {
   std::int32_t feature = -1;       // best split found
   std::int32_t bin = -1;
   bool missing_left = false;
+  std::vector<std::uint8_t> left_bins;  // of a split of categories: marks of the bins that go left, instead of `bin`
   double gain = -std::numeric_limits<double>::infinity();
-  std::size_t first_child = 0;  // 0: not divided; the other child is the next
+  std::size_t first_child = 0;                              // 0: not divided; the other child is the next
+  FoundSplits found;                                        // while a split is to be chosen
+  double lower = -std::numeric_limits<double>::infinity();  // of the values of leaves below it
+  double upper = std::numeric_limits<double>::infinity();
+  std::vector<std::uint8_t> groups;  // 1 for every group that has all features of its path; empty without groups
 };
 
 class TreeGrower {
@@ -87,7 +104,36 @@ class TreeGrower {
   TreeGrower(const TreeGrower&) = delete;
   TreeGrower& operator=(const TreeGrower&) = delete;
 
+  // ---- constraints, of all trees from the next one on
+
+  // `directions`: 1, -1 or 0 per feature, or null; `groups`: per group, 1 for every feature of it.
+  void constrain(const std::int8_t* directions, const std::uint8_t* groups, std::size_t n_groups) {
+    directions_.clear();
+    if (directions != nullptr) directions_.assign(directions, directions + data_.n_features);
+    groups_.clear();
+    for (std::size_t k = 0; k < n_groups; ++k, groups += data_.n_features) {
+      groups_.emplace_back(groups, groups + data_.n_features);
+    }
+  }
+
+  // Features whose bins are categories, marked by 1, and how they are split.
+  void categorise(const std::uint8_t* marks, const CategoryRules& rules) {
+    categorical_.assign(marks, marks + data_.n_features);
+    category_rules_ = rules;
+  }
+
+  // What is taken from the gain of each feature; infinite where it must not be used.
+  void price(const double* costs) { costs_.assign(costs, costs + data_.n_features); }
+
   // ---- one process alone
+
+  // Other costs while a tree grows: its open leaves choose their best splits anew.
+  void reprice(const double* costs) {
+    price(costs);
+    whole([&] {
+      for (const std::size_t number : open_leaves()) choose_alone(number, true);
+    });
+  }
 
   // Begin a tree on the given rows (ascending; null: all), with one gradient and hessian per row of the data set.
   // `features` marks the features that may be split on.
@@ -101,8 +147,8 @@ class TreeGrower {
       if (!want_splits || !may_split(nodes_[0])) return;
       Pair root = root_pair();
       histogram(nodes_[0], gathered, [&](std::size_t f, const double* g, const double* h) { receive(root, f, g, h); });
-      choose_alone(0, root.small_found, true);
-      give_back(nodes_[0], nodes_[0].feature < 0);
+      choose_alone(0, true);
+      give_up(nodes_[0]);
     });
   }
 
@@ -118,8 +164,8 @@ class TreeGrower {
         add_up(pair, gathered.sums);
         histogram(nodes_[pair.smaller], gathered,
                   [&](std::size_t f, const double* g, const double* h) { receive(pair, f, g, h); });
-        choose_alone(pair.smaller, pair.small_found, pair.small_goes_on);
-        choose_alone(pair.larger, pair.large_found, pair.large_goes_on);
+        choose_alone(pair.smaller, pair.small_goes_on);
+        choose_alone(pair.larger, pair.large_goes_on);
       }
       close(number, pair);
       return nodes_[number].first_child;
@@ -191,6 +237,7 @@ class TreeGrower {
     features_.assign(features, features + data_.n_features);
     nodes_.clear();
     pairs_.clear();
+    undecided_.clear();
     free_slots_.clear();
     n_slots_used_ = 0;
     gradient_unit_ = unit_for(masses.gradient, masses.n_docs, extremes.gradient, kGradientLimit, 30);
@@ -209,6 +256,7 @@ class TreeGrower {
     GrowerNode root;
     root.end = n;
     root.n_docs = masses.n_docs;
+    root.groups.assign(groups_.size(), 1);
     nodes_.push_back(root);
   }
 
@@ -287,6 +335,8 @@ class TreeGrower {
         return;
       }
       if (!is_root) add_up(pair, {in[0], in[1], in[2]});
+      if (pair.small_goes_on) undecided_.push_back(pair.smaller);
+      if (pair.large_goes_on) undecided_.push_back(pair.larger);
       const std::int64_t* entries = in + kSums;
       run_features([&](std::size_t f) {
         double g[kBins] = {}, h[kBins] = {};
@@ -305,30 +355,29 @@ class TreeGrower {
   // A node whose children are final: of its documents all processes together send `n_left` to the left.
   void conclude(std::size_t number, std::int64_t n_left) { close(number, pair_of(number, n_left, false, nullptr)); }
 
-  // A node whose best split has to be checked by counting documents, and the feature; -1 when all are checked.
+  // Other costs while a tree grows: the splits of open leaves have to be chosen anew (unchecked, settled).
+  void reopen(const double* costs) {
+    price(costs);
+    undecided_ = open_leaves();
+  }
+
+  // A node whose best split has to be checked by counting documents, and the feature; none when all are chosen.
   struct Unchecked {
     std::size_t node;
     std::int32_t feature;
   };
   std::vector<Unchecked> unchecked() {
     std::vector<Unchecked> found;
-    for (Pair& pair : pairs_) {
-      for (const bool small : {true, false}) {
-        if (!(small ? pair.small_goes_on : pair.large_goes_on)) continue;
-        const std::size_t node = small ? pair.smaller : pair.larger;
-        const std::int32_t feature = choose(nodes_[node], small ? pair.small_found : pair.large_found);
-        if (feature >= 0) found.push_back({node, feature});
-      }
+    for (const std::size_t number : undecided_) {
+      const std::int32_t feature = choose(nodes_[number]);
+      if (feature >= 0) found.push_back({number, feature});
     }
     return found;
   }
   void recheck(const Unchecked& which, const std::uint32_t* counts) {
-    for (Pair& pair : pairs_) {
-      for (const bool small : {true, false}) {
-        if ((small ? pair.smaller : pair.larger) != which.node || (!small && pair.smaller == pair.larger)) continue;
-        check(nodes_[which.node], small ? pair.small_found : pair.large_found, which.feature, counts);
-      }
-    }
+    GrowerNode& node = nodes_[which.node];
+    if (node.histogram < 0 || node.found.splits.empty()) throw std::invalid_argument("node has no split to check");
+    check(node, which.feature, counts);
   }
   // Documents of this process in a node, by the bin of a feature.
   void count(std::size_t number, std::int32_t feature, std::uint32_t* counts) {
@@ -349,6 +398,7 @@ class TreeGrower {
       if (pair.goes_on()) close(pair.parent, pair);
     }
     pairs_.clear();
+    undecided_.clear();
   }
 
   // ---- leaves
@@ -418,6 +468,7 @@ class TreeGrower {
     } catch (const Interrupted&) {
       nodes_.clear();
       pairs_.clear();
+      undecided_.clear();
       throw;
     }
   }
@@ -449,18 +500,11 @@ class TreeGrower {
 
   bool may_split(const GrowerNode& node) const { return node.n_docs >= 2 * std::int64_t{rules_.min_docs}; }
 
-  // Splits of every feature that were found, and whether documents were counted for it.
-  struct Found {
-    std::vector<FeatureSplit> splits;
-    std::vector<std::uint8_t> checked;
-  };
-
   // The two children of a node while their histograms come in; for the root, both are the root itself.
   struct Pair {
     std::size_t parent = 0, smaller = 0, larger = 0;
     bool small_goes_on = false, large_goes_on = false;
     std::vector<std::uint8_t> small_features, large_features;
-    Found small_found, large_found;
     bool goes_on() const { return small_goes_on || large_goes_on; }
   };
 
@@ -468,8 +512,9 @@ class TreeGrower {
     Pair pair;
     pair.small_goes_on = may_split(nodes_[0]);
     if (pair.small_goes_on) nodes_[0].histogram = take_slot();
-    prepare(pair.small_found);
+    prepare(nodes_[0]);
     pair.small_features = features_;
+    keep_to_groups(nodes_[0], pair.small_features);
     return pair;
   }
 
@@ -490,8 +535,8 @@ class TreeGrower {
     nodes_[pair.larger].histogram = parent.histogram;
     parent.histogram = -1;
     if (pair.small_goes_on) nodes_[pair.smaller].histogram = take_slot();
-    prepare(pair.small_found);
-    prepare(pair.large_found);
+    prepare(nodes_[pair.smaller]);
+    prepare(nodes_[pair.larger]);
     pair.small_features = pair.large_features = features_;
     if (child_features != nullptr) {
       auto& of_left = left_is_smaller ? pair.small_features : pair.large_features;
@@ -499,12 +544,54 @@ class TreeGrower {
       of_left.assign(child_features, child_features + data_.n_features);
       of_right.assign(child_features + data_.n_features, child_features + 2 * data_.n_features);
     }
+    if (!groups_.empty()) {
+      pass_groups_on(parent, nodes_[left], nodes_[right]);
+      keep_to_groups(nodes_[pair.smaller], pair.small_features);
+      keep_to_groups(nodes_[pair.larger], pair.large_features);
+    }
     return pair;
   }
 
-  void prepare(Found& found) const {
-    found.splits.assign(data_.n_features, {-std::numeric_limits<double>::infinity(), -1, false, 0.0});
-    found.checked.assign(data_.n_features, 0);
+  void prepare(GrowerNode& node) const {
+    node.found.splits.assign(data_.n_features, {-std::numeric_limits<double>::infinity(), -1, false, 0.0});
+    node.found.checked.assign(data_.n_features, 0);
+    if (!categorical_.empty()) node.found.left_bins.resize(data_.n_features);
+  }
+
+  // Children may use the features of those groups that have all features of their path, the parent's among them.
+  void pass_groups_on(const GrowerNode& parent, GrowerNode& left, GrowerNode& right) const {
+    left.groups = parent.groups;
+    for (std::size_t k = 0; k < groups_.size(); ++k) {
+      left.groups[k] &= groups_[k][static_cast<std::size_t>(parent.feature)];
+    }
+    right.groups = left.groups;
+  }
+  void keep_to_groups(const GrowerNode& node, std::vector<std::uint8_t>& features) const {
+    if (groups_.empty()) return;
+    for (std::size_t f = 0; f < features.size(); ++f) {
+      std::uint8_t in_one = 0;
+      for (std::size_t k = 0; k < groups_.size(); ++k) in_one |= node.groups[k] & groups_[k][f];
+      features[f] &= in_one;
+    }
+  }
+
+  // Values of leaves below the children stay between the parent's bounds; if the parent's feature has a direction, the
+  // middle between the children's values parts them.
+  void pass_bounds_on(const GrowerNode& parent, GrowerNode& left, GrowerNode& right) const {
+    for (GrowerNode* child : {&left, &right}) {
+      child->lower = parent.lower;
+      child->upper = parent.upper;
+    }
+    const std::int8_t direction = directions_[static_cast<std::size_t>(parent.feature)];
+    if (direction == 0) return;
+    const double middle = 0.5 * (value_of(left) + value_of(right));
+    (direction > 0 ? left : right).upper = middle;
+    (direction > 0 ? right : left).lower = middle;
+  }
+  double value_of(const GrowerNode& node) const {
+    const double hessian = static_cast<double>(node.sums.hessian) * hessian_unit_ + rules_.l2;
+    const double value = static_cast<double>(node.sums.gradient) * gradient_unit_ / hessian;
+    return std::min(std::max(value, node.lower), node.upper);
   }
 
   void add_up(const Pair& pair, const NodeSums& of_smaller) {
@@ -512,11 +599,36 @@ class TreeGrower {
     nodes_[pair.smaller].sums = of_smaller;
     nodes_[pair.larger].sums = {parent.gradient - of_smaller.gradient, parent.hessian - of_smaller.hessian,
                                 parent.magnitude - of_smaller.magnitude};
+    if (directions_.empty()) return;
+    const std::size_t left = std::min(pair.smaller, pair.larger);
+    pass_bounds_on(nodes_[pair.parent], nodes_[left], nodes_[left + 1]);
   }
 
   void close(std::size_t number, const Pair& pair) {
-    give_back(nodes_[number], nodes_[number].first_child != 0);
-    for (const std::size_t child : {pair.smaller, pair.larger}) give_back(nodes_[child], nodes_[child].feature < 0);
+    if (nodes_[number].first_child != 0) give_back(nodes_[number]);
+    for (const std::size_t child : {pair.smaller, pair.larger}) give_up(nodes_[child]);
+  }
+
+  // A node whose split is chosen: room is given back if it will never be split, and if costs cannot change any more.
+  void give_up(GrowerNode& node) {
+    if (node.feature < 0 && !may_gain(node)) give_back(node);
+    if (costs_.empty()) node.found = {};
+  }
+  // Whether some split gains if costs are left out.
+  bool may_gain(const GrowerNode& node) const {
+    if (costs_.empty()) return false;
+    for (const FeatureSplit& split : node.found.splits) {
+      if (split.gain > rules_.min_gain) return true;
+    }
+    return false;
+  }
+  // Leaves that may still be split: whose splits of all features are known.
+  std::vector<std::size_t> open_leaves() const {
+    std::vector<std::size_t> found;
+    for (std::size_t number = 0; number < nodes_.size(); ++number) {
+      if (nodes_[number].first_child == 0 && nodes_[number].histogram >= 0) found.push_back(number);
+    }
+    return found;
   }
 
   std::int32_t take_slot() {
@@ -530,8 +642,9 @@ class TreeGrower {
     }
     return static_cast<std::int32_t>(n_slots_used_++);
   }
-  void give_back(GrowerNode& node, bool done = true) {
-    if (!done || node.histogram < 0) return;
+  void give_back(GrowerNode& node) {
+    node.found = {};
+    if (node.histogram < 0) return;
     free_slots_.push_back(node.histogram);
     node.histogram = -1;
   }
@@ -675,13 +788,13 @@ class TreeGrower {
       double* to = slot(nodes_[pair.smaller].histogram, f);
       std::memcpy(to, gradient, n * sizeof *to);
       std::memcpy(to + n, hessian, n * sizeof *to);
-      search(nodes_[pair.smaller], f, pair.small_features, pair.small_found);
+      search(nodes_[pair.smaller], f, pair.small_features);
     }
     if (pair.large_goes_on) {
       double* from = slot(nodes_[pair.larger].histogram, f);
       for (std::size_t b = 0; b < n; ++b) from[b] -= gradient[b];
       for (std::size_t b = 0; b < n; ++b) from[n + b] -= hessian[b];
-      search(nodes_[pair.larger], f, pair.large_features, pair.large_found);
+      search(nodes_[pair.larger], f, pair.large_features);
     }
   }
 
@@ -694,25 +807,41 @@ class TreeGrower {
             rules_.min_docs};
   }
 
-  void search(const GrowerNode& node, std::size_t f, const std::vector<std::uint8_t>& features, Found& found) {
+  void search(GrowerNode& node, std::size_t f, const std::vector<std::uint8_t>& features) {
     if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) return;
-    found.splits[f] = best_split(node, f, nullptr);
+    node.found.splits[f] = best_split(node, f, nullptr);
   }
-  FeatureSplit best_split(const GrowerNode& node, std::size_t f, const std::uint32_t* counts) {
+  FeatureSplit best_split(GrowerNode& node, std::size_t f, const std::uint32_t* counts) {
     const double* histogram = slot(node.histogram, f);
-    return kernels().best_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], data_.has_missing[f] != 0,
-                                node.sums, split_rules());
+    const bool has_missing = data_.has_missing[f] != 0;
+    if (!categorical_.empty() && categorical_[f]) {
+      return best_set_split(histogram, histogram + n_bins(f), counts, static_cast<std::size_t>(data_.n_values[f]),
+                            has_missing, node.sums, node.n_docs, split_rules(), {node.lower, node.upper, 0.0},
+                            category_rules_, node.found.left_bins[f]);
+    }
+    if (directions_.empty() || (directions_[f] == 0 && std::isinf(node.lower) && std::isinf(node.upper))) {
+      return kernels().best_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], has_missing, node.sums,
+                                  split_rules());
+    }
+    const ValueBounds bounds{node.lower, node.upper, static_cast<double>(directions_[f])};
+    return kernels().best_bounded_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], has_missing,
+                                        node.sums, split_rules(), bounds);
   }
 
   // Take the best feature. Histograms hold no document counts: where a minimum is asked for and hessians do not show
   // that both sides have it, the best feature's documents must be counted and its split searched again (check), until
   // the best one has been checked. Returns the feature to be checked, or -1.
-  std::int32_t choose(GrowerNode& node, const Found& found) {
+  std::int32_t choose(GrowerNode& node) {
+    const FoundSplits& found = node.found;
+    const auto worth = [&](std::size_t f) { return found.splits[f].gain - (costs_.empty() ? 0.0 : costs_[f]); };
+    node.feature = -1;
+    node.gain = -std::numeric_limits<double>::infinity();
+    if (found.splits.empty()) return -1;
     std::size_t best = 0;
     for (std::size_t f = 1; f < found.splits.size(); ++f) {
-      if (found.splits[f].gain > found.splits[best].gain) best = f;
+      if (worth(f) > worth(best)) best = f;
     }
-    if (found.splits.empty() || !(found.splits[best].gain > rules_.min_gain)) return -1;
+    if (!(worth(best) > rules_.min_gain)) return -1;
     const FeatureSplit& split = found.splits[best];
     const double right_hessian = static_cast<double>(node.sums.hessian) - split.left_hessian;
     const double enough =
@@ -721,23 +850,24 @@ class TreeGrower {
                       std::min(split.left_hessian, right_hessian) >= enough;
     if (!sure) return static_cast<std::int32_t>(best);
     node.feature = static_cast<std::int32_t>(best);
-    node.bin = found.splits[best].bin;
-    node.missing_left = found.splits[best].missing_left;
-    node.gain = found.splits[best].gain;
+    node.bin = split.bin;
+    node.missing_left = split.missing_left;
+    node.left_bins = categorical_.empty() ? std::vector<std::uint8_t>() : found.left_bins[best];
+    node.gain = worth(best);
     return -1;
   }
-  void check(const GrowerNode& node, Found& found, std::int32_t feature, const std::uint32_t* counts) {
+  void check(GrowerNode& node, std::int32_t feature, const std::uint32_t* counts) {
     const std::size_t f = static_cast<std::size_t>(feature);
-    found.splits[f] = best_split(node, f, counts);
-    found.checked[f] = 1;
+    node.found.splits[f] = best_split(node, f, counts);
+    node.found.checked[f] = 1;
   }
-  void choose_alone(std::size_t number, Found& found, bool goes_on) {
+  void choose_alone(std::size_t number, bool goes_on) {
     if (!goes_on) return;
-    for (std::int32_t feature; (feature = choose(nodes_[number], found)) >= 0;) {
+    for (std::int32_t feature; (feature = choose(nodes_[number])) >= 0;) {
       check_interruption();
       std::uint32_t counts[kBins];
       count(number, feature, counts);
-      check(nodes_[number], found, feature, counts);
+      check(nodes_[number], feature, counts);
     }
   }
 
@@ -750,13 +880,17 @@ class TreeGrower {
     const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
     const Side side{node.bin, data_.has_missing[f] ? data_.n_values[f] : -1, node.missing_left};
     std::uint32_t* rows = rows_.data() + node.begin;
+    const auto divide = [&](const std::uint32_t* from, std::size_t size, std::uint32_t* left, std::uint32_t* right) {
+      return node.left_bins.empty() ? kernels().partition(bins, from, size, side, left, right)
+                                    : partition_by_set(bins, from, size, node.left_bins, left, right);
+    };
     const std::size_t n_chunks =
         n < kParallelRows ? 1 : std::min<std::size_t>(kTasksPerThread * pool_->size(), n / kChunk);
     constexpr std::size_t kRoom = kPartitionRoom;  // what a kernel may write behind the last document
     scratch((n + 2 * kRoom * n_chunks) / (n_chunks == 1 ? 2 : 1) + 1);
     std::uint32_t* buffer = reinterpret_cast<std::uint32_t*>(scratch_.data());
     if (n_chunks == 1) {  // left ones stay where they are, right ones come behind them
-      const std::size_t n_left = kernels().partition(bins, rows, n, side, rows, buffer);
+      const std::size_t n_left = divide(rows, n, rows, buffer);
       std::memcpy(rows + n_left, buffer, (n - n_left) * sizeof *rows);
       return n_left;
     }
@@ -765,8 +899,7 @@ class TreeGrower {
     const auto right_of = [&](std::size_t c) { return buffer + n + kRoom * n_chunks + chunk_begin(c) + c * kRoom; };
     left_counts_.assign(n_chunks, 0);
     pool_->run(n_chunks, [&](std::size_t c) {
-      left_counts_[c] = kernels().partition(bins, rows + chunk_begin(c), chunk_begin(c + 1) - chunk_begin(c), side,
-                                            left_of(c), right_of(c));
+      left_counts_[c] = divide(rows + chunk_begin(c), chunk_begin(c + 1) - chunk_begin(c), left_of(c), right_of(c));
     });
     std::vector<std::size_t> before(n_chunks + 1, 0);
     for (std::size_t c = 0; c < n_chunks; ++c) before[c + 1] = before[c] + left_counts_[c];
@@ -776,6 +909,20 @@ class TreeGrower {
       std::memcpy(rows + before[n_chunks] + chunk_begin(c) - before[c], right_of(c), n_right * sizeof *rows);
     });
     return before[n_chunks];
+  }
+
+  // Those whose bins are marked go left; as the kernel of plain splits.
+  static std::size_t partition_by_set(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n,
+                                      const std::vector<std::uint8_t>& left_bins, std::uint32_t* left,
+                                      std::uint32_t* right) {
+    std::size_t n_left = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint32_t row = rows[i];
+      left[n_left] = row;
+      right[i - n_left] = row;
+      n_left += left_bins[bins[std::size_t{row} * kGroup]];
+    }
+    return n_left;
   }
 
   // Documents of nodes in stretches of bounded length.
@@ -821,6 +968,11 @@ class TreeGrower {
   BinnedView data_;
   std::shared_ptr<ThreadPool> pool_;  // the training's
   GrowerRules rules_;
+  std::vector<std::int8_t> directions_;            // of every feature; empty: none has one
+  std::vector<std::vector<std::uint8_t>> groups_;  // features that may be met on one path
+  std::vector<double> costs_;                      // of every feature; empty: none has one
+  std::vector<std::uint8_t> categorical_;          // marks of features of categories; empty: none is
+  CategoryRules category_rules_;
   Extremes extremes_;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
   std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram
@@ -832,6 +984,7 @@ class TreeGrower {
   std::vector<NodeSums> chunk_sums_;
   std::vector<GrowerNode> nodes_;
   std::vector<Pair> pairs_;
+  std::vector<std::size_t> undecided_;  // nodes whose splits are searched, and not chosen yet
   std::vector<std::unique_ptr<double[]>> slots_;
   std::vector<std::int32_t> free_slots_;
   std::size_t n_slots_used_ = 0;

@@ -122,6 +122,32 @@ static void gains_of(const double* left_gradient, const double* left_hessian, st
   }
 }
 
+// The same where leaf values must stay between bounds, and rise or fall from left to right if a direction is given:
+// what the values as far as they may go gain, over the node's own value, kept between the same bounds.
+static void bounded_gains_of(const double* left_gradient, const double* left_hessian, std::size_t n,
+                             double total_gradient, double total_hessian, const SplitRules& rules,
+                             const ValueBounds& bounds, double* gain) {
+  constexpr double kNone = -__builtin_huge_val();
+  const double g_unit = rules.gradient_unit, h_unit = rules.hessian_unit, l2 = rules.l2, floor = rules.min_hessian;
+  const auto within = [&](double value) {
+    value = value > bounds.lower ? value : bounds.lower;
+    return value < bounds.upper ? value : bounds.upper;
+  };
+  const auto fall = [&](double g, double d, double value) { return (2.0 * g - d * value) * value; };  // of the loss
+  const double g = total_gradient * g_unit, d = total_hessian * h_unit + l2;
+  const double parent = fall(g, d, within(g / d)), direction = bounds.direction;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double gl = left_gradient[i] * g_unit, gr = (total_gradient - left_gradient[i]) * g_unit;
+    const double hl = left_hessian[i] * h_unit, hr = (total_hessian - left_hessian[i]) * h_unit;
+    const double dl = hl + l2, dr = hr + l2;
+    const double left = within(gl / dl), right = within(gr / dr);
+    gain[i] = fall(gl, dl, left) + fall(gr, dr, right) - parent;
+    gain[i] = direction * left <= direction * right ? gain[i] : kNone;
+    gain[i] = hl >= floor ? gain[i] : kNone;
+    gain[i] = hr >= floor ? gain[i] : kNone;
+  }
+}
+
 // The largest of n gains; there is room for, and kNone in, a multiple of 8.
 static double largest(const double* gain, std::size_t n) {
   double best[8];
@@ -137,13 +163,15 @@ static double largest(const double* gain, std::size_t n) {
 //   IN  gradient, hessian  sums of n_values bins in ascending order, then of missing values if has_missing
 //   IN  counts  documents per bin in the same order, or null when no count is to be checked
 //   IN  total   sums over the node
+//   IN  gains   gains(left gradients, left hessians, n, gain): gain of every split
 // Equal gains go to the lower bin, and to missing values on the right.
-static FeatureSplit best_split(const double* gradient, const double* hessian, const std::uint32_t* counts,
-                               std::int32_t n_values, bool has_missing, const NodeSums& total,
-                               const SplitRules& rules) noexcept {
+template <class Gains>
+static inline FeatureSplit search_splits(const double* gradient, const double* hessian, const std::uint32_t* counts,
+                                         std::int32_t n_values, bool has_missing, const NodeSums& total,
+                                         const SplitRules& rules, const Gains& gains) {
   constexpr double kNone = -__builtin_huge_val();
   FeatureSplit best{kNone, -1, false, 0.0};
-  const double total_gradient = static_cast<double>(total.gradient), total_hessian = static_cast<double>(total.hessian);
+  const double total_hessian = static_cast<double>(total.hessian);
   const double missing_gradient = has_missing ? gradient[n_values] : 0.0;
   const double missing_hessian = has_missing ? hessian[n_values] : 0.0;
   const std::uint32_t missing_docs = has_missing && counts ? counts[n_values] : 0;
@@ -177,7 +205,7 @@ static FeatureSplit best_split(const double* gradient, const double* hessian, co
       for (std::size_t i = 0; i < n_splits; ++i) left_gradient[i] += missing_gradient;
       for (std::size_t i = 0; i < n_splits; ++i) left_hessian[i] += missing_hessian;
     }
-    gains_of(left_gradient, left_hessian, n_splits, total_gradient, total_hessian, rules, gain);
+    gains(left_gradient, left_hessian, n_splits, gain);
     if (counts) {
       const std::uint32_t extra = missing_right ? 0 : missing_docs;
       for (std::size_t i = 0; i < n_splits; ++i) {
@@ -197,4 +225,25 @@ static FeatureSplit best_split(const double* gradient, const double* hessian, co
     }
   }
   return best;
+}
+
+static FeatureSplit best_split(const double* gradient, const double* hessian, const std::uint32_t* counts,
+                               std::int32_t n_values, bool has_missing, const NodeSums& total,
+                               const SplitRules& rules) noexcept {
+  const double total_gradient = static_cast<double>(total.gradient), total_hessian = static_cast<double>(total.hessian);
+  return search_splits(gradient, hessian, counts, n_values, has_missing, total, rules,
+                       [&](const double* left_gradient, const double* left_hessian, std::size_t n, double* gain) {
+                         gains_of(left_gradient, left_hessian, n, total_gradient, total_hessian, rules, gain);
+                       });
+}
+
+static FeatureSplit best_bounded_split(const double* gradient, const double* hessian, const std::uint32_t* counts,
+                                       std::int32_t n_values, bool has_missing, const NodeSums& total,
+                                       const SplitRules& rules, const ValueBounds& bounds) noexcept {
+  const double total_gradient = static_cast<double>(total.gradient), total_hessian = static_cast<double>(total.hessian);
+  return search_splits(gradient, hessian, counts, n_values, has_missing, total, rules,
+                       [&](const double* left_gradient, const double* left_hessian, std::size_t n, double* gain) {
+                         bounded_gains_of(left_gradient, left_hessian, n, total_gradient, total_hessian, rules, bounds,
+                                          gain);
+                       });
 }

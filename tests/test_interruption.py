@@ -289,7 +289,8 @@ REPEATED = {
             bins, nodes = np.zeros((1, n, 16), np.uint8), np.arange(depth, dtype=np.int32)
             left = np.where(nodes + 1 < depth, nodes + 1, ~0).astype(np.int32)
             tree = nodes * 0, nodes * 0, np.zeros(depth, np.uint8), left, (~(nodes + 1)).astype(np.int32)
-            return lambda: _native.reach_leaves(bins, np.array([1], np.int32), *tree, np.empty(n, np.uint16), n_threads)
+            leaf = np.empty(n, np.uint16)
+            return lambda: _native.reach_leaves(bins, np.array([1], np.int32), *tree, None, leaf, n_threads)
         """,
     **{f"leaves of documents by {engine}": LEAVES.replace("ENGINE", engine) for engine in ("Bitslice", "Traverse")},
     "trees that are checked": """

@@ -155,6 +155,9 @@ struct Learner {
     require(!features || (features->shape(0) == 2 && features->shape(1) == grower.data().n_features),
             "one mark per child and feature is needed");
   }
+  void check_costs(const In<double>& costs) const {
+    require(costs.shape(0) == grower.data().n_features, "one cost per feature is needed");
+  }
   void check_nodes(const std::vector<std::size_t>& numbers) const {
     for (const std::size_t number : numbers) require(number < grower.nodes().size(), "no such node");
   }
@@ -233,6 +236,53 @@ void bind_learner(nb::module_& m) {
   nb::class_<Learner>(m, "TreeGrower")
       .def(nb::init<In<std::uint8_t, 3>, In<std::int32_t>, In<std::uint8_t>, int>(), nb::arg("bins"),
            nb::arg("n_values"), nb::arg("has_missing"), nb::arg("n_threads"))
+      .def(
+          "constrain",
+          [](Learner& self, const std::optional<In<std::int8_t>>& directions, const In<std::uint8_t, 2>& groups) {
+            const std::size_t n_features = self.grower.data().n_features;
+            require(!directions || directions->shape(0) == n_features, "one direction per feature is needed");
+            require(groups.shape(1) == n_features, "one mark per group and feature is needed");
+            self.grower.constrain(directions ? directions->data() : nullptr, groups.data(), groups.shape(0));
+          },
+          nb::arg("directions").none(), nb::arg("groups"),
+          "How values must change with features, and which features may be met on one path.")
+      .def(
+          "categorise",
+          [](Learner& self, const In<std::uint8_t>& marks, double smoothing, double l2, std::size_t most) {
+            self.check_features(marks);
+            self.grower.categorise(marks.data(), {smoothing, l2, most});
+          },
+          nb::arg("marks"), nb::arg("smoothing"), nb::arg("l2"), nb::arg("most"),
+          "Features whose bins are categories, and how they are split.")
+      .def(
+          "left_bins",
+          [](const Learner& self, std::size_t number) {
+            self.check_nodes({number});
+            const std::vector<std::uint8_t>& marks = self.grower.nodes()[number].left_bins;
+            return nb::bytes(reinterpret_cast<const char*>(marks.data()), marks.size());
+          },
+          nb::arg("number"), "Marks of the bins that go left at a split of categories; empty at other splits.")
+      .def(
+          "price",
+          [](Learner& self, const In<double>& costs) {
+            self.check_costs(costs);
+            self.grower.price(costs.data());
+          },
+          nb::arg("costs"), "What is taken from the gains of features, from the next tree on.")
+      .def(
+          "reprice",
+          [](Learner& self, const In<double>& costs) {
+            self.check_costs(costs);
+            unlocked([&] { self.grower.reprice(costs.data()); });
+          },
+          nb::arg("costs"), "Other costs: open leaves choose their splits anew.")
+      .def(
+          "reopen",
+          [](Learner& self, const In<double>& costs) {
+            self.check_costs(costs);
+            self.grower.reopen(costs.data());
+          },
+          nb::arg("costs"), "Other costs: the splits of open leaves are unchecked again.")
       .def(
           "start",
           [rules_of](Learner& self, const In<double>& gradient, const In<double>& hessian, const Rows& rows,
@@ -462,12 +512,14 @@ void bind_learner(nb::module_& m) {
       "reach_leaves",
       [](const In<std::uint8_t, 3>& bins, const In<std::int32_t>& n_values, const In<std::int32_t>& feature,
          const In<std::int32_t>& bin, const In<std::uint8_t>& missing_left, const In<std::int32_t>& left,
-         const In<std::int32_t>& right, const Out<std::uint16_t>& leaf_of_row, int n_threads) {
+         const In<std::int32_t>& right, const std::optional<In<std::uint8_t, 2>>& left_bins,
+         const Out<std::uint16_t>& leaf_of_row, int n_threads) {
         const std::size_t n = feature.shape(0), n_rows = bins.shape(1), n_features = n_values.shape(0);
         require(bin.shape(0) == n && missing_left.shape(0) == n && left.shape(0) == n && right.shape(0) == n,
                 "nodes must have equally long arrays");
         require(leaf_of_row.shape(0) == n_rows && bins.shape(2) == kGroup && bins.shape(0) * kGroup >= n_features,
                 "bins have the wrong shape");
+        require(!left_bins || (left_bins->shape(0) == n && left_bins->shape(1) == kBins), "marks have the wrong shape");
         std::vector<BinnedNode> nodes(n);
         for (std::size_t i = 0; i < n; ++i) {
           const std::int32_t f = feature.data()[i], children[2] = {right.data()[i], left.data()[i]};
@@ -483,11 +535,15 @@ void bind_learner(nb::module_& m) {
                       static_cast<std::uint8_t>(bin.data()[i]),
                       static_cast<std::uint8_t>(n_values.data()[f]),
                       missing_left.data()[i]};
+          // A bin below 0 stands for marks.
+          if (left_bins && bin.data()[i] < 0) nodes[i].left_bins = left_bins->data() + i * kBins;
         }
-        unlocked([&] { reach_leaves(nodes, n_rows, leaf_of_row.data(), n_threads); });
+        unlocked([&] {
+          (left_bins ? reach_leaves<true> : reach_leaves<false>)(nodes, n_rows, leaf_of_row.data(), n_threads);
+        });
       },
       nb::arg("bins"), nb::arg("n_values"), nb::arg("feature"), nb::arg("bin"), nb::arg("missing_left"),
-      nb::arg("left"), nb::arg("right"), nb::arg("leaf_of_row"), nb::arg("n_threads"));
+      nb::arg("left"), nb::arg("right"), nb::arg("left_bins").none(), nb::arg("leaf_of_row"), nb::arg("n_threads"));
   m.def(
       "add_leaf_values",
       [](const In<std::uint16_t>& leaf_of_row, const In<double>& values, double weight, const Out<double>& scores,

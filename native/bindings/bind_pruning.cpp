@@ -5,6 +5,7 @@
 #include "bindings/trees.hpp"
 #include "joint_ridge.hpp"
 #include "line_search.hpp"
+#include "monotone.hpp"
 #include "node_merging.hpp"
 
 namespace rankwood {
@@ -187,6 +188,22 @@ std::vector<double> bind_merge_leaves(const In<std::int32_t>& feature, const In<
   return values;
 }
 
+void bind_project_monotone(const In<std::int32_t>& feature, const In<double>& threshold, const In<std::int32_t>& left,
+                           const In<std::int32_t>& right, const In<std::uint8_t>& missing_left,
+                           const In<double>& leaf_value, const In<std::int64_t>& node_offsets,
+                           const In<std::int64_t>& set_offsets, const In<double>& set_thresholds,
+                           std::int32_t n_features, const In<double>& weights, const In<std::int8_t>& directions,
+                           const Out<double>& values) {
+  const EnsembleView model = view_of(feature, threshold, left, right, missing_left, leaf_value, node_offsets,
+                                     set_offsets, set_thresholds, n_features);
+  std::vector<std::int32_t> depths(model.n_trees);
+  check_trees(model, depths.data());
+  require(directions.shape(0) == static_cast<std::size_t>(n_features), "directions must have one entry per feature");
+  require(weights.shape(0) == model.n_leaves && values.shape(0) == model.n_leaves,
+          "weights and values must have one entry per leaf");
+  unlocked([&] { project_monotone(model, directions.data(), weights.data(), values.data()); });
+}
+
 void make_line_measure(LineMeasure* self, const MeasureSpec& spec, const In<double>& labels,
                        const In<std::int64_t>& offsets, std::optional<In<double>> weights, Ties ties,
                        std::optional<In<std::uint32_t, 2>> docnos, bool single) {
@@ -303,6 +320,12 @@ void bind_pruning(nb::module_& m) {
              "Sum of squares of the scores that every inner node accounts for.");
   with_trees("merge_leaves", &bind_merge_leaves, nb::arg("n_leaves"), nb::arg("instead").noconvert(),
              "Merge the cheapest sibling leaves until so many remain; values of the new leaves.");
+  m.def("project_monotone", &bind_project_monotone, nb::arg("feature").noconvert(), nb::arg("threshold").noconvert(),
+        nb::arg("left").noconvert(), nb::arg("right").noconvert(), nb::arg("missing_left").noconvert(),
+        nb::arg("leaf_value").noconvert(), nb::arg("node_offsets").noconvert(), nb::arg("set_offsets").noconvert(),
+        nb::arg("set_thresholds").noconvert(), nb::arg("n_features"), nb::arg("weights").noconvert(),
+        nb::arg("directions").noconvert(), nb::arg("values").noconvert(),
+        "Move leaf values so that scores never fall, or never rise, with some features.");
   nb::class_<LineMeasure> measure(m, "LineMeasure", "A measure as the weight of one tree moves.");
   measure.def("__init__", &make_line_measure, nb::arg("spec"), nb::arg("labels").noconvert(),
               nb::arg("offsets").noconvert(), nb::arg("weights").noconvert().none(), nb::arg("ties"),

@@ -30,6 +30,13 @@ struct SplitRules {
   std::uint32_t min_docs;  // smallest number of documents of a child; checked where counts are given
 };
 
+// What the leaf values below a node are kept between, and how they must change from the left side of a split to the
+// right one: 1 not fall, -1 not rise, 0 as they like.
+struct ValueBounds {
+  double lower, upper;
+  double direction;
+};
+
 // Sums over the documents of a node, in units: whole numbers.
 struct NodeSums {
   std::int64_t gradient = 0, hessian = 0;
@@ -186,6 +193,9 @@ struct Kernels {
   FeatureSplit (*best_split)(const double* gradient, const double* hessian, const std::uint32_t* counts,
                              std::int32_t n_values, bool has_missing, const NodeSums& total,
                              const SplitRules& rules) noexcept;
+  FeatureSplit (*best_bounded_split)(const double* gradient, const double* hessian, const std::uint32_t* counts,
+                                     std::int32_t n_values, bool has_missing, const NodeSums& total,
+                                     const SplitRules& rules, const ValueBounds& bounds) noexcept;
   // lambdas.inl. pair_lambdas returns the sum of |lambda| of pairs, if divided. The other three do the same in parts,
   // with the same bits: lambdas, weights and the padding of gains are 0 at first; for rows from 0 to n_top, begin_rows;
   // pairs_of_rows for runs of whole chunks, in any order, one entry of `sums` per chunk and row; end_rows with all

@@ -24,6 +24,7 @@ const Kernels table = {
     gather_gradients,
     partition,
     best_split,
+    best_bounded_split,
     pair_lambdas,
     begin_rows,
     pairs_of_rows,

@@ -397,6 +397,12 @@ class TreeGrower:
     def __init__(
         self, bins: NDArray[np.uint8], n_values: NDArray[np.int32], has_missing: NDArray[np.uint8], n_threads: int
     ) -> None: ...
+    def constrain(self, directions: NDArray[np.int8] | None, groups: NDArray[np.uint8]) -> None: ...
+    def categorise(self, marks: NDArray[np.uint8], smoothing: float, l2: float, most: int) -> None: ...
+    def left_bins(self, number: int) -> bytes: ...
+    def price(self, costs: FloatArray) -> None: ...
+    def reprice(self, costs: FloatArray) -> None: ...
+    def reopen(self, costs: FloatArray) -> None: ...
     def start(
         self,
         gradient: FloatArray,
@@ -469,6 +475,7 @@ def reach_leaves(
     missing_left: NDArray[np.uint8],
     left: NDArray[np.int32],
     right: NDArray[np.int32],
+    left_bins: NDArray[np.uint8] | None,
     leaf_of_row: NDArray[np.uint16],
     n_threads: int,
 ) -> None: ...
@@ -679,6 +686,21 @@ def node_importance(
     counts: FloatArray,
     importance: FloatArray,
     right_is_heavier: AnyArray,
+) -> None: ...
+def project_monotone(
+    feature: AnyArray,
+    threshold: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
+    missing_left: AnyArray,
+    leaf_value: AnyArray,
+    node_offsets: AnyArray,
+    set_offsets: AnyArray,
+    set_thresholds: AnyArray,
+    n_features: int,
+    weights: FloatArray,
+    directions: NDArray[np.int8],
+    values: FloatArray,
 ) -> None: ...
 def merge_leaves(
     feature: AnyArray,

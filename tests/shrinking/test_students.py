@@ -45,7 +45,8 @@ def test_every_stage_of_growth_is_fitted_jointly(lesson):
     X, offsets = lesson.data.X, lesson.data.offsets
     target = slow.centred(model.score(X), offsets)
     missing = [float(target @ target)]
-    for stage, student in enumerate(grow_trees(BinnedDataset.make(lesson.data, n_threads=1), lesson, 3, how), 1):
+    binned = BinnedDataset.make(lesson.data, n_threads=1)
+    for stage, student in enumerate(grow_trees(binned, lesson, 3, how, model), 1):
         assert student.n_trees == 3 * stage
         matrix = slow.leaf_matrix(student, X)
         assert matrix.sum(axis=0).min() >= 10

@@ -47,6 +47,13 @@ LEARNERS = {
     "dart": rw.DART(8, 8, rate=0.3),
     "xdart": rw.XDART(8, 8),
     "corrective": rw.LambdaMART(6, 8, corrective=3),
+    "monotone": rw.LambdaMART(6, 16, monotone_constraints=[1, -1] * 10),
+    "monotone, corrective": rw.LambdaMART(6, 8, monotone_constraints=[1, -1] * 10, corrective=3, gain="variance"),
+    "monotone, ordinal": rw.MART(3, 8, task="ordinal", monotone_constraints=[1, -1] * 10),
+    "interactions": rw.LambdaMART(4, 16, interaction_constraints=[range(5), range(3, 12)]),
+    "budget": rw.LambdaMART(4, 16, max_features_used=4),
+    "budget, counted": rw.LambdaMART(4, 16, max_features_used=4, min_docs_per_leaf=1),
+    "costs": rw.LambdaMART(4, 16, feature_costs=[3.0] * 20, min_docs_per_leaf=50),
     "own measure": rw.LambdaMART(3, 8, measure="nDCG@5"),
 }
 

@@ -70,6 +70,7 @@ class ByQuery:
 
 
 MAX_BINS = 255
+MAX_CATEGORIES = 253  # codes with a bin of their own, beside bins of smaller and of larger values
 _MERGED_AT_ONCE = 64  # sketches
 RowsDone: TypeAlias = Callable[[int], None]
 _FEATURES_AT_ONCE = 32
@@ -133,6 +134,27 @@ class BinEdges:
         A feature has one bin more than edges; that of missing values is not counted.
         """
         return self.offsets + np.arange(self.n_features + 1)
+
+    def with_categories(self, features: Sequence[int]) -> BinEdges:
+        """The edges with a bin for every code of categories, 0 to 252, in some features; others lie around these.
+
+        A value is the category of its whole part, as for LightGBM.
+
+        Examples
+        --------
+        >>> edges = BinEdges.of([[0.5], [0.5]]).with_categories([1])
+        >>> edges.n_values.tolist(), edges.threshold(0, 0), edges.threshold(1, 1) == np.nextafter(1.0, 0.0)
+        ([2, 255], 0.5, True)
+        """
+        codes = np.nextafter(np.arange(MAX_CATEGORIES + 1, dtype=np.float64), -1.0)
+        codes[0] = -1.0
+        parts = np.split(self.flat, self.offsets[1:-1])
+        return BinEdges.of([codes if f in features else part for f, part in enumerate(parts)])  # type: ignore[misc]
+
+    def has_categories(self, features: Sequence[int]) -> bool:
+        """Whether these are edges of `with_categories`."""
+        n_values = self.n_values
+        return all(n_values[f] == MAX_CATEGORIES + 2 and self.threshold(f, 0) == -1.0 for f in features)
 
     def threshold(self, feature: int, bin_number: int) -> float:
         """Threshold of the split `bin <= bin_number`; infinity after the last bin, where only missing values go on."""
@@ -355,6 +377,7 @@ class BinnedDataset(ByQuery):
         data: Dataset,
         max_bins: int = MAX_BINS,
         *,
+        categories: Sequence[int] = (),
         n_threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> BinnedDataset:
@@ -366,6 +389,8 @@ class BinnedDataset(ByQuery):
             What is put into bins.
         max_bins : int, default 255
             Most bins of a feature, between 2 and 255.
+        categories : sequence of int
+            Features whose values are codes of categories, 0 to 252, each of which gets a bin.
         n_threads : int, optional
             Every CPU is used unless given.
         progress : callable, optional
@@ -377,6 +402,7 @@ class BinnedDataset(ByQuery):
             return None if progress is None else lambda n_rows: progress(n_before + n_rows, 2 * data.n_docs)
 
         edges = find_edges(data, max_bins, n_threads=n_threads, progress=tell(0))
+        edges = edges.with_categories(categories) if categories else edges
         return cls.encode(data, edges, n_threads=n_threads, progress=tell(data.n_docs))
 
     @classmethod

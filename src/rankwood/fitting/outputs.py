@@ -19,6 +19,7 @@ from rankwood.exact import in_units, rounded
 from rankwood.group import ALONE, Group
 from rankwood.matrix import column_order
 from rankwood.model.additive import AdditiveModel
+from rankwood.model.constraints import Constraints, Projection
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import available_memory, resolve_threads
 
@@ -45,6 +46,8 @@ class TreeOutputs:
         Threads that sums over trees and documents use.
     group : Group
         Processes that have the other documents of the data, in the same trees: sums over documents are those of all.
+    projection : Projection or None
+        What moves leaf values so that they keep the constraints of the model, if it has any.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class TreeOutputs:
     base: float
     n_threads: int
     group: Group = ALONE
+    projection: Projection | None = None
 
     @classmethod
     def of(
@@ -109,7 +113,9 @@ class TreeOutputs:
             codes[:, rows] = model.leaves(X, n_threads=threads).T
         signs = np.where(model.tree_weights < 0.0, -1.0, 1.0)
         values = model.leaf_value * np.repeat(signs, np.diff(model.leaf_offsets))
-        return cls(codes, np.ascontiguousarray(values, LEAF_VALUE), model.leaf_offsets, model.base, threads, group)
+        values = np.ascontiguousarray(values, LEAF_VALUE)
+        projection = Constraints.of(model).projection(model.trees, model.n_features)
+        return cls(codes, values, model.leaf_offsets, model.base, threads, group, projection)
 
     @classmethod
     def _of_predictions(cls, model: AdditiveModel, data: Dataset, threads: int, group: Group) -> TreeOutputs:
@@ -210,6 +216,10 @@ class TreeOutputs:
         other = copy(self)  # not the constructor, which would check all codes again
         object.__setattr__(other, "values", array)
         return other
+
+    def constrained(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        """Leaf values moved so that they keep the constraints of the model; `weights` say what a change costs."""
+        return values if self.projection is None else self.projection(values, weights)
 
     def as_tree(self, output: FloatArray) -> TreeOutputs:
         """A single tree that has one leaf per document and gives each document its entry of `output`."""

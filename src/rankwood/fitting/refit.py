@@ -248,6 +248,7 @@ def refit_passes(
         values = train.outputs.values + joint_step(first, second, per_leaf, len(trees), rate=how.rate, l2=how.l2)
         if not np.isfinite(values).all():
             return
+        values = train.outputs.constrained(values, second)
         train = train.with_values(values)
         yield values
 

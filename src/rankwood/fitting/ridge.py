@@ -185,4 +185,4 @@ def distil_leaves(
     with np.errstate(over="ignore", invalid="ignore"):  # of a weight near 0
         per_leaf = np.repeat(weights * here, np.diff(outputs.leaf_offsets))
         values = outputs.values + np.divide(change, per_leaf, out=np.zeros_like(change), where=per_leaf > 0.0)
-    return values if np.isfinite(values).all() else outputs.values
+    return outputs.constrained(values, outputs.leaf_counts) if np.isfinite(values).all() else outputs.values

@@ -20,6 +20,7 @@ from rankwood.display import Column, Share, as_html
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
 from rankwood.errors import DataError, ModelError, one_line
 from rankwood.matrix import is_plain, one_block, row_blocks
+from rankwood.model.constraints import NOTE as CONSTRAINTS
 from rankwood.model.early_exit import EarlyExit
 from rankwood.model.file import read_model, save_model
 from rankwood.model.topology import Topology, describe
@@ -501,8 +502,8 @@ class Ensemble:
         Returns
         -------
         Ensemble
-            It takes as many features as the widest of the models, and has this model's metadata. Gains, counts and
-            covers are kept when every model has them.
+            It takes as many features as the widest of the models, and has this model's metadata, but for constraints
+            that the others do not have. Gains, counts and covers are kept when every model has them.
         """
         for other in others:
             if not isinstance(other, Ensemble):
@@ -513,6 +514,9 @@ class Ensemble:
         if len(names) > 1:
             raise ModelError("the models name their features differently, so they do not look at the same data")
         feature_names = names.pop() if names else None
+        notes = self.metadata
+        if CONSTRAINTS in notes and any(other.metadata.get(CONSTRAINTS) != notes[CONSTRAINTS] for other in others):
+            del notes[CONSTRAINTS]
         return self._with(
             trees=Trees.join([model.trees for model in models]),
             tree_weights=np.concatenate([model.tree_weights for model in models]),
@@ -520,6 +524,7 @@ class Ensemble:
             base=sum(model.base for model in models),
             feature_names=None if feature_names is None or len(feature_names) != n_features else feature_names,
             exit=None,
+            _metadata=to_json(notes),
         )
 
     def rename_features(self, names: Mapping[str, str]) -> Ensemble:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwood.dtypes import FloatArray
+from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees
 from rankwood.training.checkpoint import Checkpoint, Identity
@@ -53,12 +54,12 @@ class Notebook:
             n_features=first.n_features,
             feature_names=first.feature_names,
             tree_weights=np.concatenate([model.tree_weights for model in models]),
-            metadata={"checkpoint": {"identity": self.identity, "steps": notes}},
+            metadata={"checkpoint": {"identity": self.identity, "steps": notes}, **Constraints.of(first).notes()},
         ).save(self.checkpoint.path)
 
     def _take_up(self, model: Ensemble, saved: Facts) -> None:
         start = 0
-        plain = model.replace(metadata={})
+        plain = model.replace(metadata=Constraints.of(model).notes())
         for name, n_trees, base, facts in saved["steps"]:
             step = plain.select(np.arange(start, start + n_trees)).replace(base=base)
             known = step.leaf_cover is not None and step.leaf_cover.any()

@@ -15,6 +15,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import Evaluator
 from rankwood.fitting.measured import Part
 from rankwood.fitting.refit import Refit, refit_passes
+from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
 from rankwood.shrinking.choice import Candidate, Choosers, best_of, best_pass, has_stopped
 from rankwood.shrinking.notebook import Facts, Notebook, as_array, as_list
@@ -302,7 +303,7 @@ class Path:
             if self._binned is None:
                 self._binned = BinnedDataset.make(self.data, n_threads=lesson.n_threads)
             growing, n_stages = self._growing()
-            *_, student = grow_trees(self._binned, lesson, n_stages, growing)
+            *_, student = grow_trees(self._binned, lesson, n_stages, growing, self.model)
             return student, {}
 
         return self.notebook.step(route.base, made)[0]
@@ -374,8 +375,8 @@ def _step_name(route: Route, sizes: Sequence[int]) -> str:
 def one_weight(model: Ensemble) -> Ensemble:
     """The same scores from trees of weight 1: weights move into the leaf values.
 
-    Notes and counts of the training go: they are not true of trees that get other leaf values.
+    Notes and counts of the training go, but for constraints: they are not true of trees that get other leaf values.
     """
     per_leaf = np.repeat(model.tree_weights, np.diff(model.leaf_offsets))
-    plain = model.replace(metadata={}, split_gain=None, node_count=None, leaf_cover=None)
+    plain = model.replace(metadata=Constraints.of(model).notes(), split_gain=None, node_count=None, leaf_cover=None)
     return plain.replace(leaf_value=model.leaf_value * per_leaf, tree_weights=np.ones(model.n_trees))

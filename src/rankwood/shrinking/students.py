@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import aligned_features, scores_of
 from rankwood.fitting.outputs import TreeOutputs
 from rankwood.fitting.ridge import centred, joint_ridge, tree_gains
+from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree, offsets_of
 from rankwood.pruning.nodes import collapse_nodes, drop_features, feature_importance, merge_thresholds
@@ -119,6 +120,7 @@ def select_trees(teacher: Ensemble, lesson: Lesson, sizes: list[int], how: Selec
                 outputs, values, l2=how.l2, iterations=how.iterations, trees=np.array(taken, OFFSET)
             )
         chosen = np.sort(np.array(taken, OFFSET))
+        values = outputs.constrained(values, outputs.leaf_counts)
         yield teacher.replace(leaf_value=values, tree_weights=np.ones(teacher.n_trees)).select(chosen)
 
 
@@ -154,13 +156,21 @@ class Growing:
             raise RankwoodError(f"students have trees of 2 to 256 leaves, got {self.n_leaves}")
 
 
-def grow_trees(binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growing) -> Iterator[Ensemble]:
-    """Students of new trees, one after each stage.
+def grow_trees(
+    binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growing, teacher: Ensemble
+) -> Iterator[Ensemble]:
+    """Students of new trees, one after each stage; they keep the teacher's constraints.
 
     A stage boosts some trees on what is missing so far, then fits the leaves of all trees jointly to the teacher's
-    scores.
+    scores. Where the teacher's features were limited, no others are used.
     """
-    rules = TreeRules(GrowthRules(n_leaves=how.n_leaves, min_docs_per_leaf=how.min_docs_per_leaf))
+    constraints = Constraints.of(teacher)
+    growth = GrowthRules(n_leaves=how.n_leaves, min_docs_per_leaf=how.min_docs_per_leaf)
+    used = np.isin(np.arange(lesson.data.n_features), teacher.feature)
+    limited = constraints.max_features is not None
+    rules = TreeRules(
+        growth, constraints=replace(constraints, max_features=int(used.sum())) if limited else constraints
+    )
     builder = TreeBuilder(binned, rules, constant_hessian=True, n_threads=lesson.n_threads)
     offsets, ones, rng = lesson.data.offsets, np.ones(lesson.data.n_docs), np.random.default_rng(0)
     codes: AnyArray = np.empty((n_stages * how.trees_per_stage, lesson.data.n_docs), np.uint8)
@@ -168,7 +178,7 @@ def grow_trees(binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growin
     values, residual = np.zeros(0), lesson.target
     for _ in range(n_stages):
         for _ in range(how.trees_per_stage):
-            grown, leaf_of_row = builder.build(residual, ones, rng)
+            grown, leaf_of_row = builder.build(residual, ones, rng, used)
             step = how.rate * grown.tree.leaf_value
             residual = residual - centred(step[leaf_of_row], offsets)
             codes[len(trees)] = leaf_of_row
@@ -177,8 +187,14 @@ def grow_trees(binned: BinnedDataset, lesson: Lesson, n_stages: int, how: Growin
         starts = offsets_of([len(tree.leaf_value) for tree in trees])
         outputs = TreeOutputs(codes[: len(trees)], values, starts, 0.0, lesson.n_threads)
         values, residual = lesson.fit(outputs, values, l2=how.l2, iterations=how.iterations)
-        student = Ensemble.from_trees(trees, n_features=lesson.data.n_features, feature_names=lesson.data.feature_names)
-        yield student.replace(leaf_value=values, split_gain=None, node_count=None, leaf_cover=None)
+        student = Ensemble.from_trees(
+            trees,
+            n_features=lesson.data.n_features,
+            feature_names=lesson.data.feature_names,
+            metadata=constraints.notes(),
+        )
+        student = student.replace(leaf_value=values, split_gain=None, node_count=None, leaf_cover=None)
+        yield constraints.projected(student)
 
 
 @dataclass(frozen=True)
@@ -227,4 +243,4 @@ def thin(student: Ensemble, lesson: Lesson, n_leaves: int, n_features: int, how:
         is_last = student.n_leaves <= n_leaves and len(np.unique(student.feature)) <= n_features
         iterations = how.last_iterations if is_last else how.iterations
         values, _ = lesson.fit(outputs, student.leaf_value, l2=how.l2, iterations=iterations)
-        student = student.replace(leaf_value=values)
+        student = student.replace(leaf_value=outputs.constrained(values, outputs.leaf_counts))

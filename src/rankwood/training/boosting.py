@@ -14,9 +14,10 @@ from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray, IndexArray
 from rankwood.errors import DataError, RankwoodError
+from rankwood.model.constraints import NO_CONSTRAINTS
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import MAX_HEADER
-from rankwood.model.trees import Tree
+from rankwood.model.trees import Tree, Trees
 from rankwood.training.callbacks import CallbackEnv, Live, Result, Step, apply, live_after
 from rankwood.training.checkpoint import CheckpointFile, identify, read_history
 from rankwood.training.correction import Corrective, LeafValues, as_text, correct, from_text
@@ -205,6 +206,8 @@ class Rounds(Growth):
         self.params = {"learning_rate": update.learning_rate}
         self.seed, self.measures, n_threads = session.seed, session.measures, session.n_threads
         self.first_measure = Measures(self.measures.measures[:1], self.measures.convention)
+        if task.sign < 0.0:  # a tree that rises lowers the score
+            rules = replace(rules, constraints=rules.constraints.negated)
         self.builder = TreeBuilder(train, rules, constant_hessian=constant, n_threads=n_threads)
         self.gradient, self.hessian = np.empty(data.n_docs), np.empty(data.n_docs)
         self.corrective, self.keeps = corrective, update.drops or corrective is not None
@@ -272,11 +275,26 @@ class Rounds(Growth):
     def _grow(self, number: int) -> None:
         """Grow one tree for every problem, fitted to its gradients. Scores do not change yet."""
         self._grown = []
+        used = self._used_features()
         for problem in self.problems:
             # The stream that a problem would draw from if it were learnt alone.
             rng = np.random.default_rng([self.seed, problem.n_before + number])
             problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
-            self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
+            built = self.builder.build(self.gradient, self.hessian, rng, used)
+            self._grown.append(_Grown(problem, self.train, *built))
+            if used is not None:
+                used[built[0].tree.feature] = True
+
+    def _used_features(self) -> NDArray[np.bool_] | None:
+        """Marks of the features that the start and the live trees use, dropped ones, too; None if all are free."""
+        if self.builder.rules.constraints.all_features_are_free:
+            return None
+        used: NDArray[np.bool_] = np.zeros(self.growing.start.n_features, bool)
+        used[self.growing.start.feature] = True
+        for number in self.growing.live:
+            for tree in self.growing.trees_of(number):
+                used[tree.feature] = True
+        return used
 
     def _put_in(self, step: Step, live: Live) -> None:
         """Add the new trees to all scores, and the dropped trees that stay; `live` has the weights after the step."""
@@ -294,7 +312,10 @@ class Rounds(Growth):
         """Correct the leaves of all live trees on the training data, and all scores with them."""
         assert self.corrective is not None
         (problem,) = self.problems
-        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective)
+        new = self.growing.n_rounds
+        trees = [self._grown[0].grown.tree if number == new else self.growing.trees[number] for number in live]
+        projection = self.builder.rules.constraints.projection(Trees.from_trees(trees), self.growing.start.n_features)
+        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective, projection)
         for one, kept in self.kept.items():
             if one is not problem.scored:
                 kept.revalue(values, live)
@@ -446,12 +467,18 @@ def boost(
     corrective : Corrective, optional
         When the leaves of all trees that were added so far are corrected, and how. Trees of `start` stay as they are.
     """
+    if start is not None:
+        rules.constraints.check(start, "the model to go on from")
     growing = GrowingEnsemble(_starting_ensemble(start, train, loss, task), task)
     sets = {name: _in_bins_of(train, data, name, session.n_threads) for name, data in session.valid.items()}
     judge, sets = _judge(update, sets, train, session.measures)
     keeper = None
     if session.checkpoint is not None:
         settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
+        if rules.constraints != NO_CONSTRAINTS:
+            settings["constraints"] = rules.constraints
+        if rules.categories is not None:
+            settings["categories"] = rules.categories
         if corrective is not None:
             settings["corrections"] = corrective
             _check_room(corrective, rules.growth.n_leaves, extent)
@@ -479,8 +506,11 @@ def boost(
             stacklevel=3,
         )
     recorded = {size: growing.first_with(size) for size in extent.record_sizes}
-    models = {size: growing.whole(at + 1) for size, at in recorded.items() if at is not None and at < driven.n_done}
-    return Boosted(growing.whole(driven.n_kept), driven, steps, models, None if judge is None else judge.queries)
+    at = {size: at + 1 for size, at in recorded.items() if at is not None and at < driven.n_done}
+    notes = rules.constraints.notes()
+    models = {size: growing.whole(n_rounds).with_metadata(**notes) for size, n_rounds in at.items()}
+    whole = growing.whole(driven.n_kept).with_metadata(**notes)
+    return Boosted(whole, driven, steps, models, None if judge is None else judge.queries)
 
 
 def _check_room(corrective: Corrective, n_leaves: int, extent: Extent) -> None:

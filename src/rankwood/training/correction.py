@@ -11,6 +11,7 @@ import numpy as np
 
 from rankwood.dtypes import LEAF_VALUE, FloatArray
 from rankwood.errors import RankwoodError
+from rankwood.model.constraints import Projection
 from rankwood.model.trees import Tree
 from rankwood.training.callbacks import Live
 
@@ -72,7 +73,9 @@ class Corrective:
         return n_rounds % self.every == 0
 
 
-def correct(kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective) -> LeafValues:
+def correct(
+    kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective, projection: Projection | None = None
+) -> LeafValues:
     """Correct the leaves of all live trees on the training data; its scores change with them.
 
     In every pass the contribution of a leaf, weight times value, moves by rate / trees * sum(gradient) / (sum(hessian)
@@ -88,6 +91,8 @@ def correct(kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective)
         Weights of the live trees.
     how : Corrective
         How many passes, and how far they go.
+    projection : Projection, optional
+        What moves the values of the live trees, in their order, after each pass, so that they keep constraints.
 
     Returns
     -------
@@ -110,6 +115,7 @@ def correct(kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective)
         moved = np.concatenate(list(values.values())) + step
         if not np.isfinite(moved).all():
             break
+        moved = moved if projection is None else projection(moved, second)
         values = dict(zip(live, np.split(moved, np.cumsum(sizes)[:-1]), strict=True))
         kept.revalue(values, live)
     return values

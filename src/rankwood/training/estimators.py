@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 
+from rankwood.coding import Coding
 from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset, coded_exactly
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
@@ -21,16 +22,27 @@ from rankwood.evaluation.evaluator import Evaluation
 from rankwood.evaluation.measures import Measure
 from rankwood.fitting.refit import Refit
 from rankwood.group import Group
+from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
 from rankwood.training.checkpoint import Checkpoint, identify
+from rankwood.training.constraints import numbers_of, resolve
 from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session, Trained
 from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
 from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
-from rankwood.training.grow import GrowthRules, Sampling, TreeRules
-from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
+from rankwood.training.grow import Categories, GrowthRules, Sampling, TreeRules
+from rankwood.training.inputs import (
+    EvalSets,
+    Rows,
+    filled,
+    frame_coding,
+    in_bins,
+    in_codes,
+    replacements,
+    routed,
+)
 from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
@@ -63,6 +75,13 @@ class BoostedRanker(Ranker):
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
     feature_sampling: Literal["tree", "split"] = "tree"
+    monotone_constraints: Sequence[int] | Mapping[Any, int] | None = None
+    interaction_constraints: Sequence[Sequence[int | str]] | None = None
+    max_features_used: int | None = None
+    feature_costs: Sequence[float] | Mapping[Any, float] | None = None
+    categorical_features: Sequence[int | str] | None = None
+    category_smoothing: float = 10.0
+    category_l2: float = 10.0
     max_bins: int = MAX_BINS
     missing: Literal["native", "zero", "infinity", "mean", "median"] = "native"
     measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
@@ -144,6 +163,8 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
+            if p.categorical_features is not None:
+                raise RankwoodError("categorical_features cannot be had on a cluster yet: train on one machine")
             return fit_on(
                 client,
                 self,
@@ -160,13 +181,18 @@ class BoostedRanker(Ranker):
         loss, rules, update, extent, corrective = p._rules()
         rows = Rows(X, y, qid, group, sample_weight, query_weight)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
+        coding = frame_coding(X)
+        if coding is not None:
+            rows, sets = p._in_codes(coding, rows, sets)
         stopping = p.early_stopping_rounds
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
         data, missing_as, session = begun
-        train = in_bins(rows, data, p.max_bins, n_threads=session.n_threads)
+        rules = replace(rules, constraints=p._constraints(data), categories=p._categories(data))
+        codes = () if rules.categories is None else rules.categories.features
+        train = in_bins(rows, data, p.max_bins, categories=codes, n_threads=session.n_threads)
         task = p._task(data.y, train.share.group)
         refitting = Refitting.of(p.refit, loss, task, data, session)
-        start = p._start(init_model, task, train, session)
+        start = p._start(init_model, task, train, session, rules.constraints)
         start = None if start is None else routed(start, missing_as)
         task = task.covering(start)
         result = boost(train, loss, rules, update, extent, session, task=task, start=start, corrective=corrective)
@@ -175,7 +201,21 @@ class BoostedRanker(Ranker):
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
         result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
+        if coding is not None:
+            self.ensemble_ = self.ensemble_.with_metadata(categories=coding.as_note())
         return self
+
+    def _in_codes(self, coding: Coding, rows: Rows, sets: EvalSets) -> tuple[Rows, EvalSets]:
+        """Data sets whose categories are codes; those columns are then among `categorical_features`."""
+        known = {
+            id(rows.X): in_codes(rows.X, coding)
+        }  # the training data may be measured, too, and is known by being it
+
+        def coded(X: Any) -> Any:
+            return known.setdefault(id(X), in_codes(X, coding))
+
+        self.categorical_features = [*(self.categorical_features or ()), *(coding.columns or ())]
+        return replace(rows, X=coded(rows.X)), sets.in_codes(coded)
 
     @property
     def _needs_matrix(self) -> bool:
@@ -198,6 +238,24 @@ class BoostedRanker(Ranker):
         sampling = rules_from(Sampling, self, per_split=self.feature_sampling == "split")
         return TreeRules(rules_from(GrowthRules, self), sampling, self.balance)
 
+    def _constraints(self, data: Dataset) -> Constraints:
+        """What the trees keep to, with the features of the data by number."""
+        given = self.monotone_constraints, self.interaction_constraints, self.feature_costs, self.max_features_used
+        return resolve(*given, data.n_features, data.feature_names)
+
+    def _categories(self, data: Dataset) -> Categories | None:
+        """Features that are split by sets of their values."""
+        if self.categorical_features is None:
+            return None
+        features = numbers_of(self.categorical_features, data.n_features, data.feature_names, "categorical_features")
+        both = sorted({feature for feature, _ in self._constraints(data).monotone} & set(features))
+        if both:
+            raise RankwoodError(
+                f"feature {both[0]} is in categorical_features and in monotone_constraints: categories have no order, "
+                "so leave it out of either"
+            )
+        return Categories(tuple(features), self.category_smoothing, self.category_l2)
+
     def _update(self) -> Update:
         """How trees join the ensemble."""
         return Plain(self.learning_rate)
@@ -216,7 +274,9 @@ class BoostedRanker(Ranker):
         """What the labels are learnt as; `group` are the processes that have other labels."""
         return Regression()
 
-    def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
+    def _start(
+        self, init_model: Any, task: Task, train: BinnedDataset, session: Session, constraints: Constraints
+    ) -> Ensemble | None:
         """The model to boost from, if any."""
         return ensemble_of(init_model, "init_model")
 
@@ -340,6 +400,23 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Share of the features that a tree, or a split, may use.
     feature_sampling : {"tree", "split"}, default "tree"
         Whether features are drawn per tree or per split.
+    monotone_constraints : sequence or dict, default None
+        Direction of every feature, or of some by name or number: 1, the score never falls when the feature rises; -1,
+        it never rises; 0, none. Exact in the model, and kept by `refit`, `cleaver` and `shrink`. Nothing is promised
+        of missing values.
+    interaction_constraints : sequence of sequences, default None
+        Groups of features, by name or number: features on one path from the root to a leaf are all in one group. A
+        feature of no group stands alone.
+    max_features_used : int or None, default None
+        Most different features of the whole model; None sets no limit.
+    feature_costs : sequence or dict, default None
+        What a split must gain more, per feature, to be the first of the model to use it.
+    categorical_features : sequence of int or str, default None
+        Features whose values are codes of categories, 0 to 252, by name or number: their splits part a set of
+        categories from all others, missing values and codes that training did not see among these.
+    category_smoothing, category_l2 : float, default 10.0
+        Of these splits: what is added to hessians when categories are put in order, in which those of about fewer
+        documents have no place; and what is added to the hessian sum of both sides.
     max_bins : int, default 255
         Number of values that a feature is reduced to. Data that comes in bins keeps its own.
     missing : {"native", "zero", "infinity", "mean", "median"}, default "native"
@@ -895,6 +972,8 @@ class InitializedMART(MART):
     With task="ordinal" every binary problem has a forest of its own to start from. With a checkpoint the forest is
     saved beside it, in a file of the same name that ends in `.forest`; a RandomForest is saved as it grows, and goes
     on from there, any other estimator when it is fitted. The other parameters and attributes are MART's.
+    `monotone_constraints` hold for the forest, too, whose leaf values are moved to keep them; where the forest does not
+    keep `interaction_constraints` or `max_features_used` they are refused.
 
     Parameters
     ----------
@@ -926,9 +1005,11 @@ class InitializedMART(MART):
     max_depth: int | None = 4
     forest: Any = None
 
-    def _start(self, init_model: Any, task: Task, train: BinnedDataset, session: Session) -> Ensemble | None:
+    def _start(
+        self, init_model: Any, task: Task, train: BinnedDataset, session: Session, constraints: Constraints
+    ) -> Ensemble | None:
         if init_model is not None:  # a model to go on from, which has its forest already
-            return super()._start(init_model, task, train, session)
+            return super()._start(init_model, task, train, session, constraints)
         forest = paper_forest(random_state=session.seed, n_jobs=self.n_jobs) if self.forest is None else self.forest
         if not hasattr(forest, "fit") or hasattr(forest, "ensemble_"):
             start = ensemble_of(forest, "forest")
@@ -940,7 +1021,7 @@ class InitializedMART(MART):
             start = fit_initial_forest(forest, self, seen, checkpoint=session.checkpoint).ensemble_
         else:
             start = _fit_or_load(forest, task, train, session.checkpoint)
-        return start
+        return None if start is None else constraints.projected(start)
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)

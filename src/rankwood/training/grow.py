@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -14,7 +14,9 @@ from rankwood.data.bins import BinEdges, BinnedDataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FloatArray, OffsetArray
 from rankwood.errors import RankwoodError
-from rankwood.model.trees import Tree
+from rankwood.model.constraints import NO_CONSTRAINTS, Constraints
+from rankwood.model.trees import Tree, Trees, offsets_of
+from rankwood.training.constraints import Prices
 from rankwood.training.joint_growth import JointGrower
 
 
@@ -93,7 +95,8 @@ class GrownTree:
     """A finished tree with the bins behind its thresholds. Leaves are numbered from left to right."""
 
     tree: Tree
-    bins: NDArray[np.int32]  # of every inner node: bins up to this one go left
+    bins: NDArray[np.int32]  # of every inner node: bins up to this one go left; -1 where categories are split
+    left_bins: NDArray[np.uint8] | None = None  # of every inner node, marks of the bins that go left there
 
     def leaves_of(self, binned: BinnedDataset, *, n_threads: int = 1) -> NDArray[np.uint16]:
         """Leaf that every document reaches; the data set must be in the bins that the tree was grown on."""
@@ -103,7 +106,16 @@ class GrownTree:
         missing_left = tree.missing_left.view(np.uint8)
         n_values = binned.edges.n_values
         _native.reach_leaves(
-            binned.bins, n_values, tree.feature, self.bins, missing_left, tree.left, tree.right, leaf, n_threads
+            binned.bins,
+            n_values,
+            tree.feature,
+            self.bins,
+            missing_left,
+            tree.left,
+            tree.right,
+            self.left_bins,
+            leaf,
+            n_threads,
         )
         return leaf
 
@@ -121,9 +133,15 @@ def finish(
     number_of |= {node: ~number for number, node in enumerate(leaves)}
     first = [growing.first_child[node] for node in inner]
     splits = [grower.node(node) for node in inner]
+    marks = [np.frombuffer(grower.left_bins(node), np.uint8) for node in inner]
+    thresholds = [
+        thresholds_of(edges, s[0], of_node) if len(of_node) else [edges.threshold(s[0], s[1])]
+        for s, of_node in zip(splits, marks, strict=True)
+    ]
+    further = [threshold for of_node in thresholds for threshold in of_node[1:]]
     tree = Tree(
         feature=np.array([s[0] for s in splits], dtype=np.int32),
-        threshold=np.array([edges.threshold(s[0], s[1]) for s in splits], dtype=np.float64),
+        threshold=np.array([of_node[0] for of_node in thresholds], dtype=np.float64),
         left=np.array([number_of[node] for node in first], dtype=np.int32),
         right=np.array([number_of[node + 1] for node in first], dtype=np.int32),
         leaf_value=leaf_value,
@@ -131,8 +149,24 @@ def finish(
         split_gain=np.array([growing.gain[node] for node in inner], dtype=np.float64),
         node_count=np.array([s[3] for s in splits], dtype=np.int64),
         leaf_cover=np.array([grower.node(node)[3] for node in leaves], dtype=np.float64),
+        set_offsets=offsets_of([len(of_node) - 1 for of_node in thresholds]) if further else None,
+        set_thresholds=np.array(further, dtype=np.float64) if further else None,
     )
-    return GrownTree(tree, np.array([s[1] for s in splits], dtype=np.int32))
+    return regrown(tree, edges) if any(map(len, marks)) else GrownTree(tree, np.array([s[1] for s in splits], np.int32))
+
+
+def thresholds_of(edges: BinEdges, feature: int, left_bins: NDArray[np.uint8]) -> list[float]:
+    """Thresholds of the split that sends some bins of a feature left, the first among them: edges where sides change.
+
+    Examples
+    --------
+    >>> edges = BinEdges.of([[0.5, 1.5, 2.5]])
+    >>> thresholds_of(edges, 0, np.array([1, 0, 0, 1], np.uint8))
+    [0.5, 2.5]
+    """
+    start, end = edges.offsets[feature : feature + 2]
+    changes = np.flatnonzero(np.diff(left_bins[: end - start + 1]))
+    return [float(edge) for edge in edges.flat[start + changes]] or [float("inf")]
 
 
 def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
@@ -141,16 +175,30 @@ def regrown(tree: Tree, edges: BinEdges) -> GrownTree:
     for node, (feature, threshold) in enumerate(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)):
         start, end = edges.offsets[feature : feature + 2]
         bins[node] = np.searchsorted(edges.flat[start:end], threshold)
-    return GrownTree(tree, bins)
+    if tree.set_offsets is None or tree.set_thresholds is None:
+        return GrownTree(tree, bins)
+    left_bins: NDArray[np.uint8] = np.zeros((len(bins), 256), np.uint8)
+    assert tree.missing_left is not None
+    for node in np.flatnonzero(np.diff(tree.set_offsets)).tolist():
+        start, end = edges.offsets[tree.feature[node] : tree.feature[node] + 2]
+        further = tree.set_thresholds[tree.set_offsets[node] : tree.set_offsets[node + 1]]
+        changes = [int(bins[node]), *np.searchsorted(edges.flat[start:end], further).tolist()]
+        n_values = int(end - start) + 1
+        left_bins[node, :n_values] = np.searchsorted(changes, np.arange(n_values)) % 2 == 0
+        left_bins[node, n_values] = tree.missing_left[node]
+        bins[node] = -1
+    return GrownTree(tree, bins, left_bins)
 
 
 def is_grown_on(tree: Tree, edges: BinEdges) -> bool:
     """Whether all thresholds of a tree are edges of these bins, so that bins tell where documents go."""
-    if tree.set_thresholds is not None:
-        return False
-    again = regrown(tree, edges)
-    places = zip(tree.feature.tolist(), again.bins.tolist(), tree.threshold.tolist(), strict=True)
-    return all(edges.threshold(feature, place) == threshold for feature, place, threshold in places)
+    features, thresholds = Trees.from_trees([tree]).all_thresholds()
+    for feature, threshold in zip(features.tolist(), thresholds.tolist(), strict=True):
+        start, end = edges.offsets[feature : feature + 2]
+        place = int(np.searchsorted(edges.flat[start:end], threshold))
+        if edges.threshold(feature, place) != threshold:
+            return False
+    return True
 
 
 MAX_LEAVES = 65_536  # leaf numbers of training documents are kept in two bytes
@@ -222,6 +270,7 @@ def grow_leafwise(
     root_gain: float,
     rules: GrowthRules,
     draw_features: Callable[[], NDArray[np.uint8]] | None = None,
+    prices: Prices | None = None,
 ) -> GrowingTree:
     """Grow one tree best-first: split the chosen leaf until there are enough leaves, or no split gains.
 
@@ -235,6 +284,8 @@ def grow_leafwise(
         When to stop, and which leaf is split next.
     draw_features : callable, optional
         Draws features for the two children of each split; else they are those of the root.
+    prices : Prices, optional
+        What features cost; the kernel knows the costs at the root.
     """
     max_depth = rules.deepest
     tree = GrowingTree(gain=[root_gain], depth=[0])
@@ -244,6 +295,9 @@ def grow_leafwise(
         if not splittable:
             break
         leaf = choose_leaf(splittable, tree, rules.depth_relaxation)
+        if prices is not None and prices.buy(grower.node(leaf)[0]):
+            grower.reprice(prices.now())
+            splittable = choose_again(tree, grower, leaf)
         splittable.remove(leaf)
         child_depth = depth[leaf] + 1
         marks = None if draw_features is None else draw_features()
@@ -274,6 +328,15 @@ def choose_leaf(splittable: list[int], tree: GrowingTree, depth_relaxation: floa
     return max(shallow, key=gain.__getitem__, default=best)
 
 
+def choose_again(tree: GrowingTree, grower: _native.TreeGrower | JointGrower, chosen: int) -> list[int]:
+    """Leaves that can be split now that costs are others; gains are set anew but for that of the chosen one."""
+    leaves = [node for node in range(len(tree.gain)) if node not in tree.first_child]
+    for leaf in leaves:
+        if leaf != chosen:
+            tree.gain[leaf] = grower.gain(leaf)
+    return [leaf for leaf in leaves if tree.gain[leaf] > 0]
+
+
 def prune_to_balance(tree: GrowingTree, balance: float) -> None:
     """Collapse the deepest leaves until the tree is full enough for its depth.
 
@@ -292,6 +355,35 @@ def prune_to_balance(tree: GrowingTree, balance: float) -> None:
             tree.max_depth -= 1
 
 
+@dataclass(frozen=True)
+class Categories:
+    """Features of categories, and how they are split: by a set of values against all others.
+
+    Categories are put in the order of gradient / (hessian + smoothing) in a node; sets are its first or last ones.
+
+    Parameters
+    ----------
+    features : tuple of int
+        Their numbers. The data has bins of categories there (`BinEdges.with_categories`).
+    smoothing : float, default 10.0
+        Added to hessians for the order. Categories of fewer documents, about, are on the side of all others.
+    l2 : float, default 10.0
+        Added to the hessian sums of both sides of such a split, besides the l2 of all splits.
+    most : int, default 32
+        Most categories of a set.
+    """
+
+    features: tuple[int, ...]
+    smoothing: float = 10.0
+    l2: float = 10.0
+    most: int = 32
+
+    def __post_init__(self) -> None:
+        for name, value in (("category_smoothing", self.smoothing), ("category_l2", self.l2)):
+            if not 0.0 <= value < np.inf:
+                raise RankwoodError(f"{name} must be a number of at least 0, got {value}")
+
+
 SMALL = 20_000  # rows below which a second thread costs more than it gives
 
 
@@ -307,11 +399,17 @@ class TreeRules:
         What it gets to see.
     balance : float
         Asadi & Lin's alpha: how full a tree must be for its depth, or its deepest leaves are pruned.
+    constraints : Constraints
+        What it keeps to.
+    categories : Categories or None
+        Features that are split by sets of their values.
     """
 
     growth: GrowthRules = field(default_factory=GrowthRules)
     sampling: Sampling = field(default_factory=Sampling)
     balance: float = 0.0
+    constraints: Constraints = field(default=NO_CONSTRAINTS, repr=False)  # checkpoints note them only if there are any
+    categories: Categories | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.balance <= 1.0:
@@ -329,9 +427,34 @@ class TreeBuilder:
         # Variance gain is Newton gain over documents: every document weighs 1, whatever its hessian.
         self._count_docs = rules.growth.gain == "variance" or constant_hessian
         self._ones = np.ones(binned.n_docs) if rules.growth.gain == "variance" else None
+        self._constrain()
+        if (categories := rules.categories) is not None:
+            marks: NDArray[np.uint8] = np.isin(np.arange(binned.data.n_features), categories.features).astype(np.uint8)
+            self._grower.categorise(marks, categories.smoothing, categories.l2, categories.most)
 
-    def build(self, gradient: FloatArray, hessian: FloatArray, rng: Generator) -> tuple[GrownTree, NDArray[np.uint16]]:
-        """One tree fitted to the gradients, and the leaf of every document."""
+    def _constrain(self) -> None:
+        constraints, n_features = self.rules.constraints, self.binned.data.n_features
+        if not constraints.monotone and not constraints.groups:
+            return
+        groups: NDArray[np.uint8] = np.zeros((len(constraints.groups), n_features), np.uint8)
+        for marks, group in zip(groups, constraints.groups, strict=True):
+            marks[list(group)] = 1
+        self._grower.constrain(constraints.directions(n_features), groups)
+
+    def build(
+        self, gradient: FloatArray, hessian: FloatArray, rng: Generator, used: NDArray[np.bool_] | None = None
+    ) -> tuple[GrownTree, NDArray[np.uint16]]:
+        """One tree fitted to the gradients, and the leaf of every document.
+
+        Parameters
+        ----------
+        gradient, hessian : array of shape (n_docs,)
+            Which way, and how far, the score of each document should go.
+        rng : Generator
+            What samples are drawn from.
+        used : array of bool, optional
+            Features that other trees use, where features cost something or their number is limited; none unless given.
+        """
         sampling, n_features = self.rules.sampling, self.binned.data.n_features
         rows = sampling.rows(self.binned.data.offsets, self.binned.share, rng)
         features = sampling.features(n_features, rng)
@@ -339,26 +462,55 @@ class TreeBuilder:
             (lambda: np.stack([sampling.features(n_features, rng) for _ in range(2)])) if sampling.per_split else None
         )
         grown_on = hessian if self._ones is None else self._ones
-        growing = grow_leafwise(self._grower, self._start(gradient, grown_on, rows, features), self.rules.growth, draw)
+        prices = self._prices(used)
+        root_gain = self._start(gradient, grown_on, rows, features, prices)
+        growing = grow_leafwise(self._grower, root_gain, self.rules.growth, draw, prices)
         prune_to_balance(growing, self.rules.balance)
         inner, leaves = growing.walk()
-        values = self._leaf_values(leaves, gradient, hessian)
-        grown = finish(growing, self._grower, self.binned.edges, inner, leaves, values)
+        values, weights = self._leaf_values(leaves, gradient, hessian)
+        grown = self._monotone(finish(growing, self._grower, self.binned.edges, inner, leaves, values), weights)
         if rows is not None:
             return grown, grown.leaves_of(self.binned, n_threads=self.n_threads)
         leaf_of_row = np.empty(self.binned.n_docs, dtype=np.uint16)
         self._grower.mark(leaves, leaf_of_row)
         return grown, leaf_of_row
 
+    def _prices(self, used: NDArray[np.bool_] | None) -> Prices | None:
+        """What features cost, told to the kernel; None where they cost nothing and their number is not limited."""
+        constraints = self.rules.constraints
+        if constraints.all_features_are_free:
+            return None
+        prices = Prices(constraints, np.zeros(self.binned.data.n_features, bool) if used is None else used.copy())
+        self._grower.price(prices.now())
+        return prices
+
+    def _monotone(self, grown: GrownTree, weights: FloatArray) -> GrownTree:
+        """The tree with leaf values that keep the directions of features.
+
+        While it grew, bounds kept splits from gaining by values that could not be; here values are as near to the
+        Newton steps as one parting value per split allows. `weights` are their denominators, by which a change costs.
+        """
+        if not self.rules.constraints.monotone:
+            return grown
+        trees = Trees.from_trees([grown.tree])
+        projection = self.rules.constraints.projection(trees, self.binned.data.n_features)
+        assert projection is not None
+        return replace(grown, tree=replace(grown.tree, leaf_value=projection(grown.tree.leaf_value, weights)))
+
     def _start(
-        self, gradient: FloatArray, hessian: FloatArray, rows: NDArray[np.uint32] | None, features: NDArray[np.uint8]
+        self,
+        gradient: FloatArray,
+        hessian: FloatArray,
+        rows: NDArray[np.uint32] | None,
+        features: NDArray[np.uint8],
+        prices: Prices | None,
     ) -> float:
         """Begin a tree; returns the gain of the root's best split."""
         growth, grower = self.rules.growth, self._grower
         n_docs = self.binned.share.n_docs if rows is None else int(self._group.sum(np.array([len(rows)]))[0])
         min_docs = growth.min_docs(n_docs)
         if isinstance(grower, JointGrower):
-            ahead = not self.rules.sampling.per_split
+            ahead = not self.rules.sampling.per_split and (prices is None or not prices.may_change)
             return grower.start(gradient, hessian, rows, features, growth, min_docs, self._count_docs, ahead=ahead)
         return grower.start(
             gradient,
@@ -378,8 +530,10 @@ class TreeBuilder:
         found: NDArray[np.uint8] = self._group.max(self.binned.has_missing)
         return found
 
-    def _leaf_values(self, leaves: list[int], gradient: FloatArray, hessian: FloatArray) -> FloatArray:
-        """Newton step of every leaf. The denominator has a lower bound, so that values stay bounded."""
+    def _leaf_values(
+        self, leaves: list[int], gradient: FloatArray, hessian: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Newton step of every leaf, and its denominator, which has a lower bound so that values stay bounded."""
         extremes = self._grower.extremes
         if self._ones is not None:
             extremes = extremes[0], float(self._group.max(np.array([hessian.max(initial=0.0)]))[0])
@@ -391,5 +545,5 @@ class TreeBuilder:
             for part, unit in zip((sums[:, :2], sums[:, 2:]), units, strict=True)
         )
         growth = self.rules.growth
-        step: FloatArray = g / np.maximum(h + growth.l2, max(growth.min_hessian, 1e-12))
-        return step
+        denominators = np.maximum(h + growth.l2, max(growth.min_hessian, 1e-12))
+        return g / denominators, denominators

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from rankwood.data.bins import BinnedDataset
+from rankwood.coding import Coding, Kind
+from rankwood.data.bins import MAX_CATEGORIES, BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
 from rankwood.data.parts import arrow_part, as_dataset
@@ -177,13 +178,75 @@ def training_data(learner: Any, rows: Rows, *, needs_queries: bool) -> Dataset:
     return data
 
 
-def in_bins(rows: Rows, data: Dataset, max_bins: int, *, n_threads: int) -> BinnedDataset:
-    """The training data in bins: those that the rows came in, or new ones."""
+def in_bins(
+    rows: Rows, data: Dataset, max_bins: int, *, categories: Sequence[int] = (), n_threads: int
+) -> BinnedDataset:
+    """The training data in bins: those that the rows came in, or new ones; codes of categories have one each."""
     if not isinstance(rows.X, BinnedDataset):
-        return BinnedDataset.make(data, max_bins, n_threads=n_threads)
+        return _checked_codes(
+            BinnedDataset.make(data, max_bins, categories=categories, n_threads=n_threads), categories
+        )
+    if not rows.X.edges.has_categories(categories):
+        raise DataError(
+            "the data comes in bins that are not those of categorical_features: make them with "
+            "BinnedDataset.make(data, categories=[...]), or give the data without bins"
+        )
     if data is not rows.X.data:  # missing values were replaced
         return replace(BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads), share=rows.X.share)
     return rows.X
+
+
+def _checked_codes(binned: BinnedDataset, categories: Sequence[int]) -> BinnedDataset:
+    """The data, after looking for codes of categories that are too large to have a bin."""
+    for feature in categories:
+        group, place = divmod(feature, binned.bins.shape[2])
+        if (binned.bins[group, :, place] == MAX_CATEGORIES + 1).any():
+            names = binned.data.feature_names
+            raise DataError(
+                f"feature {feature if names is None else names[feature]!r} has codes of {MAX_CATEGORIES} or more, and "
+                "categorical_features have codes below: merge rare categories, or leave the feature out"
+            )
+    return binned
+
+
+def frame_coding(X: Any) -> Coding | None:
+    """How the columns of categories of a pandas DataFrame become codes; None when it has none, or is something else."""
+    if not _has_categories(X):
+        return None
+    features = [name for name in X.columns if str(name) not in ("qid", "label")]
+    columns = [number for number, name in enumerate(features) if str(X[name].dtype) == "category"]
+    lists = tuple(tuple(X[features[number]].cat.categories.tolist()) for number in columns)
+    for number, known in zip(columns, lists, strict=True):
+        if not all(isinstance(value, (str, int, float)) for value in known):
+            raise DataError(f"column {features[number]!r} has categories that are neither texts nor numbers")
+    named = all(isinstance(name, str) for name in features)
+    return Coding(lists, tuple(columns), tuple(features) if named else None)
+
+
+def in_codes(X: Any, coding: Coding | None) -> Any:
+    """A pandas DataFrame with codes in place of categories; a category that is not in the coding is missing.
+
+    Anything without columns of categories is returned as it is.
+    """
+    if coding is None or not _has_categories(X):
+        return X
+    features = [name for name in X.columns if str(name) not in ("qid", "label")]
+    if coding.feature_names is not None and set(coding.feature_names) == set(features):
+        features = list(coding.feature_names)
+    kinds: list[Kind] = ["category" if str(X[name].dtype) == "category" else "number" for name in features]
+    codes = coding.codes(kinds)
+    coded = {
+        features[number]: known.of_numbered(
+            X[features[number]].cat.codes.to_numpy(), X[features[number]].cat.categories
+        )
+        for number, known in codes.items()
+        if kinds[number] == "category"
+    }
+    return X.assign(**coded)
+
+
+def _has_categories(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns") and any(str(dtype) == "category" for dtype in X.dtypes)
 
 
 @dataclass(frozen=True)
@@ -235,6 +298,11 @@ class EvalSets:
             except ValueError as error:
                 raise DataError(f"data set {name!r}: {error}") from error
         return found
+
+    def in_codes(self, coded: Callable[[Any], Any]) -> EvalSets:
+        """The data sets with codes in place of categories, by a function of the features of each."""
+        sets = [(coded(X), y) for X, y in _as_sets(self.eval_set)]
+        return replace(self, valid=coded(self.valid), eval_set=None if self.eval_set is None else sets)
 
     def named(self, given: Rows, train: Any = None) -> dict[str, Rows | None]:
         """The rows of every data set by its name; None for the training data.

@@ -71,6 +71,31 @@ class JointGrower:
             self._search([0], [0])
         return kernel.gain(0)
 
+    def constrain(self, directions: NDArray[np.int8] | None, groups: NDArray[np.uint8]) -> None:
+        """Say how values must change with features, and which features may be met on one path."""
+        self._kernel.constrain(directions, groups)
+
+    def categorise(self, marks: NDArray[np.uint8], smoothing: float, l2: float, most: int) -> None:
+        """Say which features are categories, and how they are split."""
+        self._kernel.categorise(marks, smoothing, l2, most)
+
+    def left_bins(self, node: int) -> bytes:
+        """Marks of the bins that go left at a node's split of categories; none at other splits."""
+        return self._kernel.left_bins(self._numbers[node])
+
+    def price(self, costs: FloatArray) -> None:
+        """Say what is taken from the gains of features, from the next tree on."""
+        self._kernel.price(costs)
+
+    def reprice(self, costs: FloatArray) -> None:
+        """Other costs while a tree grows whose leaves are not searched ahead: open ones choose their splits anew."""
+        self._kernel.reopen(costs)
+        self._choose()
+
+    def gain(self, node: int) -> float:
+        """Gain of the best split of a node."""
+        return self._kernel.gain(self._numbers[node])
+
     def split(self, node: int, want_splits: bool, features: NDArray[np.uint8] | None = None) -> tuple[float, float]:
         """Split a node at its best split; returns the gains of its children's."""
         kernel, number = self._kernel, self._numbers[node]
@@ -138,6 +163,11 @@ class JointGrower:
         histograms = np.empty(kernel.exchanged(numbers), dtype=np.int64)
         kernel.build(numbers, n_left, features, histograms)
         kernel.settle(numbers, group.sum(histograms))
+        self._choose()
+
+    def _choose(self) -> None:
+        """Choose the splits of nodes that were searched, counting documents where needed."""
+        kernel, group = self._kernel, self._group
         while unchecked := kernel.unchecked():
             counts = np.empty((len(unchecked), 256), dtype=np.uint32)
             for (node, feature), of_node in zip(unchecked, counts, strict=True):

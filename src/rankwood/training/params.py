@@ -154,6 +154,8 @@ def _kinds(hint: Any) -> list[Kind]:
         return [Kind("a function", callable)]
     if origin is collections.abc.Sequence:
         return [_sequence(_kinds(arguments[0]))]
+    if origin is collections.abc.Mapping:
+        return [_mapping(_kinds(arguments[1]))]
     return [SIMPLE[hint] if hint in SIMPLE else Kind(f"a {hint.__name__}", lambda value: isinstance(value, hint))]
 
 
@@ -205,7 +207,59 @@ def _sequence(of: list[Kind]) -> Kind:
         return len(value) > 0 and all(any(kind.holds(entry) for kind in of) for entry in value)
 
     def read(text: str) -> tuple[Any, ...]:
-        kind = next(kind for kind in of if kind.read is not None)
-        return tuple(kind.read(entry.strip()) for entry in text.split(","))  # type: ignore[misc]
+        return tuple(_read_first(of, entry) for entry in _entries(text))
 
     return Kind(f"a sequence, each entry {_words(of)}", holds, read)
+
+
+def _mapping(of: list[Kind]) -> Kind:
+    """By names or numbers of features; as text `name:value,name:value`."""
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, collections.abc.Mapping):
+            return False
+        return all(any(kind.holds(entry) for kind in of) for entry in value.values())
+
+    def read(text: str) -> dict[str, Any]:
+        pairs = [entry.rpartition(":") for entry in _entries(text.strip("{}"))]
+        if not all(colon for _, colon, _ in pairs):
+            raise ValueError
+        return {name.strip(): _read_first(of, value.strip()) for name, _, value in pairs}
+
+    return Kind(f"a dict, each value {_words(of)}", holds, read)
+
+
+def _read_first(kinds: list[Kind], text: str) -> Any:
+    """What the first of some kinds that can reads from a text."""
+    for kind in kinds:
+        try:
+            if kind.read is not None:
+                return kind.read(text)
+        except ValueError:
+            continue
+    raise ValueError
+
+
+def _entries(text: str) -> list[str]:
+    """The entries of a list, which may stand in brackets, and may be lists in brackets themselves.
+
+    Examples
+    --------
+    >>> _entries("1, 2"), _entries("[0,1],[2]"), _entries("[[0,1],[2]]")
+    (['1', '2'], ['[0,1]', '[2]'], ['[0,1]', '[2]'])
+    """
+    text = text.strip()
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if depth < 0:
+            raise ValueError
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth:
+        raise ValueError
+    if len(parts) == 1 and text.startswith("["):
+        return _entries(text[1:-1])
+    return [part.strip() for part in parts]

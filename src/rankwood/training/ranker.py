@@ -26,7 +26,7 @@ from rankwood.system import resolve_threads
 from rankwood.training.callbacks import NO_VALIDATION_DATA, Callback, first_stops
 from rankwood.training.checkpoint import Checkpoint
 from rankwood.training.driver import History, Session, Trained
-from rankwood.training.inputs import EvalSets, Rows, filled, replacements, scoring_matrix, training_data
+from rankwood.training.inputs import EvalSets, Rows, filled, in_codes, replacements, scoring_matrix, training_data
 from rankwood.training.params import checked_parameters
 from rankwood.training.tasks import NOTE, grade_probabilities, n_problems
 from rankwood.training.watch import Measures
@@ -84,6 +84,7 @@ class Ranker(BaseEstimator):
         array of float, shape (n_rows,)
         """
         check_is_fitted(self, "ensemble_")
+        X = in_codes(X, self.ensemble_.coding)
         if isinstance(X, (Dataset, BinnedDataset)):  # whose features may be in files
             data = Rows(X).dataset(self)
             return data.per_row(lambda block: self.ensemble_.score(block, n_threads=self._n_threads()))
@@ -103,7 +104,7 @@ class Ranker(BaseEstimator):
             instead, which cross-validation passes along.
         """
         check_is_fitted(self, "ensemble_")
-        data = Rows(X, y, qid, group).dataset(self)
+        data = Rows(in_codes(X, self.ensemble_.coding), y, qid, group).dataset(self)
         measure = as_list(self.measure)[0]
         scores = self.predict(data)
         means = evaluate(scores, data, measure, convention=self.convention, n_threads=self._n_threads()).means
@@ -248,7 +249,9 @@ class Ranker(BaseEstimator):
         parameters = {
             name: _plain(value)
             for name, value in self.get_params().items()
-            if name not in unimportant and not name.endswith("__n_jobs")
+            if name not in unimportant
+            and not name.endswith("__n_jobs")
+            and not _is_left_out(name.split("__")[-1], value)
         }
         return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
 
@@ -283,7 +286,23 @@ class GradesMixin(Ranker):
         return np.arange(n_problems(self.ensemble_) + 1)
 
 
+# Parameters, with their defaults, that the notes of a model tell of only when they were given.
+SELDOM_GIVEN = {
+    "monotone_constraints": None,
+    "interaction_constraints": None,
+    "max_features_used": None,
+    "feature_costs": None,
+    "categorical_features": None,
+    "category_smoothing": 10.0,
+    "category_l2": 10.0,
+}
+
 UNFITTED = Ensemble.from_trees([], n_features=1)
+
+
+def _is_left_out(name: str, value: Any) -> bool:
+    """Whether the notes of a model do not tell of a parameter."""
+    return name in SELDOM_GIVEN and isinstance(value, (float, type(None))) and value == SELDOM_GIVEN[name]
 
 
 def as_list(measures: Any) -> list[Any]:
@@ -314,6 +333,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (Sequence, np.ndarray)):
         return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, Convention):
         return value.name
     if isinstance(value, BaseEstimator):
