@@ -47,6 +47,10 @@ LEARNERS = {
     "dart": rw.DART(8, 8, rate=0.3),
     "xdart": rw.XDART(8, 8),
     "corrective": rw.LambdaMART(6, 8, corrective=3),
+    "documents": rw.LambdaMART(4, 16, query_fraction=0.8, doc_fraction=0.5),
+    "err": rw.LambdaMART(4, 8, loss_measure="ERR"),
+    "xendcg": rw.LambdaMART(5, 8, loss="xendcg"),
+    "stochastic": rw.DART(5, 8, rate=0.3, loss="stochastic", loss_measure="ERR", corrective=3),
     "own measure": rw.LambdaMART(3, 8, measure="nDCG@5"),
 }
 

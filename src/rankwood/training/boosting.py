@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,12 +23,14 @@ from rankwood.training.checkpoint import CheckpointFile, identify, read_history
 from rankwood.training.correction import Corrective, LeafValues, as_text, correct, from_text
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
-from rankwood.training.losses import Loss, document_weights
+from rankwood.training.losses import Loss, Setting, document_weights
 from rankwood.training.tasks import Regression, Task, check_one_target
 from rankwood.training.updates import Update, surpasses
 from rankwood.training.watch import KeptLeaves, Measures, Watched
 
 DROPS = 0xDA27  # third number of the random streams that choose what to drop; those of trees have two
+
+CORRECTIONS = 1 << 32  # draws of the passes of a correction begin at multiples of it; those of trees are below
 
 # Names of what judges removals without being among the data sets to measure on.
 UNNAMED = "<training data>"
@@ -210,7 +213,7 @@ class Rounds(Growth):
         self.corrective, self.keeps = corrective, update.drops or corrective is not None
         whole = growing.start if self.keeps else growing.whole()
         parts = zip(task.targets(data.y), task.split(whole), task.split(growing.start), strict=True)
-        self.problems = [_Problem(train, loss, *part, n_threads) for part in parts]
+        self.problems = [_Problem(train, loss, *part, session.seed, n_threads) for part in parts]
         alone = self.problems[0].scored if task.n_problems == 1 else None
         self.watched = {
             name: alone if alone and binned is train else Watched.start(binned, whole, n_threads=n_threads)
@@ -264,7 +267,8 @@ class Rounds(Growth):
         live = dict(growing.live)
         apply(step, live)
         self._put_in(step, live)
-        corrected = self._correct(live) if self.corrective and self.corrective.is_due(number + 1) else None
+        due = self.corrective is not None and self.corrective.is_due(number + 1)
+        corrected = self._correct(live, number) if due else None
         results = [result for name, one in self.watched.items() for result in one.results(name, self.measures)]
         trees = [one.grown.tree for one in self._grown]
         return trees, self._rated(step, results)._replace(n_trees=len(live)), results, corrected
@@ -274,8 +278,9 @@ class Rounds(Growth):
         self._grown = []
         for problem in self.problems:
             # The stream that a problem would draw from if it were learnt alone.
-            rng = np.random.default_rng([self.seed, problem.n_before + number])
-            problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
+            draw = problem.n_before + number
+            rng = np.random.default_rng([self.seed, draw])
+            problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian, draw)
             self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
 
     def _put_in(self, step: Step, live: Live) -> None:
@@ -290,11 +295,12 @@ class Rounds(Growth):
         for kept in self.kept.values():
             kept.settle(step, live)
 
-    def _correct(self, live: Live) -> LeafValues:
-        """Correct the leaves of all live trees on the training data, and all scores with them."""
+    def _correct(self, live: Live, number: int) -> LeafValues:
+        """Correct the leaves of all live trees on the training data after a round, and all scores with them."""
         assert self.corrective is not None
         (problem,) = self.problems
-        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective)
+        draws = count(CORRECTIONS * (problem.n_before + number + 1))
+        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective, draws)
         for one, kept in self.kept.items():
             if one is not problem.scored:
                 kept.revalue(values, live)
@@ -341,13 +347,25 @@ class _Problem:
     """One target to learn, with the loss on it and the scores of the trees that learn it."""
 
     def __init__(
-        self, train: BinnedDataset, loss: Loss, target: FloatArray, model: Ensemble, start: Ensemble, n_threads: int
+        self,
+        train: BinnedDataset,
+        loss: Loss,
+        target: FloatArray,
+        model: Ensemble,
+        start: Ensemble,
+        seed: int,
+        n_threads: int,
     ) -> None:
-        data = train.data
+        data, share = train.data, train.share
         self.n_before = start.n_trees  # trees before the first round
         self.scored = Watched.start(train, model, n_threads=n_threads)
         self.objective = loss.prepare(
-            train.by_query(target), data.offsets, weights_of(train), data.query_weights, n_threads=n_threads
+            train.by_query(target),
+            data.offsets,
+            weights_of(train),
+            data.query_weights,
+            setting=Setting(seed, share.first_query, share.group),
+            n_threads=n_threads,
         )
 
 

@@ -31,7 +31,16 @@ from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_sc
 from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
 from rankwood.training.grow import GrowthRules, Sampling, TreeRules
 from rankwood.training.inputs import EvalSets, Rows, filled, in_bins, replacements, routed
-from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
+from rankwood.training.losses import (
+    CrossEntropyLoss,
+    CustomLoss,
+    LambdaLoss,
+    Loss,
+    LossMeasure,
+    PairwiseLoss,
+    SquaredLoss,
+    StochasticLoss,
+)
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
 from rankwood.training.refitting import Refitting
@@ -61,6 +70,7 @@ class BoostedRanker(Ranker):
     l2: float = 0.0
     gain: Literal["newton", "variance"] = "newton"
     query_fraction: float = 1.0
+    doc_fraction: float = 1.0
     feature_fraction: float = 1.0
     feature_sampling: Literal["tree", "split"] = "tree"
     max_bins: int = MAX_BINS
@@ -286,16 +296,28 @@ class ScheduledRanker(BoostedRanker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LambdaRanker(BoostedRanker):
-    """Rankers that learn by LambdaMART's gradients, and the parameters of these. LambdaMART explains them."""
+    """Rankers that learn by gradients of rankings, and the parameters of these. LambdaMART explains them."""
 
+    loss: Literal["lambdamart", "pairwise", "xendcg", "stochastic"] = "lambdamart"
+    loss_measure: LossMeasure = "nDCG"
     truncation: int | None = 30
     sigma: float = 1.0
     normalize: bool = True
     gains: Sequence[float] | Literal["linear"] | None = None
     cut_discounts: bool = False
+    permutations: int = 10
+    noise: float = 1.0
 
     def _loss(self) -> Loss:
-        return rules_from(LambdaLoss, self) if self.objective is None else CustomLoss(self.objective)
+        if self.objective is not None:
+            return CustomLoss(self.objective)
+        if self.loss == "xendcg":
+            return rules_from(CrossEntropyLoss, self)
+        if self.loss == "pairwise":
+            return rules_from(PairwiseLoss, self)
+        if self.loss == "stochastic":
+            return rules_from(StochasticLoss, self, measure=self.loss_measure)
+        return rules_from(LambdaLoss, self, measure=self.loss_measure)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -330,6 +352,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         (Asadi & Lin, equation 2).
     query_fraction : float, default 1.0
         Share of the queries that a tree may see, drawn anew for each.
+    doc_fraction : float, default 1.0
+        Share of the documents of these queries that a tree is grown on, as LightGBM's bagging_fraction; drawn anew for
+        each tree. Gradients are those of whole queries.
     feature_fraction : float, default 1.0
         Share of the features that a tree, or a split, may use.
     feature_sampling : {"tree", "split"}, default "tree"
@@ -370,6 +395,13 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         et al. (2017).
     schedule_rate : float, default 0.015
         How fast the weights of the adaptive schedule fall.
+    loss : {"lambdamart", "pairwise", "xendcg", "stochastic"}, default "lambdamart"
+        What the trees minimise: LambdaMART's loss, pairs weighed by what their exchange does to `loss_measure`;
+        "pairwise", the plain logistic loss of pairs; "xendcg", the cross entropy of Bruch (2021), as LightGBM's
+        rank_xendcg; "stochastic", pairs that are neighbours in rankings drawn with noise, in the spirit of CatBoost's
+        YetiRank. See `rankwood.training.losses`.
+    loss_measure : {"nDCG", "MAP", "MRR", "ERR"}, default "nDCG"
+        The measure by which "lambdamart" and "stochastic" weigh pairs. `measure` is what is watched.
     truncation : int or None, default 30
         Pairs of documents with both ranks beyond it do not count, and the ideal DCG ends there; None takes the whole
         list.
@@ -379,10 +411,14 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Whether the gradients of a query are scaled as by LightGBM's lambdarank_norm.
     gains : sequence of float, "linear" or None, default None
         Gain of a label: None for 2^label - 1; "linear" for the label itself; or a table whose entry k is the gain of
-        label k.
+        label k. MAP and MRR hold a document for relevant when its gain is above 0.
     cut_discounts : bool, default False
-        Whether discounts are 0 beyond the truncation, so that pairs are weighed by the change of NDCG@truncation.
-        LightGBM keeps them.
+        Whether ranks beyond the truncation count nothing, so that pairs are weighed by the change of nDCG@truncation.
+        LightGBM goes through the whole list.
+    permutations : int, default 10
+        Rankings of a query that the loss "stochastic" draws for every tree.
+    noise : float, default 1.0
+        Scale of the logistic noise that it adds to scores.
 
     Attributes
     ----------
@@ -426,8 +462,8 @@ class MART(GradesMixin, ScheduledRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
     Queries are needed only to measure, and to sample them; without any, every row is a query of its own. The other
-    parameters and attributes are LambdaMART's, but for the parameters of its loss (truncation, sigma, normalize, gains,
-    cut_discounts).
+    parameters and attributes are LambdaMART's, but for those of its losses (loss, loss_measure, truncation, sigma,
+    normalize, gains, cut_discounts, permutations, noise).
 
     Parameters
     ----------
@@ -498,8 +534,8 @@ class DART(LambdaRanker):
     rounding : {"nearest", "floor"}, default "nearest"
         How the number of trees to drop is rounded; "floor" drops nothing while `rate` times the trees is below 1, as
         in Lucchese et al. (2017).
-    loss : {"lambdamart", "mart"}, default "lambdamart"
-        LambdaMART's loss, or squared error on the labels, which needs no queries.
+    loss : {"lambdamart", "pairwise", "xendcg", "stochastic", "mart"}, default "lambdamart"
+        One of LambdaMART's losses; or squared error on the labels, which needs no queries.
     record_sizes : sequence of int or None, default None
         Numbers of trees: `models_at_` has the models that first had so many.
 
@@ -529,7 +565,7 @@ class DART(LambdaRanker):
     skip: float = 0.0
     weighting: Literal["paper", "lightgbm"] = "paper"
     rounding: Literal["nearest", "floor"] = "nearest"
-    loss: Literal["lambdamart", "mart"] = "lambdamart"
+    loss: Literal["lambdamart", "pairwise", "xendcg", "stochastic", "mart"] = "lambdamart"  # type: ignore[assignment]
     record_sizes: Sequence[int] | None = None
 
     @property

@@ -75,7 +75,15 @@ class Refitting:
         if result.driven.interrupted:
             return result
         try:
-            model = refit_model(result.ensemble, self.train, self.valid, self.how, loss=self.loss, n_fixed=n_fixed)
+            model = refit_model(
+                result.ensemble,
+                self.train,
+                self.valid,
+                self.how,
+                loss=self.loss,
+                seed=self.session.seed,
+                n_fixed=n_fixed,
+            )
         except KeyboardInterrupt:
             if self.session.on_interrupt == "raise":
                 raise
