@@ -45,6 +45,7 @@ WRONG = [
     ("loss_measure", "P", "loss_measure must be 'nDCG', 'MAP', 'MRR' or 'ERR', got 'P'"),
     ("permutations", 1.5, "permutations must be a whole number, got 1.5"),
     ("noise", "loud", "noise must be a number, got 'loud'"),
+    ("position_l2", -1.0, "position_l2 must be a number of at least 0, got -1.0"),
     ("doc_fraction", 1.5, "doc_fraction must lie above 0 and be at most 1, got 1.5"),
     ("query_fraction", 0.0, "query_fraction must lie above 0 and be at most 1, got 0.0"),
     ("feature_fraction", 2, "feature_fraction must lie above 0 and be at most 1, got 2"),

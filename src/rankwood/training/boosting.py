@@ -23,7 +23,8 @@ from rankwood.training.checkpoint import CheckpointFile, identify, read_history
 from rankwood.training.correction import Corrective, LeafValues, as_text, correct, from_text
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
-from rankwood.training.losses import Loss, Setting, document_weights
+from rankwood.training.losses import Gradients, Loss, Setting, document_weights
+from rankwood.training.position_bias import Unbiased
 from rankwood.training.tasks import Regression, Task, check_one_target
 from rankwood.training.updates import Update, surpasses
 from rankwood.training.watch import KeptLeaves, Measures, Watched
@@ -61,6 +62,7 @@ class GrowingEnsemble:
     learning_rates: list[float] = field(default_factory=list)
     history: list[list[Result]] = field(default_factory=list)
     corrections: list[tuple[int, LeafValues]] = field(default_factory=list)
+    position_biases: FloatArray = field(default_factory=lambda: np.zeros(0))  # after the last round, if there are any
     live: Live = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,6 +133,8 @@ class GrowingEnsemble:
             grown = as_text([tree.leaf_value for tree in self.trees])
             corrections = [(n_rounds, as_text(values.values())) for n_rounds, values in self.corrections]
             notes |= {"grown": grown, "corrections": corrections}
+        if len(self.position_biases):
+            notes["position_biases"] = self.position_biases.tolist()
         return self.everything(), notes
 
     def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
@@ -139,6 +143,7 @@ class GrowingEnsemble:
         self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
         self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
         self.live = live_after(self.steps)
+        self.position_biases = np.array(notes.get("position_biases", ()), dtype=np.float64)
         if "corrections" in notes:
             grown = from_text(notes["grown"], self.trees)
             self.trees = [replace(tree, leaf_value=values) for tree, values in zip(self.trees, grown, strict=True)]
@@ -182,6 +187,8 @@ class Rounds(Growth):
         Data that the removal of trees is judged on.
     corrective : Corrective, optional
         When the leaves of all trees are corrected, and how.
+    position_l2 : float
+        As in `boost`.
     """
 
     def __init__(
@@ -197,6 +204,7 @@ class Rounds(Growth):
         *,
         judge: Judge | None,
         corrective: Corrective | None = None,
+        position_l2: float = 0.0,
     ) -> None:
         data, weights, task = train.data, weights_of(train), growing.task
         if update.drops and task.n_problems > 1:
@@ -214,6 +222,8 @@ class Rounds(Growth):
         whole = growing.start if self.keeps else growing.whole()
         parts = zip(task.targets(data.y), task.split(whole), task.split(growing.start), strict=True)
         self.problems = [_Problem(train, loss, *part, session.seed, n_threads) for part in parts]
+        if data.position is not None:
+            self._know_positions(train, position_l2)
         alone = self.problems[0].scored if task.n_problems == 1 else None
         self.watched = {
             name: alone if alone and binned is train else Watched.start(binned, whole, n_threads=n_threads)
@@ -259,7 +269,7 @@ class Rounds(Growth):
         drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
         for kept in self.kept.values():
             kept.take_out(drop.trees, growing.live)
-        self._grow(number)
+        self._grow(number, learning_rate)
         for one, kept in self.kept.items():
             kept.keep(number, self._grown[0].grown.tree, self._grown[0].leaves_of(one))
         settled = update.settle(drop, learning_rate, last, self._with_new_tree)
@@ -273,7 +283,14 @@ class Rounds(Growth):
         trees = [one.grown.tree for one in self._grown]
         return trees, self._rated(step, results)._replace(n_trees=len(live)), results, corrected
 
-    def _grow(self, number: int) -> None:
+    def _know_positions(self, train: BinnedDataset, l2: float) -> None:
+        """Let the loss see what the positions of documents add to scores, as far as it was learnt."""
+        check_one_target(self.growing.task, "position")
+        assert train.data.position is not None
+        (problem,), position = self.problems, train.by_query(train.data.position)
+        problem.objective = Unbiased(problem.objective, position, l2, train.share.group, self.growing.position_biases)
+
+    def _grow(self, number: int, learning_rate: float) -> None:
         """Grow one tree for every problem, fitted to its gradients. Scores do not change yet."""
         self._grown = []
         for problem in self.problems:
@@ -281,6 +298,9 @@ class Rounds(Growth):
             draw = problem.n_before + number
             rng = np.random.default_rng([self.seed, draw])
             problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian, draw)
+            if isinstance(problem.objective, Unbiased):
+                problem.objective.learn(self.gradient, self.hessian, learning_rate)
+                self.growing.position_biases = problem.objective.biases
             self._grown.append(_Grown(problem, self.train, *self.builder.build(self.gradient, self.hessian, rng)))
 
     def _put_in(self, step: Step, live: Live) -> None:
@@ -359,7 +379,7 @@ class _Problem:
         data, share = train.data, train.share
         self.n_before = start.n_trees  # trees before the first round
         self.scored = Watched.start(train, model, n_threads=n_threads)
-        self.objective = loss.prepare(
+        self.objective: Gradients = loss.prepare(
             train.by_query(target),
             data.offsets,
             weights_of(train),
@@ -394,6 +414,7 @@ class Boosted(Trained):
 
     steps: Sequence[Step] = ()  # of every iteration
     models_at: Mapping[int, Ensemble] = field(default_factory=dict)  # by number of boosted trees
+    position_biases: FloatArray | None = None  # after the last iteration, if positions were given
     judge_queries: IndexArray | None = None  # of the first validation set, that judged removals and nothing else
 
 
@@ -436,6 +457,7 @@ def boost(
     task: Task = REGRESSION,
     start: Ensemble | None = None,
     corrective: Corrective | None = None,
+    position_l2: float = 0.0,
 ) -> Boosted:
     """Trees are added to a model, each fitted to the gradients of a loss at the scores so far.
 
@@ -463,6 +485,8 @@ def boost(
         The model to go on from; none starts from the best constant that the loss knows.
     corrective : Corrective, optional
         When the leaves of all trees that were added so far are corrected, and how. Trees of `start` stay as they are.
+    position_l2 : float
+        Pulls the biases of positions to 0, when the training data has positions.
     """
     growing = GrowingEnsemble(_starting_ensemble(start, train, loss, task), task)
     sets = {name: _in_bins_of(train, data, name, session.n_threads) for name, data in session.valid.items()}
@@ -470,6 +494,8 @@ def boost(
     keeper = None
     if session.checkpoint is not None:
         settings = {"loss": loss, "task": task, "tree rules": rules, "update rule": update, "seed": session.seed}
+        if train.data.position is not None:
+            settings["position_l2"] = position_l2
         if corrective is not None:
             settings["corrections"] = corrective
             _check_room(corrective, rules.growth.n_leaves, extent)
@@ -478,9 +504,8 @@ def boost(
         keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
     check_size(max((step.n_trees for step in growing.steps), default=0), extent.n_trees)
-    rounds = Rounds(
-        train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge, corrective=corrective
-    )
+    more: dict[str, Any] = {"judge": judge, "corrective": corrective, "position_l2": position_l2}
+    rounds = Rounds(train, loss, rules, update, growing, sets, extent.n_trees, session, **more)
     driven = drive(
         rounds,
         session,
@@ -498,7 +523,9 @@ def boost(
         )
     recorded = {size: growing.first_with(size) for size in extent.record_sizes}
     models = {size: growing.whole(at + 1) for size, at in recorded.items() if at is not None and at < driven.n_done}
-    return Boosted(growing.whole(driven.n_kept), driven, steps, models, None if judge is None else judge.queries)
+    biases = growing.position_biases if train.data.position is not None else None
+    whole, queries = growing.whole(driven.n_kept), None if judge is None else judge.queries
+    return Boosted(whole, driven, steps, models, biases, queries)
 
 
 def _check_room(corrective: Corrective, n_leaves: int, extent: Extent) -> None:

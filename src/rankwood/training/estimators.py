@@ -79,6 +79,7 @@ class BoostedRanker(Ranker):
     convention: str | Convention = "rankwood"
     early_stopping_rounds: int | None = None
     objective: Callable[..., Any] | None = None
+    position_l2: float = 0.0
     corrective: int | Corrective | None = None
     refit: bool | Refit = False
     importance_type: Literal["gain", "split"] = "gain"
@@ -95,6 +96,7 @@ class BoostedRanker(Ranker):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
+        position: Any = None,
         valid: Any = None,
         eval_set: Any = None,
         eval_qid: Sequence[Any] | None = None,
@@ -122,6 +124,10 @@ class BoostedRanker(Ranker):
             instead.
         sample_weight, query_weight : array, optional
             Weight of every document; weight of every query, in order of first appearance.
+        position : array, optional
+            Place, from 0 on, at which every document was shown when its label came about, if labels come of clicks. How
+            much of the labels is due to that is learnt beside the trees, which need not explain it; `position_biases_`
+            has what was found.
         valid : Dataset, BinnedDataset, path or list of paths, or table, optional
             Data to measure on, named "valid".
         eval_set : list of (X, y), of Datasets or of paths, optional
@@ -153,6 +159,8 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
+            if position is not None:
+                raise RankwoodError("on a cluster positions come with a Dataset: give Dataset(X, y, position=...)")
             return fit_on(
                 client,
                 self,
@@ -167,7 +175,9 @@ class BoostedRanker(Ranker):
                 grows_forest=hasattr(getattr(p, "forest", None), "fit"),
             )
         loss, rules, update, extent, corrective = p._loss(), p._tree_rules(), p._update(), p._extent(), p._corrective()
-        rows = Rows(X, y, qid, group, sample_weight, query_weight)
+        if not 0.0 <= p.position_l2 < np.inf:
+            raise RankwoodError(f"position_l2 must be a number of at least 0, got {p.position_l2}")
+        rows = Rows(X, y, qid, group, sample_weight, query_weight, position)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
         stopping = p.early_stopping_rounds
         begun = self._begin(rows, sets, eval_metric, callbacks, checkpoint, stopping_rounds=stopping)
@@ -178,7 +188,8 @@ class BoostedRanker(Ranker):
         start = p._start(init_model, task, train, session)
         start = None if start is None else routed(start, missing_as)
         task = task.covering(start)
-        result = boost(train, loss, rules, update, extent, session, task=task, start=start, corrective=corrective)
+        told: dict[str, Any] = {"corrective": corrective, "position_l2": p.position_l2}
+        result = boost(train, loss, rules, update, extent, session, task=task, start=start, **told)
         if refitting is not None:
             result = refitting.apply(result, 0 if start is None else start.n_trees)
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
@@ -237,6 +248,7 @@ class BoostedRanker(Ranker):
             not_kept = (NOTE, "learning_curves")
             notes["init_model"] = {name: note for name, note in start.metadata.items() if name not in not_kept}
         self._set_fitted(result, seed, **notes)
+        self.position_biases_ = result.position_biases
 
 
 def fit_on(
@@ -373,6 +385,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     objective : callable or None, default None
         A loss of your own instead of the learner's: a function `(scores, labels, offsets, weights) -> (gradient,
         hessian)`; see `rankwood.training.losses.CustomLoss`.
+    position_l2 : float, default 0.0
+        Pulls the biases of positions to 0, when `fit` is given positions; LightGBM's
+        lambdarank_position_bias_regularization.
     corrective : int, Corrective or None, default None
         Trees after which the leaves of all trees so far are corrected: fitted jointly to the labels by Newton steps on
         the loss, again and again while trees are added; 0 or None never. `Corrective` also says how many steps, and how
@@ -432,6 +447,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Measures after every tree: data set, then measure, then a list.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
+    position_biases_ : array of float or None
+        What every position adds to scores in the eyes of the loss, when `fit` was given positions; only differences
+        count.
     n_features_in_, feature_names_in_
         Features of the training data, as in scikit-learn.
     feature_importances_ : array of float

@@ -53,6 +53,10 @@ class Refitting:
         if wanted is False:
             return None
         check_one_target(task, "refit")
+        if train.position is not None:
+            raise RankwoodError(
+                "refit knows nothing of positions, whose bias it would learn again: leave one of them out"
+            )
         others = [data for data in session.valid.values() if data is not train]
         if not others:
             raise RankwoodError(
