@@ -5,7 +5,8 @@
 //   lambda_i = sum over pairs of +- sigma * rho * d,   w_i = sum over pairs of sigma^2 * rho * (1 - rho) * d,
 //   d = |gain_i - gain_j| * |discount_i - discount_j| / ideal DCG
 //
-// over the pairs with different gains of which one document is ranked within the truncation level.
+// over the pairs with different gains of which one document is ranked within the truncation level. So it is for NDCG;
+// swap_weights.hpp has d of the other measures.
 #pragma once
 
 #include <algorithm>
@@ -23,15 +24,32 @@
 #include "interruption.hpp"
 #include "isa/kernels.hpp"
 #include "pool.hpp"
+#include "swap_weights.hpp"
 
 namespace rankwood {
 
 struct LambdaRules {
   std::size_t truncation;  // pairs with both ranks beyond it do not count
   double sigma;
-  bool normalize;      // divide pairs by 0.01 + |score difference|, scale a query by log2(1 + S) / S
-  bool cut_discounts;  // the discount is 0 beyond the truncation level, so that d is the change of NDCG@truncation
+  bool normalize;  // divide pairs by 0.01 + |score difference| unless all are equal, scale a query by log2(1 + S) / S
+  bool cut_discounts;  // ranks beyond the truncation level count nothing, so that d is the change of the measure there
+  PairMeasure measure;
+  double largest_gain;  // of the whole data set, for ERR
 };
+
+// Tasks of consecutive queries, each with about `share` of the work: the first query of every task, and their number.
+template <class Work>
+std::vector<std::size_t> query_tasks(std::size_t n_queries, double share, const Work& work) {
+  std::vector<std::size_t> first_query(1, 0);
+  double open = 0.0;  // of the task that is being filled
+  for (std::size_t q = 0; q < n_queries; ++q) {
+    open += work(q);
+    if (q + 1 < n_queries && open < share) continue;
+    first_query.push_back(q + 1);
+    open = 0.0;
+  }
+  return first_query;
+}
 
 // Aligned to cache lines, as the kernel's registers want it.
 class AlignedFloats {
@@ -54,7 +72,7 @@ class AlignedFloats {
 class LambdaScratch {
  public:
   explicit LambdaScratch(std::size_t max_docs)
-      : stride_((max_docs + 15) / 16 * 16), floats_(6 * stride_), doubles_(3 * stride_), ranked_(max_docs) {}
+      : stride_((max_docs + 15) / 16 * 16), floats_(9 * stride_), doubles_(3 * stride_), ranked_(max_docs) {}
 
   ScoredDocument* ranked() { return ranked_.data(); }
   float* score() { return floats_.data(); }
@@ -63,6 +81,9 @@ class LambdaScratch {
   float* exponential() { return floats_.data() + 3 * stride_; }
   float* lambda_lost() { return floats_.data() + 4 * stride_; }
   float* weight_won() { return floats_.data() + 5 * stride_; }
+  SwapWeights swaps() {
+    return {floats_.data() + 6 * stride_, floats_.data() + 7 * stride_, floats_.data() + 8 * stride_};
+  }
   double* lambda() { return doubles_.data(); }
   double* weight() { return doubles_.data() + stride_; }
   double* ranked_score() { return doubles_.data() + 2 * stride_; }
@@ -80,7 +101,8 @@ class TaskScratch : public LambdaScratch {
   explicit TaskScratch(std::size_t max_docs)
       : LambdaScratch(max_docs), bucket_(max_docs), starts_(bucket_count(max_docs)) {}
 
-  void rank(const double* scores, std::size_t n) {
+  // Inlined wherever it is called: out of line it is slower by some percent of all that LambdaGradients does.
+  __attribute__((always_inline)) void rank(const double* scores, std::size_t n) {
     ScoreRange range = find_range(scores, n);
     if (!range.usable) {
       std::transform(scores, scores + n, lambda(), usable_score);
@@ -144,12 +166,16 @@ class LambdaGradients {
   // null; they and the offsets must outlive this object.
   LambdaGradients(const double* gains, const std::int64_t* offsets, std::size_t n_queries, const double* weights,
                   const double* query_weights, const LambdaRules& rules, int n_threads)
-      : offsets_(offsets), n_queries_(n_queries), weights_(weights), query_weights_(query_weights), rules_(rules) {
+      : offsets_(offsets),
+        n_queries_(n_queries),
+        weights_(weights),
+        query_weights_(query_weights),
+        rules_(rules),
+        gains_(rules.measure, rules.truncation, rules.largest_gain, gains, offsets, n_queries) {
     std::size_t max_docs = 0;
     for (std::size_t q = 0; q < n_queries; ++q) max_docs = std::max(max_docs, size(q));
     if (max_docs > kMaxDocs) throw std::invalid_argument("a query has more than 2^29 documents");
     fill_discounts(max_docs);
-    scale_gains(gains);
     divide_work(n_threads);
   }
 
@@ -174,49 +200,23 @@ class LambdaGradients {
   static constexpr std::size_t kLong = 16384;            // documents from which threads work on a query together,
   static constexpr std::size_t kPiece = 4 * kPairChunk;  // so many at a time
 
-  bool is_long(std::size_t q) const { return long_.has_value() && has_pairs_[q] && size(q) >= kLong; }
+  bool is_long(std::size_t q) const { return long_.has_value() && gains_.has_pairs(q) && size(q) >= kLong; }
   std::size_t size(std::size_t q) const { return static_cast<std::size_t>(offsets_[q + 1] - offsets_[q]); }
 
   void fill_discounts(std::size_t max_docs) {
     discounts_ = AlignedFloats((max_docs + kLanes - 1) / kLanes * kLanes);
     const std::size_t n = rules_.cut_discounts ? std::min(rules_.truncation, max_docs) : max_docs;
-    for (std::size_t r = 0; r < n; ++r) discounts_.data()[r] = static_cast<float>(discount(r));
-  }
-  static double discount(std::size_t rank) { return 1.0 / std::log2(static_cast<double>(rank) + 2.0); }
-
-  // Gains as the kernel wants them: differences are all that counts, so from the query's lowest, and in units of the
-  // ideal DCG. They lie in [0, 1]; all 0 where a query has no pairs.
-  void scale_gains(const double* gains) {
-    gains_.assign(static_cast<std::size_t>(offsets_[n_queries_]), 0.0f);
-    has_pairs_.assign(n_queries_, 0);
-    std::vector<double> best;
-    for (std::size_t q = 0; q < n_queries_; ++q) {
-      check_interruption();
-      const std::size_t begin = static_cast<std::size_t>(offsets_[q]), n = size(q);
-      if (n < 2) continue;
-      best.assign(gains + begin, gains + begin + n);
-      const double lowest = *std::min_element(best.begin(), best.end());
-      const std::size_t n_top = std::min(n, rules_.truncation);
-      std::partial_sort(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(n_top), best.end(),
-                        [](double a, double b) { return a > b; });
-      if (best[0] == lowest) continue;
-      double ideal = 0.0;  // in units of the highest gain, which may be near the largest double
-      for (std::size_t r = 0; r < n_top; ++r) ideal += best[r] / best[0] * discount(r);
-      has_pairs_[q] = 1;
-      for (std::size_t i = begin; i < begin + n; ++i) {
-        gains_[i] = static_cast<float>((gains[i] - lowest) / best[0] / ideal);
-      }
-    }
+    for (std::size_t r = 0; r < n; ++r) discounts_.data()[r] = static_cast<float>(rank_discount(r));
   }
 
   // Tasks of about equal work.
   void divide_work(int n_threads) {
     std::size_t longest = 0;
-    for (std::size_t q = 0; q < n_queries_; ++q) longest = std::max(longest, has_pairs_[q] ? size(q) : 0);
+    for (std::size_t q = 0; q < n_queries_; ++q) longest = std::max(longest, gains_.has_pairs(q) ? size(q) : 0);
     if (n_threads > 1 && longest >= kLong) long_.emplace(longest, kPiece);
     const auto work = [&](std::size_t q) {
       const double n = static_cast<double>(size(q));
-      return has_pairs_[q] ? n * (30.0 + std::min(n, static_cast<double>(rules_.truncation))) : n;
+      return gains_.has_pairs(q) ? n * (30.0 + std::min(n, static_cast<double>(rules_.truncation))) : n;
     };
     double total = 0.0;
     std::size_t max_docs = 0;
@@ -225,18 +225,11 @@ class LambdaGradients {
         long_queries_.push_back(q);
       } else {
         total += work(q);
-        max_docs = std::max(max_docs, has_pairs_[q] ? size(q) : 0);
+        max_docs = std::max(max_docs, gains_.has_pairs(q) ? size(q) : 0);
       }
     }
-    const double share = total > kSerialWork ? kTaskWork : kSerialWork;
-    double open = 0.0;  // of the task that is being filled
-    first_query_.assign(1, 0);
-    for (std::size_t q = 0; q < n_queries_; ++q) {
-      open += is_long(q) ? 0.0 : work(q);
-      if (q + 1 < n_queries_ && open < share) continue;
-      first_query_.push_back(q + 1);
-      open = 0.0;
-    }
+    const auto left_over = [&](std::size_t q) { return is_long(q) ? 0.0 : work(q); };
+    first_query_ = query_tasks(n_queries_, total > kSerialWork ? kTaskWork : kSerialWork, left_over);
     scratches_.make(std::min<std::size_t>(static_cast<std::size_t>(std::max(n_threads, 1)), first_query_.size()),
                     max_docs);
   }
@@ -244,7 +237,7 @@ class LambdaGradients {
   void compute_query(double (*kernel)(const RankedQuery&) noexcept, std::size_t q, const double* scores,
                      double* gradient, double* hessian, TaskScratch& scratch) const {
     const std::size_t begin = static_cast<std::size_t>(offsets_[q]), n = size(q);
-    if (!has_pairs_[q]) {
+    if (!gains_.has_pairs(q)) {
       std::fill_n(gradient + begin, n, 0.0);
       std::fill_n(hessian + begin, n, 0.0);
       return;
@@ -263,7 +256,7 @@ class LambdaGradients {
     scratch.ranker.rank(scores + begin, n, pool, ranked);
 
     const std::size_t n_pieces = (n + kPiece - 1) / kPiece;
-    const float last_gain = gains_[begin + ranked[n - 1].document];
+    const float last_gain = gains_.data()[begin + ranked[n - 1].document];
     pool.run(n_pieces, [&](std::size_t p) {
       const std::size_t first = p * kPiece, last = std::min(n, first + kPiece);
       gather(begin, first, last, scratch);
@@ -307,7 +300,7 @@ class LambdaGradients {
     float* gain = scratch.gain();
     for (std::size_t r = first; r < last; ++r) {
       score[r] = ranked[r].score;
-      gain[r] = gains_[begin + ranked[r].document];
+      gain[r] = gains_.data()[begin + ranked[r].document];
     }
   }
 
@@ -321,8 +314,19 @@ class LambdaGradients {
 
   RankedQuery ranked_query(std::size_t n, std::size_t n_top, LambdaScratch& scratch) const {
     const double* score = scratch.ranked_score();
+    const SwapWeights swaps = scratch.swaps();
+    const bool swap = kind() == PairKind::swap;
+    if (swap) {
+      const std::size_t depth = rules_.cut_discounts ? rules_.truncation : n;
+      n_top = std::min(n_top, describe_swaps(rules_.measure, scratch.gain(), n, depth, scratch.lambda(), swaps));
+      const std::size_t n_padded = (n + kLanes - 1) / kLanes * kLanes;
+      std::fill(swaps.lower + n, swaps.lower + n_padded, 0.0f);
+      std::fill_n(scratch.lambda(), n, 0.0);  // which was room for describe_swaps
+    }
     float distance_offset = 0.0f;
-    if (rules_.normalize) {  // equal scores everywhere, as before the first tree: nothing to divide by
+    if (rules_.normalize &&
+        rules_.measure !=
+            PairMeasure::equal) {  // equal scores everywhere, as before the first tree: nothing to divide by
       const bool all_equal = score[0] == score[n - 1];
       distance_offset = static_cast<float>((all_equal ? 1.0 : 0.01) * rules_.sigma);
     }
@@ -330,8 +334,11 @@ class LambdaGradients {
             std::min(n_top, rules_.truncation),
             score,
             rules_.sigma,
+            kind(),
             scratch.gain(),
-            discounts_.data(),
+            swap ? swaps.lower : discounts_.data(),
+            swaps.upper,
+            swaps.factor,
             distance_offset,
             scratch.score(),
             scratch.score_rest(),
@@ -343,11 +350,16 @@ class LambdaGradients {
             {is_interrupted, Interruption::current()}};
   }
 
+  PairKind kind() const {
+    if (rules_.measure == PairMeasure::equal) return PairKind::equal;
+    return rules_.measure == PairMeasure::ndcg ? PairKind::discounts : PairKind::swap;
+  }
+
   // What the lambdas of a query are multiplied by; `size` is the sum of their magnitudes over pairs.
   double factor(std::size_t q, double size) const {
     double factor = rules_.sigma;
     if (rules_.normalize) {
-      factor *= rules_.sigma;  // distances between scores were multiplied by it too
+      if (kind() != PairKind::equal) factor *= rules_.sigma;  // distances between scores were multiplied by it too
       const double total = 2.0 * size * factor;
       if (total > 0.0) factor *= std::log2(1.0 + total) / total;
     }
@@ -370,9 +382,8 @@ class LambdaGradients {
   const double* weights_;
   const double* query_weights_;
   LambdaRules rules_;
-  AlignedFloats discounts_;
-  std::vector<float> gains_;
-  std::vector<std::uint8_t> has_pairs_;
+  AlignedFloats discounts_;  // of NDCG
+  PairGains gains_;
   std::vector<std::size_t> first_query_, long_queries_;
   TaskScratches scratches_;
   std::optional<LongScratch> long_;

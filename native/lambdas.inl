@@ -10,6 +10,9 @@
 // z = (gain_i - gain_j) * (discount_i - discount_j), whose sign says who is better, b = z / (1 + e) and a = b * e, the
 // signed lambda of i is a when z > 0 and b when z < 0: the smaller of the two, because e <= 1. So no pair branches.
 //
+// Other measures have other z (swap_weights.hpp): (gain_i - gain_j) * factor_i * (upper_i - lower_j), the last of which
+// is never negative. Where all pairs are equal z is the sign of gain_i - gain_j.
+//
 // Sums run over 8 lanes in a fixed order, whatever a register holds, so every instruction set gives the same bits.
 
 #if defined(__AVX__)
@@ -94,10 +97,14 @@ static void exponentials(const RankedQuery& q, std::size_t begin, std::size_t en
 // Lambdas and weights of the pairs (i, j), j in [begin, end), whole blocks: added to j in single precision, their sums
 // for i are returned. Lanes j <= i of the first block count nothing.
 //   kDivide  divide each pair by q.distance_offset + score_i - score_j
-template <bool kDivide>
+//   kKind    what z is
+template <bool kDivide, PairKind kKind>
 static inline __attribute__((always_inline)) PairSums add_pairs(const RankedQuery& q, std::size_t i, std::size_t begin,
                                                                 std::size_t end) {
-  const float score = q.score[i], score_rest = q.score_rest[i], gain = q.gain[i], discount = q.discount[i];
+  constexpr bool kSize = kDivide || kKind == PairKind::equal;
+  const float score = q.score[i], score_rest = q.score_rest[i], gain = q.gain[i];
+  const float discount = kKind == PairKind::swap ? q.upper[i] : q.discount[i];
+  const float factor = kKind == PairKind::swap ? q.factor[i] : 1.0f;
   const float inverse = 1.0f / q.exponential[i], distance_offset = q.distance_offset;
   const float *scores = q.score, *score_rests = q.score_rest, *gains = q.gain, *discounts = q.discount;
   const float* exponential = q.exponential;
@@ -106,7 +113,16 @@ static inline __attribute__((always_inline)) PairSums add_pairs(const RankedQuer
   const auto add = [&](std::size_t j, int p, const Part* counts) __attribute__((always_inline)) {
     const Part e = part(exponential + j, p) * inverse;
     const Part u = 1.0f + e;
-    Part z = (gain - part(gains + j, p)) * (discount - part(discounts + j, p));
+    Part z = gain - part(gains + j, p);
+    if constexpr (kKind == PairKind::equal) {
+      const Part none = {}, one = none + 1.0f;
+      z = z > none ? one : (z < none ? -one : none);
+    } else if constexpr (kKind == PairKind::swap) {
+      const Part none = {}, fall = discount - part(discounts + j, p);
+      z = factor * z * (fall > none ? fall : none);
+    } else {
+      z = z * (discount - part(discounts + j, p));
+    }
     Part t, distance = (score - part(scores + j, p)) + (score_rest - part(score_rests + j, p));
     if (counts != nullptr) {
       z = z * *counts;
@@ -126,7 +142,7 @@ static inline __attribute__((always_inline)) PairSums add_pairs(const RankedQuer
     const Part weight = (Part)((PartBits)a & 0x7fffffffu) * t;
     lambda_i[p] += lambda;
     weight_i[p] += weight;
-    if constexpr (kDivide) size[p] += (Part)((PartBits)lambda & 0x7fffffffu);
+    if constexpr (kSize) size[p] += (Part)((PartBits)lambda & 0x7fffffffu);
     part(lambda_lost + j, p) += lambda;
     part(weight_won + j, p) += weight;
   };
@@ -138,7 +154,7 @@ static inline __attribute__((always_inline)) PairSums add_pairs(const RankedQuer
   for (; j < end; j += kLanes) {
     for (int p = 0; p < kParts; ++p) add(j, p, nullptr);
   }
-  return {sum_lanes(lambda_i), sum_lanes(weight_i), kDivide ? sum_lanes(size) : 0.0};
+  return {sum_lanes(lambda_i), sum_lanes(weight_i), kSize ? sum_lanes(size) : 0.0};
 }
 
 // The end of the ranks, from `first` on, that share exponentials.
@@ -159,7 +175,7 @@ static void take_over(const RankedQuery& q, std::size_t begin, std::size_t end) 
   }
 }
 
-template <bool kDivide>
+template <bool kDivide, PairKind kKind>
 static double add_all_pairs(const RankedQuery& q) {
   const std::size_t n_padded = (q.n + kLanes - 1) / kLanes * kLanes;
   double size = 0.0;
@@ -177,7 +193,7 @@ static double add_all_pairs(const RankedQuery& q) {
       for (std::size_t i = first; i < last; ++i) {
         const std::size_t next = (i + 1) / kLanes * kLanes;
         if (next >= end) continue;
-        const PairSums sums = add_pairs<kDivide>(q, i, next > begin ? next : begin, end);
+        const PairSums sums = add_pairs<kDivide, kKind>(q, i, next > begin ? next : begin, end);
         q.lambda[i] += sums.lambda;
         q.weight[i] += sums.weight;
         size += sums.size;
@@ -193,8 +209,20 @@ static double add_all_pairs(const RankedQuery& q) {
   return size;
 }
 
+template <PairKind kKind>
+static double pairs_of_kind(const RankedQuery& q) {
+  return q.distance_offset > 0.0f ? add_all_pairs<true, kKind>(q) : add_all_pairs<false, kKind>(q);
+}
+
 static double pair_lambdas(const RankedQuery& q) noexcept {
-  return q.distance_offset > 0.0f ? add_all_pairs<true>(q) : add_all_pairs<false>(q);
+  switch (q.kind) {
+    case PairKind::swap:
+      return pairs_of_kind<PairKind::swap>(q);
+    case PairKind::equal:
+      return add_all_pairs<false, PairKind::equal>(q);
+    default:
+      return pairs_of_kind<PairKind::discounts>(q);
+  }
 }
 
 // The same in parts, which may be worked on at the same time: what add_all_pairs does for some ranks i.
@@ -208,7 +236,7 @@ static PairRows begin_rows(const RankedQuery& q, std::size_t first) noexcept {
   return rows;
 }
 
-template <bool kDivide>
+template <bool kDivide, PairKind kKind>
 static void add_part(const RankedQuery& q, const PairRows& rows, std::size_t begin, std::size_t end, PairSums* sums) {
   const std::size_t fresh = begin > rows.ready ? begin : rows.ready;
   if (fresh < end) {
@@ -220,15 +248,29 @@ static void add_part(const RankedQuery& q, const PairRows& rows, std::size_t beg
     const std::size_t chunk_end = chunk + kPairChunk < end ? chunk + kPairChunk : end;
     for (std::size_t i = rows.first; i < rows.last; ++i) {
       const std::size_t next = (i + 1) / kLanes * kLanes;
-      *sums++ = next < chunk_end ? add_pairs<kDivide>(q, i, next > chunk ? next : chunk, chunk_end) : PairSums{};
+      *sums++ = next < chunk_end ? add_pairs<kDivide, kKind>(q, i, next > chunk ? next : chunk, chunk_end) : PairSums{};
     }
   }
   take_over(q, begin > rows.last ? begin : rows.last, end < q.n ? end : q.n);
 }
 
+template <PairKind kKind>
+static void part_of_kind(const RankedQuery& q, const PairRows& rows, std::size_t begin, std::size_t end,
+                         PairSums* sums) {
+  q.distance_offset > 0.0f ? add_part<true, kKind>(q, rows, begin, end, sums)
+                           : add_part<false, kKind>(q, rows, begin, end, sums);
+}
+
 static void pairs_of_rows(const RankedQuery& q, const PairRows& rows, std::size_t begin, std::size_t end,
                           PairSums* sums) noexcept {
-  q.distance_offset > 0.0f ? add_part<true>(q, rows, begin, end, sums) : add_part<false>(q, rows, begin, end, sums);
+  switch (q.kind) {
+    case PairKind::swap:
+      return part_of_kind<PairKind::swap>(q, rows, begin, end, sums);
+    case PairKind::equal:
+      return add_part<false, PairKind::equal>(q, rows, begin, end, sums);
+    default:
+      return part_of_kind<PairKind::discounts>(q, rows, begin, end, sums);
+  }
 }
 
 // Adds the sums of all chunks, in their order, to the ranks they are of; returns the sum of |lambda| continued.

@@ -69,15 +69,20 @@ constexpr std::size_t kLookAfter = std::size_t{1} << 20;  // pairs of documents:
 
 constexpr int kLanes = 8;  // documents of a query whose pairs are counted side by side
 
+// What a pair of documents weighs (lambdas.inl).
+enum class PairKind : std::uint8_t { discounts, swap, equal };
+
 // One query, its documents in ranked order. Arrays of floats have room up to a multiple of kLanes and are aligned.
 struct RankedQuery {
   std::size_t n;               // documents
   std::size_t n_top;           // pairs (i, j), j > i, are counted for ranks i < n_top; at most n - 1
   const double* ranked_score;  // descending, differences finite
   double sigma;
-  float* gain;            // gain above the query's lowest, over the ideal DCG
-  const float* discount;  // by rank
-  float distance_offset;  // pairs are divided by this + sigma * the difference of scores; 0: they are not divided
+  PairKind kind;
+  float* gain;                  // as PairGains has it (swap_weights.hpp)
+  const float* discount;        // by rank; `lower` of SwapWeights for the kind swap
+  const float *upper, *factor;  // by rank, for the kind swap
+  float distance_offset;        // pairs are divided by this + sigma * the difference of scores; 0: they are not divided
   float *score, *score_rest, *exponential, *lambda_lost, *weight_won;  // scratch
   double *lambda, *weight;  // OUT, n entries; without the factors sigma and sigma^2
   Stop stop;
@@ -93,7 +98,7 @@ struct PairRows {
 };
 struct PairSums {
   double lambda, weight;  // of one rank i in one chunk
-  double size;            // sum of |lambda|, if pairs are divided
+  double size;            // sum of |lambda|, if pairs are divided or equal
 };
 
 constexpr std::size_t kLineLanes = 8;  // arrays with one entry per weight have room for a multiple of it
@@ -196,10 +201,10 @@ struct Kernels {
   FeatureSplit (*best_bounded_split)(const double* gradient, const double* hessian, const std::uint32_t* counts,
                                      std::int32_t n_values, bool has_missing, const NodeSums& total,
                                      const SplitRules& rules, const ValueBounds& bounds) noexcept;
-  // lambdas.inl. pair_lambdas returns the sum of |lambda| of pairs, if divided. The other three do the same in parts,
-  // with the same bits: lambdas, weights and the padding of gains are 0 at first; for rows from 0 to n_top, begin_rows;
-  // pairs_of_rows for runs of whole chunks, in any order, one entry of `sums` per chunk and row; end_rows with all
-  // sums.
+  // lambdas.inl. pair_lambdas returns the sum of |lambda| of pairs, if divided or equal. The other three do the same in
+  // parts, with the same bits: lambdas, weights and the padding of gains are 0 at first; for rows from 0 to n_top,
+  // begin_rows; pairs_of_rows for runs of whole chunks, in any order, one entry of `sums` per chunk and row; end_rows
+  // with all sums.
   double (*pair_lambdas)(const RankedQuery& query) noexcept;
   PairRows (*begin_rows)(const RankedQuery& query, std::size_t first) noexcept;
   void (*pairs_of_rows)(const RankedQuery& query, const PairRows& rows, std::size_t begin, std::size_t end,

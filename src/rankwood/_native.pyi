@@ -345,6 +345,13 @@ def format_svmlight(
 def read_at(file: int, offset: int, to: NDArray[np.uint8], n_threads: int) -> int: ...
 
 # bind_losses.cpp
+class PairMeasure(enum.Enum):
+    NDCG = ...
+    MAP = ...
+    MRR = ...
+    ERR = ...
+    EQUAL = ...
+
 class LambdaGradients:
     def __init__(
         self,
@@ -357,8 +364,44 @@ class LambdaGradients:
         normalize: bool,
         cut_discounts: bool,
         n_threads: int,
+        measure: PairMeasure = ...,
+        largest_gain: float = 0.0,
     ) -> None: ...
     def compute(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None: ...
+
+class CrossEntropyGradients:
+    def __init__(
+        self,
+        gains: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None,
+        query_weights: FloatArray | None,
+        seed: int,
+        first_query: int,
+        n_threads: int,
+    ) -> None: ...
+    def compute(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray, draw: int) -> None: ...
+
+class StochasticGradients:
+    def __init__(
+        self,
+        gains: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None,
+        query_weights: FloatArray | None,
+        seed: int,
+        first_query: int,
+        truncation: int,
+        sigma: float,
+        normalize: bool,
+        cut_discounts: bool,
+        measure: PairMeasure,
+        largest_gain: float,
+        n_rankings: int,
+        noise: float,
+        n_threads: int,
+    ) -> None: ...
+    def compute(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray, draw: int) -> None: ...
 
 def squared_gradients(
     y: FloatArray,

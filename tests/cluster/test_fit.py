@@ -40,6 +40,7 @@ def in_bins(table):
 LEARNERS = {
     "lambdamart": rw.LambdaMART(12, 8, 0.3, early_stopping_rounds=4),
     "sampled": rw.LambdaMART(4, 8, query_fraction=0.5, feature_fraction=0.5, random_state=3),
+    "xendcg": rw.LambdaMART(4, 8, loss="xendcg", doc_fraction=0.6),
     "ordinal": rw.MART(3, 8, task="ordinal"),
     "dart": rw.DART(8, 8, rate=0.3),
     "xdart": rw.XDART(6, 8),

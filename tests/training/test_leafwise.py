@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rankwood as rw
 from oracles import trees as oracle
+from oracles.significance import splitmix64
 from rankwood import _native
 from rankwood.data.bins import BinnedDataset
 from rankwood.data.share import Share
@@ -211,6 +212,36 @@ def test_samples_are_whole_queries_and_marked_features():
     assert all(part <= set(rows.tolist()) or not part & set(rows.tolist()) for part in parts)
     assert sampling.features(10, rng).sum() == 3
     assert Sampling().rows(offsets, Share(ALONE, 0, 5, 21), rng) is None
+
+
+def test_documents_are_drawn_by_number_whoever_holds_them():
+    rng = np.random.default_rng(1)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 30, 200))])
+    whole = Share(ALONE, 0, 200, int(offsets[-1]))
+    for fractions in ({"doc_fraction": 0.3}, {"doc_fraction": 0.3, "query_fraction": 0.5}):
+        sampling = Sampling(**fractions)
+        rows = sampling.rows(offsets, whole, np.random.default_rng(5))
+        expected = np.prod(list(fractions.values())) * offsets[-1]
+        assert abs(len(rows) - expected) < 0.15 * offsets[-1]
+        others = sampling.rows(offsets, whole, np.random.default_rng(6))
+        assert set(rows.tolist()) != set(others.tolist())
+        parts = []
+        for first, last in ((0, 60), (60, 60), (60, 200)):
+            own = offsets[first : last + 1] - offsets[first]
+            share = Share(ALONE, first, 200, int(offsets[-1]))
+            parts.append(sampling.rows(own, share, np.random.default_rng(5)) + offsets[first])
+        assert_array_equal(np.concatenate(parts), rows)
+    seed = int(np.random.default_rng(5).integers(2**63))
+    words = [splitmix64(splitmix64(seed, q), i) for q, (a, b) in enumerate(pairwise(offsets)) for i in range(b - a)]
+    drawn = [row for row, word in enumerate(words) if word < 0.3 * 2**64]
+    assert Sampling(doc_fraction=0.3).rows(offsets, whole, np.random.default_rng(5)).tolist() == drawn
+
+
+def test_a_sample_without_documents_is_a_tree_without_splits():
+    data = rw.Dataset([[0.0], [1.0]], [0.0, 1.0], group=[2])
+    with pytest.warns(UserWarning, match="no tree has a split"):
+        model = rw.MART(1, doc_fraction=1e-12, min_docs_per_leaf=1).fit(data)
+    assert_array_equal(model.predict(data), 0.5)
 
 
 def test_sampled_trees_score_every_document():

@@ -17,7 +17,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.losses import lambdas, pair_loss, weighted_pairs
 from rankwood import system as isa
 from rankwood.errors import DataError, RankwoodError
-from rankwood.training.losses import CustomLoss, LambdaLoss, SquaredLoss, document_weights, label_gains
+from rankwood.training.losses import (
+    CrossEntropyLoss,
+    CustomLoss,
+    LambdaLoss,
+    PairwiseLoss,
+    SquaredLoss,
+    StochasticLoss,
+    document_weights,
+    label_gains,
+)
 
 pytestmark = pytest.mark.native
 
@@ -217,8 +226,10 @@ def digest(n_threads: int) -> str:
     scores, labels, offsets = make_queries([*sizes, 3000], seed=9)
     scores *= np.repeat(np.random.default_rng(9).choice([0.1, 1.0, 20.0], len(sizes) + 1), np.diff(offsets))
     bits = hashlib.sha256()
-    for normalize, cut_discounts in VARIANTS:
-        loss = LambdaLoss(50, sigma=1.1, normalize=normalize, cut_discounts=cut_discounts)
+    losses = [LambdaLoss(50, sigma=1.1, normalize=normalize, cut_discounts=cut) for normalize, cut in VARIANTS]
+    losses += [LambdaLoss(50, measure=measure) for measure in ("MAP", "MRR", "ERR")]
+    losses += [LambdaLoss(50, measure="ERR", normalize=False), PairwiseLoss(50), StochasticLoss(), CrossEntropyLoss()]
+    for loss in losses:
         for values in gradients(loss, scores, labels, offsets, n_threads=n_threads):
             bits.update(values.tobytes())
     return bits.hexdigest()

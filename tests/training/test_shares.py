@@ -54,6 +54,10 @@ LEARNERS = {
     "budget": rw.LambdaMART(4, 16, max_features_used=4),
     "budget, counted": rw.LambdaMART(4, 16, max_features_used=4, min_docs_per_leaf=1),
     "costs": rw.LambdaMART(4, 16, feature_costs=[3.0] * 20, min_docs_per_leaf=50),
+    "documents": rw.LambdaMART(4, 16, query_fraction=0.8, doc_fraction=0.5),
+    "err": rw.LambdaMART(4, 8, loss_measure="ERR"),
+    "xendcg": rw.LambdaMART(5, 8, loss="xendcg"),
+    "stochastic": rw.DART(5, 8, rate=0.3, loss="stochastic", loss_measure="ERR", corrective=3),
     "own measure": rw.LambdaMART(3, 8, measure="nDCG@5"),
 }
 

@@ -42,6 +42,9 @@ class Dataset:
         Weight of every query, in order of first appearance.
     doc_ids : sequence of str, optional
         Name of every document.
+    position : array-like of int, optional
+        Place, from 0 on, at which every document was shown when its label came about, if that was by clicks: boosted
+        rankers then learn how much of the labels is due to it.
     feature_names : sequence of str, optional
         Name of every feature; taken from a DataFrame's columns, if these are texts.
 
@@ -63,7 +66,7 @@ class Dataset:
     offsets, order
         Where each query begins in the order by query, and the rows in this order; `order` is None when rows of a query
         stand together.
-    weights, query_weights, doc_ids, feature_names
+    weights, query_weights, doc_ids, position, feature_names
         As given, or None.
     n_docs, n_features, n_queries : int
         Numbers of documents, features and queries.
@@ -82,6 +85,7 @@ class Dataset:
     weights: FloatArray | None
     query_weights: FloatArray | None
     doc_ids: AnyArray | None
+    position: IndexArray | None
     feature_names: tuple[str, ...] | None
     _y: FloatArray | None
     _X: FeatureMatrix | None
@@ -98,6 +102,7 @@ class Dataset:
         weights: Any = None,
         query_weights: Any = None,
         doc_ids: Sequence[str] | AnyArray | None = None,
+        position: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
         X = collected(X)
@@ -121,6 +126,7 @@ class Dataset:
             weights=weights,
             query_weights=query_weights,
             doc_ids=doc_ids,
+            position=position,
             feature_names=feature_names,
         )
         self._check()
@@ -168,6 +174,7 @@ class Dataset:
             weights=weights,
             query_weights=query_weights,
             doc_ids=None,
+            position=None,
             feature_names=feature_names,
         )
         data._check()
@@ -337,8 +344,8 @@ class Dataset:
         Parameters
         ----------
         **changes
-            X, y, weights, query_weights, doc_ids or feature_names as in `Dataset(...)`, but X is float32; `queries`,
-            a `Queries`; or `read_blocks` as in `Dataset.without_matrix`. They must fit each other.
+            X, y, weights, query_weights, doc_ids, position or feature_names as in `Dataset(...)`, but X is float32;
+            `queries`, a `Queries`; or `read_blocks` as in `Dataset.without_matrix`. They must fit each other.
 
         Examples
         --------
@@ -371,6 +378,8 @@ class Dataset:
             digest.update(f"no features {self.shape};".encode())
         else:
             arrays.insert(0, self._X)
+        if self.position is not None:
+            arrays.append(self.position)
         for array in arrays:
             if array is None:
                 digest.update(b"none;")
@@ -459,6 +468,7 @@ class Dataset:
             weights=None if self.weights is None else self.weights[rows],
             query_weights=None if self.query_weights is None else self.query_weights[numbers],
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            position=None if self.position is None else self.position[rows],
         )
         return subset
 
@@ -477,6 +487,7 @@ class Dataset:
             weights=_weights(self.weights, n_rows, "weights", "row"),
             query_weights=_weights(self.query_weights, self.n_queries, "query_weights", "query"),
             doc_ids=None if ids is None else np.asarray(ids, dtype=object),
+            position=None if self.position is None else _positions(self.position, n_rows),
             feature_names=None if names is None else tuple(map(str, names)),
         )
         if self.doc_ids is not None and len(self.doc_ids) != n_rows:
@@ -543,6 +554,17 @@ def _weights(values: Any, n: int, name: str, what: str) -> FloatArray | None:
     if len(negative):
         raise DataError(f"{name} of {what} {negative[0]} is {array[negative[0]]}: it must not be negative")
     return array
+
+
+MOST_POSITIONS = 1_000_000
+
+
+def _positions(values: Any, n: int) -> IndexArray:
+    array = _one_per(values, n, "position", "row", np.float64)
+    wrong = np.flatnonzero((array < 0) | (array >= MOST_POSITIONS) | (array != np.floor(array)))
+    if len(wrong):
+        raise DataError(f"position of row {wrong[0]} is {array[wrong[0]]:g}: it must be a whole number from 0 on")
+    return array.astype(OFFSET)
 
 
 def _as_index(values: Sequence[int] | AnyArray, n: int, name: str) -> IndexArray:

@@ -20,7 +20,7 @@ from rankwood.fitting.measured import MeasuredQueries, Part
 from rankwood.fitting.outputs import check_fits, refitted, unsigned_weights
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.correction import joint_step
-from rankwood.training.losses import LambdaLoss, label_gains
+from rankwood.training.losses import LambdaLoss, Setting, label_gains
 from rankwood.training.tasks import without_grades
 
 if TYPE_CHECKING:
@@ -143,7 +143,14 @@ def refit(
 
 
 def refit_model(
-    model: Ensemble, train: Evaluator, valid: Evaluator, how: Refit, *, loss: Loss | None = None, n_fixed: int = 0
+    model: Ensemble,
+    train: Evaluator,
+    valid: Evaluator,
+    how: Refit,
+    *,
+    loss: Loss | None = None,
+    seed: int = 0,
+    n_fixed: int = 0,
 ) -> Ensemble:
     """What `refit` does, for data that a measure is bound to already.
 
@@ -157,6 +164,8 @@ def refit_model(
         Settings.
     loss : Loss, optional
         Whose gradients are followed; LambdaMART's with the gains of the measure unless given.
+    seed : int, default 0
+        Of a loss that draws random numbers.
     n_fixed : int, default 0
         The first so many trees stay as they are.
     """
@@ -165,7 +174,7 @@ def refit_model(
     check_fits(model, [train.data, valid.data])
     parts = [Part.of(model, evaluator) for evaluator in (train, valid)]
     queries, weights = parts[0].queries, unsigned_weights(model)
-    gradients = lambda_gradients(queries) if loss is None else bound_loss(loss, queries)
+    gradients = lambda_gradients(queries) if loss is None else bound_loss(loss, queries, seed=seed)
     trees = n_fixed + np.flatnonzero(weights[n_fixed:] > 0.0)
     passes = refit_passes(parts[0], weights, how, gradients, trees)
     found = best_pass(parts[0], parts[1], weights, passes, how.patience)
@@ -243,8 +252,8 @@ def refit_passes(
         return
     gradients = lambda_gradients(train.queries) if gradients is None else gradients
     per_leaf = np.repeat(weights, np.diff(train.outputs.leaf_offsets))
-    for _ in range(how.passes):
-        first, second = leaf_derivatives(train, weights, trees, gradients)
+    for draw in range(how.passes):
+        first, second = leaf_derivatives(train, weights, trees, gradients, draw)
         values = train.outputs.values + joint_step(first, second, per_leaf, len(trees), rate=how.rate, l2=how.l2)
         if not np.isfinite(values).all():
             return
@@ -260,11 +269,11 @@ def lambda_gradients(queries: MeasuredQueries) -> Gradients:
     return bound_loss(loss, queries, surrogate_gains(queries))
 
 
-def bound_loss(loss: Loss, queries: MeasuredQueries, labels: FloatArray | None = None) -> Gradients:
+def bound_loss(loss: Loss, queries: MeasuredQueries, labels: FloatArray | None = None, *, seed: int = 0) -> Gradients:
     """A loss bound to the documents of some queries and their weights; `labels` instead of their own if given."""
     weights = queries.document_weights, queries.query_weights
     y = queries.labels if labels is None else labels
-    return loss.prepare(y, queries.offsets, *weights, n_threads=queries.n_threads)
+    return loss.prepare(y, queries.offsets, *weights, setting=Setting(seed), n_threads=queries.n_threads)
 
 
 def surrogate_gains(queries: MeasuredQueries) -> FloatArray:
@@ -294,10 +303,10 @@ def surrogate_gains(queries: MeasuredQueries) -> FloatArray:
 
 
 def leaf_derivatives(
-    part: Part, weights: FloatArray, trees: IndexArray, gradients: Gradients
+    part: Part, weights: FloatArray, trees: IndexArray, gradients: Gradients, draw: int = 0
 ) -> tuple[FloatArray, FloatArray]:
     """Sums of gradient (the direction in which scores should move) and of hessian over the documents in every leaf."""
     scores = part.outputs.scores(weights)
     gradient, hessian = np.empty_like(scores), np.empty_like(scores)
-    gradients.gradients(scores, gradient, hessian)
+    gradients.gradients(scores, gradient, hessian, draw)
     return part.outputs.leaf_pair_sums(gradient, hessian, trees)

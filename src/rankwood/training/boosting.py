@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,12 +24,15 @@ from rankwood.training.checkpoint import CheckpointFile, identify, read_history
 from rankwood.training.correction import Corrective, LeafValues, as_text, correct, from_text
 from rankwood.training.driver import Growth, Session, Trained, check_size, drive
 from rankwood.training.grow import GrownTree, TreeBuilder, TreeRules, regrown
-from rankwood.training.losses import Loss, document_weights
+from rankwood.training.losses import Gradients, Loss, Setting, document_weights
+from rankwood.training.position_bias import Unbiased
 from rankwood.training.tasks import Regression, Task, check_one_target
 from rankwood.training.updates import Update, surpasses
 from rankwood.training.watch import KeptLeaves, Measures, Watched
 
 DROPS = 0xDA27  # third number of the random streams that choose what to drop; those of trees have two
+
+CORRECTIONS = 1 << 32  # draws of the passes of a correction begin at multiples of it; those of trees are below
 
 # Names of what judges removals without being among the data sets to measure on.
 UNNAMED = "<training data>"
@@ -59,6 +63,7 @@ class GrowingEnsemble:
     learning_rates: list[float] = field(default_factory=list)
     history: list[list[Result]] = field(default_factory=list)
     corrections: list[tuple[int, LeafValues]] = field(default_factory=list)
+    position_biases: FloatArray = field(default_factory=lambda: np.zeros(0))  # after the last round, if there are any
     live: Live = field(init=False)
 
     def __post_init__(self) -> None:
@@ -129,6 +134,8 @@ class GrowingEnsemble:
             grown = as_text([tree.leaf_value for tree in self.trees])
             corrections = [(n_rounds, as_text(values.values())) for n_rounds, values in self.corrections]
             notes |= {"grown": grown, "corrections": corrections}
+        if len(self.position_biases):
+            notes["position_biases"] = self.position_biases.tolist()
         return self.everything(), notes
 
     def take_up(self, model: Ensemble, notes: dict[str, Any]) -> None:
@@ -137,6 +144,7 @@ class GrowingEnsemble:
         self.steps = [Step(*step)._replace(dropped=tuple(step[DROPPED])) for step in notes["steps"]]
         self.learning_rates, self.history = notes["learning_rates"], read_history(notes["history"])
         self.live = live_after(self.steps)
+        self.position_biases = np.array(notes.get("position_biases", ()), dtype=np.float64)
         if "corrections" in notes:
             grown = from_text(notes["grown"], self.trees)
             self.trees = [replace(tree, leaf_value=values) for tree, values in zip(self.trees, grown, strict=True)]
@@ -180,6 +188,8 @@ class Rounds(Growth):
         Data that the removal of trees is judged on.
     corrective : Corrective, optional
         When the leaves of all trees are corrected, and how.
+    position_l2 : float
+        As in `boost`.
     """
 
     def __init__(
@@ -195,6 +205,7 @@ class Rounds(Growth):
         *,
         judge: Judge | None,
         corrective: Corrective | None = None,
+        position_l2: float = 0.0,
     ) -> None:
         data, weights, task = train.data, weights_of(train), growing.task
         if update.drops and task.n_problems > 1:
@@ -213,7 +224,9 @@ class Rounds(Growth):
         self.corrective, self.keeps = corrective, update.drops or corrective is not None
         whole = growing.start if self.keeps else growing.whole()
         parts = zip(task.targets(data.y), task.split(whole), task.split(growing.start), strict=True)
-        self.problems = [_Problem(train, loss, *part, n_threads) for part in parts]
+        self.problems = [_Problem(train, loss, *part, session.seed, n_threads) for part in parts]
+        if data.position is not None:
+            self._know_positions(train, position_l2)
         alone = self.problems[0].scored if task.n_problems == 1 else None
         self.watched = {
             name: alone if alone and binned is train else Watched.start(binned, whole, n_threads=n_threads)
@@ -259,7 +272,7 @@ class Rounds(Growth):
         drop = update.draw(list(growing.live), last, np.random.default_rng([self.seed, number, DROPS]))
         for kept in self.kept.values():
             kept.take_out(drop.trees, growing.live)
-        self._grow(number)
+        self._grow(number, learning_rate)
         for one, kept in self.kept.items():
             kept.keep(number, self._grown[0].grown.tree, self._grown[0].leaves_of(one))
         settled = update.settle(drop, learning_rate, last, self._with_new_tree)
@@ -267,19 +280,31 @@ class Rounds(Growth):
         live = dict(growing.live)
         apply(step, live)
         self._put_in(step, live)
-        corrected = self._correct(live) if self.corrective and self.corrective.is_due(number + 1) else None
+        due = self.corrective is not None and self.corrective.is_due(number + 1)
+        corrected = self._correct(live, number) if due else None
         results = [result for name, one in self.watched.items() for result in one.results(name, self.measures)]
         trees = [one.grown.tree for one in self._grown]
         return trees, self._rated(step, results)._replace(n_trees=len(live)), results, corrected
 
-    def _grow(self, number: int) -> None:
+    def _know_positions(self, train: BinnedDataset, l2: float) -> None:
+        """Let the loss see what the positions of documents add to scores, as far as it was learnt."""
+        check_one_target(self.growing.task, "position")
+        assert train.data.position is not None
+        (problem,), position = self.problems, train.by_query(train.data.position)
+        problem.objective = Unbiased(problem.objective, position, l2, train.share.group, self.growing.position_biases)
+
+    def _grow(self, number: int, learning_rate: float) -> None:
         """Grow one tree for every problem, fitted to its gradients. Scores do not change yet."""
         self._grown = []
         used = self._used_features()
         for problem in self.problems:
             # The stream that a problem would draw from if it were learnt alone.
-            rng = np.random.default_rng([self.seed, problem.n_before + number])
-            problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian)
+            draw = problem.n_before + number
+            rng = np.random.default_rng([self.seed, draw])
+            problem.objective.gradients(problem.scored.scores, self.gradient, self.hessian, draw)
+            if isinstance(problem.objective, Unbiased):
+                problem.objective.learn(self.gradient, self.hessian, learning_rate)
+                self.growing.position_biases = problem.objective.biases
             built = self.builder.build(self.gradient, self.hessian, rng, used)
             self._grown.append(_Grown(problem, self.train, *built))
             if used is not None:
@@ -308,14 +333,15 @@ class Rounds(Growth):
         for kept in self.kept.values():
             kept.settle(step, live)
 
-    def _correct(self, live: Live) -> LeafValues:
-        """Correct the leaves of all live trees on the training data, and all scores with them."""
+    def _correct(self, live: Live, number: int) -> LeafValues:
+        """Correct the leaves of all live trees on the training data after a round, and all scores with them."""
         assert self.corrective is not None
         (problem,) = self.problems
         new = self.growing.n_rounds
-        trees = [self._grown[0].grown.tree if number == new else self.growing.trees[number] for number in live]
+        trees = [self._grown[0].grown.tree if one == new else self.growing.trees[one] for one in live]
         projection = self.builder.rules.constraints.projection(Trees.from_trees(trees), self.growing.start.n_features)
-        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective, projection)
+        draws = count(CORRECTIONS * (problem.n_before + number + 1))
+        values = correct(self.kept[problem.scored], problem.objective, live, self.corrective, projection, draws)
         for one, kept in self.kept.items():
             if one is not problem.scored:
                 kept.revalue(values, live)
@@ -362,13 +388,25 @@ class _Problem:
     """One target to learn, with the loss on it and the scores of the trees that learn it."""
 
     def __init__(
-        self, train: BinnedDataset, loss: Loss, target: FloatArray, model: Ensemble, start: Ensemble, n_threads: int
+        self,
+        train: BinnedDataset,
+        loss: Loss,
+        target: FloatArray,
+        model: Ensemble,
+        start: Ensemble,
+        seed: int,
+        n_threads: int,
     ) -> None:
-        data = train.data
+        data, share = train.data, train.share
         self.n_before = start.n_trees  # trees before the first round
         self.scored = Watched.start(train, model, n_threads=n_threads)
-        self.objective = loss.prepare(
-            train.by_query(target), data.offsets, weights_of(train), data.query_weights, n_threads=n_threads
+        self.objective: Gradients = loss.prepare(
+            train.by_query(target),
+            data.offsets,
+            weights_of(train),
+            data.query_weights,
+            setting=Setting(seed, share.first_query, share.group),
+            n_threads=n_threads,
         )
 
 
@@ -397,6 +435,7 @@ class Boosted(Trained):
 
     steps: Sequence[Step] = ()  # of every iteration
     models_at: Mapping[int, Ensemble] = field(default_factory=dict)  # by number of boosted trees
+    position_biases: FloatArray | None = None  # after the last iteration, if positions were given
     judge_queries: IndexArray | None = None  # of the first validation set, that judged removals and nothing else
 
 
@@ -439,6 +478,7 @@ def boost(
     task: Task = REGRESSION,
     start: Ensemble | None = None,
     corrective: Corrective | None = None,
+    position_l2: float = 0.0,
 ) -> Boosted:
     """Trees are added to a model, each fitted to the gradients of a loss at the scores so far.
 
@@ -466,6 +506,8 @@ def boost(
         The model to go on from; none starts from the best constant that the loss knows.
     corrective : Corrective, optional
         When the leaves of all trees that were added so far are corrected, and how. Trees of `start` stay as they are.
+    position_l2 : float
+        Pulls the biases of positions to 0, when the training data has positions.
     """
     if start is not None:
         rules.constraints.check(start, "the model to go on from")
@@ -479,6 +521,8 @@ def boost(
             settings["constraints"] = rules.constraints
         if rules.categories is not None:
             settings["categories"] = rules.categories
+        if train.data.position is not None:
+            settings["position_l2"] = position_l2
         if corrective is not None:
             settings["corrections"] = corrective
             _check_room(corrective, rules.growth.n_leaves, extent)
@@ -487,9 +531,8 @@ def boost(
         keeper = CheckpointFile(session.checkpoint, identity)
         keeper.load(growing)
     check_size(max((step.n_trees for step in growing.steps), default=0), extent.n_trees)
-    rounds = Rounds(
-        train, loss, rules, update, growing, sets, extent.n_trees, session, judge=judge, corrective=corrective
-    )
+    more: dict[str, Any] = {"judge": judge, "corrective": corrective, "position_l2": position_l2}
+    rounds = Rounds(train, loss, rules, update, growing, sets, extent.n_trees, session, **more)
     driven = drive(
         rounds,
         session,
@@ -509,8 +552,9 @@ def boost(
     at = {size: at + 1 for size, at in recorded.items() if at is not None and at < driven.n_done}
     notes = rules.constraints.notes()
     models = {size: growing.whole(n_rounds).with_metadata(**notes) for size, n_rounds in at.items()}
+    biases = growing.position_biases if train.data.position is not None else None
     whole = growing.whole(driven.n_kept).with_metadata(**notes)
-    return Boosted(whole, driven, steps, models, None if judge is None else judge.queries)
+    return Boosted(whole, driven, steps, models, biases, None if judge is None else judge.queries)
 
 
 def _check_room(corrective: Corrective, n_leaves: int, extent: Extent) -> None:

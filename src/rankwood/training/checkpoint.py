@@ -189,11 +189,13 @@ def identify_binned(binned: BinnedDataset) -> str:
     first_row = sum(share.group.gather(data.n_docs)[: share.group.rank])
     columns = [*binned.bins, binned.by_query(data.y)]
     columns += [] if data.weights is None else [binned.by_query(data.weights)]
+    columns += [] if data.position is None else [binned.by_query(data.position)]
     sums = [sum_of_digests(column, first_row, salt) for salt, column in enumerate(columns)]
     of_queries = [np.diff(data.offsets), *([] if data.query_weights is None else [data.query_weights])]
     sums += [sum_of_digests(column, share.first_query, salt) for salt, column in enumerate(of_queries, len(sums))]
     digest = hashlib.sha256(np.array(share.group.gather(sums), dtype=np.uint64).sum(axis=0).tobytes())
     digest.update(f"{share.n_docs} {data.weights is None} {data.query_weights is None} {data.feature_names}".encode())
+    digest.update(b"" if data.position is None else b"position")
     for array in (binned.edges.flat, binned.edges.offsets):
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +75,12 @@ class Corrective:
 
 
 def correct(
-    kept: KeptLeaves, objective: Gradients, live: Live, how: Corrective, projection: Projection | None = None
+    kept: KeptLeaves,
+    objective: Gradients,
+    live: Live,
+    how: Corrective,
+    projection: Projection | None = None,
+    draws: Iterable[int] | None = None,
 ) -> LeafValues:
     """Correct the leaves of all live trees on the training data; its scores change with them.
 
@@ -93,6 +99,8 @@ def correct(
         How many passes, and how far they go.
     projection : Projection, optional
         What moves the values of the live trees, in their order, after each pass, so that they keep constraints.
+    draws : iterable of int, optional
+        Number of the draw of every pass, for losses that draw random numbers; 0, 1, ... unless given.
 
     Returns
     -------
@@ -108,8 +116,8 @@ def correct(
     values = kept.values(live)
     sizes = [len(of_tree) for of_tree in values.values()]
     per_leaf = np.repeat(list(live.values()), sizes)
-    for _ in range(how.passes):
-        objective.gradients(kept.scores, gradient, hessian)
+    for _, draw in zip(range(how.passes), count() if draws is None else draws, strict=False):
+        objective.gradients(kept.scores, gradient, hessian, draw)
         first, second = kept.leaf_sums(live, gradient, hessian)
         step = joint_step(first, second, per_leaf, len(live), rate=how.rate, l2=how.l2)
         moved = np.concatenate(list(values.values())) + step

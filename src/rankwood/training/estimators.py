@@ -43,7 +43,16 @@ from rankwood.training.inputs import (
     replacements,
     routed,
 )
-from rankwood.training.losses import CustomLoss, LambdaLoss, Loss, SquaredLoss
+from rankwood.training.losses import (
+    CrossEntropyLoss,
+    CustomLoss,
+    LambdaLoss,
+    Loss,
+    LossMeasure,
+    PairwiseLoss,
+    SquaredLoss,
+    StochasticLoss,
+)
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker, as_list
 from rankwood.training.refitting import Refitting
@@ -73,6 +82,7 @@ class BoostedRanker(Ranker):
     l2: float = 0.0
     gain: Literal["newton", "variance"] = "newton"
     query_fraction: float = 1.0
+    doc_fraction: float = 1.0
     feature_fraction: float = 1.0
     feature_sampling: Literal["tree", "split"] = "tree"
     monotone_constraints: Sequence[int] | Mapping[Any, int] | None = None
@@ -88,6 +98,7 @@ class BoostedRanker(Ranker):
     convention: str | Convention = "rankwood"
     early_stopping_rounds: int | None = None
     objective: Callable[..., Any] | None = None
+    position_l2: float = 0.0
     corrective: int | Corrective | None = None
     refit: bool | Refit = False
     importance_type: Literal["gain", "split"] = "gain"
@@ -104,6 +115,7 @@ class BoostedRanker(Ranker):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
+        position: Any = None,
         valid: Any = None,
         eval_set: Any = None,
         eval_qid: Sequence[Any] | None = None,
@@ -131,6 +143,10 @@ class BoostedRanker(Ranker):
             instead.
         sample_weight, query_weight : array, optional
             Weight of every document; weight of every query, in order of first appearance.
+        position : array, optional
+            Place, from 0 on, at which every document was shown when its label came about, if labels come of clicks. How
+            much of the labels is due to that is learnt beside the trees, which need not explain it; `position_biases_`
+            has what was found.
         valid : Dataset, BinnedDataset, path or list of paths, or table, or a list or dict of these, optional
             Data to measure on, named "valid"; those of a list are "valid_0", "valid_1", ..., those of a dict have their
             names. Early stopping goes by the first.
@@ -165,6 +181,8 @@ class BoostedRanker(Ranker):
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
             if p.categorical_features is not None:
                 raise RankwoodError("categorical_features cannot be had on a cluster yet: train on one machine")
+            if position is not None:
+                raise RankwoodError("on a cluster positions come with a Dataset: give Dataset(X, y, position=...)")
             return fit_on(
                 client,
                 self,
@@ -179,7 +197,7 @@ class BoostedRanker(Ranker):
                 grows_forest=hasattr(getattr(p, "forest", None), "fit"),
             )
         loss, rules, update, extent, corrective = p._rules()
-        rows = Rows(X, y, qid, group, sample_weight, query_weight)
+        rows = Rows(X, y, qid, group, sample_weight, query_weight, position)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
         coding = frame_coding(X)
         if coding is not None:
@@ -195,7 +213,8 @@ class BoostedRanker(Ranker):
         start = p._start(init_model, task, train, session, rules.constraints)
         start = None if start is None else routed(start, missing_as)
         task = task.covering(start)
-        result = boost(train, loss, rules, update, extent, session, task=task, start=start, corrective=corrective)
+        told: dict[str, Any] = {"corrective": corrective, "position_l2": p.position_l2}
+        result = boost(train, loss, rules, update, extent, session, task=task, start=start, **told)
         if refitting is not None:
             result = refitting.apply(result, 0 if start is None else start.n_trees)
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
@@ -222,6 +241,8 @@ class BoostedRanker(Ranker):
         return self.refit is not False
 
     def _rules(self) -> tuple[Loss, TreeRules, Update, Extent, Corrective | None]:
+        if not 0.0 <= self.position_l2 < np.inf:
+            raise RankwoodError(f"position_l2 must be a number of at least 0, got {self.position_l2}")
         return self._loss(), self._tree_rules(), self._update(), self._extent(), self._corrective()
 
     def _loss(self) -> Loss:
@@ -293,6 +314,7 @@ class BoostedRanker(Ranker):
             not_kept = (NOTE, "learning_curves")
             notes["init_model"] = {name: note for name, note in start.metadata.items() if name not in not_kept}
         self._set_fitted(result, seed, **notes)
+        self.position_biases_ = result.position_biases
 
 
 def fit_on(
@@ -352,16 +374,28 @@ class ScheduledRanker(BoostedRanker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LambdaRanker(BoostedRanker):
-    """Rankers that learn by LambdaMART's gradients, and the parameters of these. LambdaMART explains them."""
+    """Rankers that learn by gradients of rankings, and the parameters of these. LambdaMART explains them."""
 
+    loss: Literal["lambdamart", "pairwise", "xendcg", "stochastic"] = "lambdamart"
+    loss_measure: LossMeasure = "nDCG"
     truncation: int | None = 30
     sigma: float = 1.0
     normalize: bool = True
     gains: Sequence[float] | Literal["linear"] | None = None
     cut_discounts: bool = False
+    permutations: int = 10
+    noise: float = 1.0
 
     def _loss(self) -> Loss:
-        return rules_from(LambdaLoss, self) if self.objective is None else CustomLoss(self.objective)
+        if self.objective is not None:
+            return CustomLoss(self.objective)
+        if self.loss == "xendcg":
+            return rules_from(CrossEntropyLoss, self)
+        if self.loss == "pairwise":
+            return rules_from(PairwiseLoss, self)
+        if self.loss == "stochastic":
+            return rules_from(StochasticLoss, self, measure=self.loss_measure)
+        return rules_from(LambdaLoss, self, measure=self.loss_measure)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -396,6 +430,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         (Asadi & Lin, equation 2).
     query_fraction : float, default 1.0
         Share of the queries that a tree may see, drawn anew for each.
+    doc_fraction : float, default 1.0
+        Share of the documents of these queries that a tree is grown on, as LightGBM's bagging_fraction; drawn anew for
+        each tree. Gradients are those of whole queries.
     feature_fraction : float, default 1.0
         Share of the features that a tree, or a split, may use.
     feature_sampling : {"tree", "split"}, default "tree"
@@ -432,6 +469,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     objective : callable or None, default None
         A loss of your own instead of the learner's: a function `(scores, labels, offsets, weights) -> (gradient,
         hessian)`; see `rankwood.training.losses.CustomLoss`.
+    position_l2 : float, default 0.0
+        Pulls the biases of positions to 0, when `fit` is given positions; LightGBM's
+        lambdarank_position_bias_regularization.
     corrective : int, Corrective or None, default None
         Trees after which the leaves of all trees so far are corrected: fitted jointly to the labels by Newton steps on
         the loss, again and again while trees are added; 0 or None never. `Corrective` also says how many steps, and how
@@ -454,6 +494,13 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         et al. (2017).
     schedule_rate : float, default 0.015
         How fast the weights of the adaptive schedule fall.
+    loss : {"lambdamart", "pairwise", "xendcg", "stochastic"}, default "lambdamart"
+        What the trees minimise: LambdaMART's loss, pairs weighed by what their exchange does to `loss_measure`;
+        "pairwise", the plain logistic loss of pairs; "xendcg", the cross entropy of Bruch (2021), as LightGBM's
+        rank_xendcg; "stochastic", pairs that are neighbours in rankings drawn with noise, in the spirit of CatBoost's
+        YetiRank. See `rankwood.training.losses`.
+    loss_measure : {"nDCG", "MAP", "MRR", "ERR"}, default "nDCG"
+        The measure by which "lambdamart" and "stochastic" weigh pairs. `measure` is what is watched.
     truncation : int or None, default 30
         Pairs of documents with both ranks beyond it do not count, and the ideal DCG ends there; None takes the whole
         list.
@@ -463,10 +510,14 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Whether the gradients of a query are scaled as by LightGBM's lambdarank_norm.
     gains : sequence of float, "linear" or None, default None
         Gain of a label: None for 2^label - 1; "linear" for the label itself; or a table whose entry k is the gain of
-        label k.
+        label k. MAP and MRR hold a document for relevant when its gain is above 0.
     cut_discounts : bool, default False
-        Whether discounts are 0 beyond the truncation, so that pairs are weighed by the change of NDCG@truncation.
-        LightGBM keeps them.
+        Whether ranks beyond the truncation count nothing, so that pairs are weighed by the change of nDCG@truncation.
+        LightGBM goes through the whole list.
+    permutations : int, default 10
+        Rankings of a query that the loss "stochastic" draws for every tree.
+    noise : float, default 1.0
+        Scale of the logistic noise that it adds to scores.
 
     Attributes
     ----------
@@ -480,6 +531,9 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
         Measures after every tree: data set, then measure, then a list.
     interrupted_ : bool
         Whether Ctrl-C ended the training.
+    position_biases_ : array of float or None
+        What every position adds to scores in the eyes of the loss, when `fit` was given positions; only differences
+        count.
     n_features_in_, feature_names_in_
         Features of the training data, as in scikit-learn.
     feature_importances_ : array of float
@@ -510,8 +564,8 @@ class MART(GradesMixin, ScheduledRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
     Queries are needed only to measure, and to sample them; without any, every row is a query of its own. The other
-    parameters and attributes are LambdaMART's, but for the parameters of its loss (truncation, sigma, normalize, gains,
-    cut_discounts).
+    parameters and attributes are LambdaMART's, but for those of its losses (loss, loss_measure, truncation, sigma,
+    normalize, gains, cut_discounts, permutations, noise).
 
     Parameters
     ----------
@@ -582,8 +636,8 @@ class DART(LambdaRanker):
     rounding : {"nearest", "floor"}, default "nearest"
         How the number of trees to drop is rounded; "floor" drops nothing while `rate` times the trees is below 1, as
         in Lucchese et al. (2017).
-    loss : {"lambdamart", "mart"}, default "lambdamart"
-        LambdaMART's loss, or squared error on the labels, which needs no queries.
+    loss : {"lambdamart", "pairwise", "xendcg", "stochastic", "mart"}, default "lambdamart"
+        One of LambdaMART's losses; or squared error on the labels, which needs no queries.
     record_sizes : sequence of int or None, default None
         Numbers of trees: `models_at_` has the models that first had so many.
 
@@ -613,7 +667,7 @@ class DART(LambdaRanker):
     skip: float = 0.0
     weighting: Literal["paper", "lightgbm"] = "paper"
     rounding: Literal["nearest", "floor"] = "nearest"
-    loss: Literal["lambdamart", "mart"] = "lambdamart"
+    loss: Literal["lambdamart", "pairwise", "xendcg", "stochastic", "mart"] = "lambdamart"  # type: ignore[assignment]
     record_sizes: Sequence[int] | None = None
 
     @property

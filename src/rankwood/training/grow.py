@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -22,7 +23,7 @@ from rankwood.training.joint_growth import JointGrower
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a tree gets to see: samples of queries and features, drawn without replacement.
+    """What a tree gets to see: samples of queries, documents and features, drawn without replacement.
 
     Parameters
     ----------
@@ -32,22 +33,34 @@ class Sampling:
         Share of the features.
     per_split : bool
         Whether features are drawn for each split instead of each tree.
+    doc_fraction : float
+        Probability with which each document of the queries is drawn, for each tree.
     """
 
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
     per_split: bool = False
+    doc_fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("query_fraction", "feature_fraction"):
+        for name in ("query_fraction", "doc_fraction", "feature_fraction"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise RankwoodError(f"{name} must lie above 0 and be at most 1, got {getattr(self, name)}")
 
     def rows(self, offsets: OffsetArray, share: Share, rng: Generator) -> NDArray[np.uint32] | None:
-        """Rows of a sample of whole queries, in rising order; None for all rows.
+        """Rows of a sample of documents of a sample of queries, in rising order; None for all rows.
 
         The sample is of the queries of all processes; rows are those of this one.
         """
+        whole = self._rows_of_queries(offsets, share, rng)
+        if self.doc_fraction == 1.0:
+            return whole
+        seed = int(rng.integers(2**63))
+        drawn = _words(seed, offsets, share.first_query) < np.uint64(self.doc_fraction * 2.0**64)
+        return np.flatnonzero(drawn).astype(np.uint32) if whole is None else whole[drawn[whole]]
+
+    def _rows_of_queries(self, offsets: OffsetArray, share: Share, rng: Generator) -> NDArray[np.uint32] | None:
+        """Rows of a sample of whole queries; None for all rows."""
         if self.query_fraction == 1.0:
             return None
         n_drawn = max(1, round(self.query_fraction * share.n_queries))
@@ -65,6 +78,26 @@ class Sampling:
         else:
             marks[rng.choice(n_features, size=n_drawn, replace=False)] = 1
         return marks
+
+
+def _words(seed: int, offsets: OffsetArray, first_query: int) -> NDArray[np.uint64]:
+    """A random word for every document: that of its place in the stream of its query (see native/random.hpp).
+
+    Streams belong to a seed and the number of the query among those of all processes.
+    """
+    sizes = np.diff(offsets)
+    of_queries = _splitmix(np.uint64(seed), np.arange(first_query, first_query + len(sizes), dtype=np.uint64))
+    places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    return _splitmix(np.repeat(of_queries, sizes), places.astype(np.uint64))
+
+
+def _splitmix(key: Any, number: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Word of a number in the stream that begins at a key: splitmix64."""
+    word: NDArray[np.uint64] = key + (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(31)
+    return word
 
 
 @dataclass

@@ -42,6 +42,7 @@ class Rows:
     group: Any = None
     sample_weight: Any = None
     query_weight: Any = None
+    position: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", collected(self.X))
@@ -68,7 +69,8 @@ class Rows:
             if not alone:
                 raise DataError("queries are missing: the table has no column qid, and neither qid nor group is given")
             data = data.replace(queries=find_queries(data.n_docs, group=np.ones(data.n_docs, dtype=np.int64)))
-        return Rows(data.replace(weights=self.sample_weight, query_weights=self.query_weight))
+        beside = {"weights": self.sample_weight, "query_weights": self.query_weight, "position": self.position}
+        return Rows(data.replace(**beside))
 
     @property
     def is_dataset(self) -> bool:
@@ -126,15 +128,16 @@ class Rows:
             group=group,
             weights=weights,
             query_weights=self.query_weight,
+            position=self.position,
             feature_names=getattr(learner, "feature_names_in_", None),
         )
 
     def _as_given(self, learner: Any, reset: bool) -> Dataset:
-        for name in ("y", "qid", "group", "sample_weight", "query_weight"):
+        for name in ("y", "qid", "group", "sample_weight", "query_weight", "position"):
             if getattr(self, name) is not None:
                 raise DataError(
                     f"a Dataset holds its own labels, queries and weights: leave {name} out, and give them to "
-                    "Dataset(X, y, qid=..., weights=..., query_weights=...)"
+                    "Dataset(X, y, qid=..., weights=..., query_weights=..., position=...)"
                 )
         data: Dataset = self.X.data if isinstance(self.X, BinnedDataset) else self.X
         if reset:

@@ -1,10 +1,13 @@
-"""What boosting minimises: squared error, LambdaMART's NDCG, or a function of your own.
+"""What boosting minimises: squared error, LambdaMART's measures, other losses of rankings, or a function of your own.
 
 A loss gives every document two numbers at the current scores. The *gradient* is the direction in which its score
 should go: MINUS the derivative of the loss, the residual or lambda that a tree is fitted to as pseudo-response. The
 *hessian* is the second derivative, never negative. A leaf's value is `sum(gradient) / (sum(hessian) + l2)`.
 
 Rows are grouped by query here: query q holds the rows `offsets[q]` to `offsets[q + 1]`.
+
+A loss may draw random numbers. They belong to a seed, the number of the *draw* (the round, say) and the query, counted
+over all processes: never to a thread or a process, and not to what was drawn before.
 """
 
 from __future__ import annotations
@@ -27,8 +30,40 @@ from rankwood.system import resolve_threads
 class Gradients(Protocol):
     """A loss bound to the training data."""
 
-    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
-        """Write gradient and hessian of every document at `scores` into the given arrays."""
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
+        """Write gradient and hessian of every document at `scores` into the given arrays.
+
+        Parameters
+        ----------
+        scores : array of float
+            Score of every document.
+        out_gradient, out_hessian : array of float
+            Where to.
+        draw : int, default 0
+            Which random numbers are taken by a loss that needs some; others do not look at it.
+        """
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the documents that a loss is bound to stand among all, and what its random numbers come from.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the random numbers.
+    first_query : int, default 0
+        Number of the first query here among those of all processes.
+    group : Group
+        The processes that have other queries.
+    """
+
+    seed: int = 0
+    first_query: int = 0
+    group: Group = ALONE
+
+
+ALL = Setting()  # of one process that has everything
 
 
 class Loss(Protocol):
@@ -55,6 +90,7 @@ class Loss(Protocol):
         weights: FloatArray | None = None,
         query_weights: FloatArray | None = None,
         *,
+        setting: Setting = ALL,
         n_threads: int | None = None,
     ) -> Gradients:
         """The loss bound to labels, queries and weights: what does not depend on scores is computed once, here."""
@@ -104,6 +140,7 @@ class SquaredLoss:
         weights: FloatArray | None = None,
         query_weights: FloatArray | None = None,
         *,
+        setting: Setting = ALL,
         n_threads: int | None = None,
     ) -> Gradients:
         of_documents = _contiguous(document_weights(offsets, weights, query_weights))
@@ -116,23 +153,63 @@ class _SquaredGradients:
     weights: FloatArray | None
     n_threads: int
 
-    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
         scores = np.ascontiguousarray(scores, dtype=SCORE)
         _native.squared_gradients(self.y, self.weights, scores, out_gradient, out_hessian, self.n_threads)
 
 
+LossMeasure: TypeAlias = Literal["nDCG", "MAP", "MRR", "ERR"]
+MEASURES = {
+    "nDCG": _native.PairMeasure.NDCG,
+    "MAP": _native.PairMeasure.MAP,
+    "MRR": _native.PairMeasure.MRR,
+    "ERR": _native.PairMeasure.ERR,
+}
+
+
 @dataclass(frozen=True)
-class LambdaLoss:
-    """LambdaMART's loss: pairs of documents of a query, weighed by what their exchange does to NDCG.
+class PairLoss:
+    """What losses of pairs have in common; `LambdaLoss` explains the parameters."""
+
+    truncation: int | None = 30
+    sigma: float = 1.0
+    normalize: bool = True
+    gains: Literal["linear"] | tuple[float, ...] | None = None
+    constant_hessian: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.truncation is not None and not (
+            isinstance(self.truncation, (int, np.integer)) and self.truncation >= 1
+        ):
+            raise RankwoodError(
+                f"truncation must be a rank from 1 on, got {self.truncation}; None takes the whole list"
+            )
+        if not 1e-6 <= self.sigma <= 1e6:
+            raise RankwoodError(f"sigma must lie between 1e-6 and 1e6, got {self.sigma}")
+        object.__setattr__(self, "gains", _checked_gains(self.gains))
+
+    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
+        """0, since the loss depends on differences of scores only."""
+        return 0.0
+
+    def _depth(self, n_docs: int) -> int:
+        """The truncation as a number."""
+        return max(1, n_docs if self.truncation is None else min(self.truncation, n_docs))
+
+
+@dataclass(frozen=True)
+class LambdaLoss(PairLoss):
+    """LambdaMART's loss: pairs of documents of a query, weighed by what their exchange does to a measure.
 
     For each pair of a query in which document i is better than j,
 
-        rho = 1 / (1 + exp(sigma (s_i - s_j))),     d = |gain_i - gain_j| |discount_i - discount_j| / ideal DCG,
+        rho = 1 / (1 + exp(sigma (s_i - s_j))),     d = |change of the measure if i and j changed places|,
         lambda_i += sigma rho d,    lambda_j -= sigma rho d,    w += sigma^2 rho (1 - rho) d for both.
 
-    Gradient and hessian are lambda and w. Documents are ranked by score, ties in document order; the discount of rank
-    r is 1 / log2(1 + r). A document's weight multiplies its lambda and w, a query's weight those of its documents.
-    A query of n documents costs O(n log n + n truncation).
+    Gradient and hessian are lambda and w. Documents are ranked by score, ties in document order. For nDCG,
+    d = |gain_i - gain_j| |discount_i - discount_j| / ideal DCG, and the discount of rank r is 1 / log2(1 + r). A
+    document's weight multiplies its lambda and w, a query's weight those of its documents. A query of n documents costs
+    O(n log n + n truncation).
 
     Parameters
     ----------
@@ -145,10 +222,13 @@ class LambdaLoss:
         then lambda and w are scaled by log2(1 + S) / S, S being the sum of |lambda| over both documents of every pair.
     gains : "linear", tuple of float or None, default None
         Gain of a label: None for 2^label - 1; "linear" for the label itself; or a table whose entry k is the gain of
-        label k.
+        label k. MAP and MRR hold a document for relevant when its gain is above 0; with ERR a reader stops at a
+        document with probability gain / (1 + largest gain of the data).
     cut_discounts : bool, default False
-        Whether the discount is 0 beyond the truncation, so that d is exactly the change of NDCG@truncation. False
-        keeps 1 / log2(1 + r) at every rank, as LightGBM does.
+        Whether ranks beyond the truncation count nothing, so that d is exactly the change of nDCG@truncation (or
+        AP@truncation, and so on). False goes through the whole list, as LightGBM does.
+    measure : {"nDCG", "MAP", "MRR", "ERR"}, default "nDCG"
+        The measure.
 
     Examples
     --------
@@ -159,28 +239,203 @@ class LambdaLoss:
     ([-0.185, 0.185], [0.092, 0.092])
     """
 
-    truncation: int | None = 30
-    sigma: float = 1.0
-    normalize: bool = True
-    gains: Literal["linear"] | tuple[float, ...] | None = None
     cut_discounts: bool = False
+    measure: LossMeasure = "nDCG"
     name: ClassVar[str] = "lambda"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_measure(self.measure)
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        setting: Setting = ALL,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
+        kernel = _bound(
+            _native.LambdaGradients,
+            gains,
+            offsets,
+            weights,
+            query_weights,
+            truncation=self._depth(len(gains)),
+            sigma=self.sigma,
+            normalize=self.normalize,
+            cut_discounts=self.cut_discounts,
+            n_threads=resolve_threads(n_threads),
+            measure=MEASURES[self.measure],
+            largest_gain=_largest(gains, setting.group) if self.measure == "ERR" else 0.0,
+        )
+        return _LambdaGradients(kernel)
+
+
+@dataclass(frozen=True)
+class PairwiseLoss(PairLoss):
+    """The logistic loss of pairs (RankNet): every pair of a query with different labels weighs the same.
+
+    As `LambdaLoss` with d = 1; scores are not divided by. With `truncation=None` and `normalize=False` gradient and
+    hessian are the derivatives of `sum(log(1 + exp(-sigma (s_i - s_j))))` over all pairs in which i is better than j.
+
+    Parameters
+    ----------
+    truncation : int or None, default 30
+        Pairs with both ranks beyond it do not count. None takes all.
+    sigma : float, default 1.0
+        Steepness.
+    normalize : bool, default True
+        Whether gradients of a query are scaled by log2(1 + S) / S, as by `LambdaLoss`, so that long queries do not
+        outweigh the others.
+    gains : "linear", tuple of float or None, default None
+        As in `LambdaLoss`; only which of two gains is higher matters.
+    """
+
+    name: ClassVar[str] = "pairwise"
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        setting: Setting = ALL,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
+        kernel = _bound(
+            _native.LambdaGradients,
+            gains,
+            offsets,
+            weights,
+            query_weights,
+            truncation=self._depth(len(gains)),
+            sigma=self.sigma,
+            normalize=self.normalize,
+            cut_discounts=False,
+            n_threads=resolve_threads(n_threads),
+            measure=_native.PairMeasure.EQUAL,
+        )
+        return _LambdaGradients(kernel)
+
+
+@dataclass(frozen=True)
+class _LambdaGradients:
+    kernel: _native.LambdaGradients
+
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
+        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian)
+
+
+@dataclass(frozen=True)
+class StochasticLoss(PairLoss):
+    """A smoothed loss of pairs: rankings are drawn by adding noise to the scores, and neighbours in them are compared.
+
+    In the spirit of CatBoost's YetiRank (Gulin et al. 2011) and YetiLoss (Lyzhin et al. 2023). In each round
+    `permutations` rankings of a query are drawn, by scores to which logistic noise is added. The pairs are the
+    neighbours in these rankings, weighed by what their exchange does to the measure there, on average; their loss is
+    logistic in the scores without noise, as in `LambdaLoss`. So documents whose order is uncertain count most.
+
+    Parameters
+    ----------
+    truncation, sigma, gains, cut_discounts, measure
+        As in `LambdaLoss`; ranks are those of the drawn rankings.
+    normalize : bool, default True
+        Whether gradients of a query are scaled by log2(1 + S) / S, as by `LambdaLoss`. Scores are not divided by.
+    permutations : int, default 10
+        Rankings drawn per query and round.
+    noise : float, default 1.0
+        Scale of the noise.
+
+    Examples
+    --------
+    >>> data = StochasticLoss().prepare(np.array([0.0, 1.0]), np.array([0, 2]))
+    >>> gradient, hessian = np.empty(2), np.empty(2)
+    >>> data.gradients(np.zeros(2), gradient, hessian, draw=7)
+    >>> gradient.round(3).tolist()
+    [-0.224, 0.224]
+    """
+
+    cut_discounts: bool = False
+    measure: LossMeasure = "nDCG"
+    permutations: int = 10
+    noise: float = 1.0
+    name: ClassVar[str] = "stochastic"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_measure(self.measure)
+        if not 1 <= self.permutations <= 10_000:
+            raise RankwoodError(f"permutations must lie between 1 and 10000, got {self.permutations}")
+        if not 0.0 <= self.noise <= 1e6:
+            raise RankwoodError(f"noise must lie between 0 and 1e6, got {self.noise}")
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        setting: Setting = ALL,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
+        kernel = _bound(
+            _native.StochasticGradients,
+            gains,
+            offsets,
+            weights,
+            query_weights,
+            seed=setting.seed,
+            first_query=setting.first_query,
+            truncation=self._depth(len(gains)),
+            sigma=self.sigma,
+            normalize=self.normalize,
+            cut_discounts=self.cut_discounts,
+            measure=MEASURES[self.measure],
+            largest_gain=_largest(gains, setting.group) if self.measure == "ERR" else 0.0,
+            n_rankings=self.permutations,
+            noise=self.noise,
+            n_threads=resolve_threads(n_threads),
+        )
+        return _DrawnGradients(kernel)
+
+
+@dataclass(frozen=True)
+class CrossEntropyLoss:
+    """XE-NDCG (Bruch 2021): the cross entropy of two distributions over the documents of a query, a bound on nDCG.
+
+    One is the softmax of the scores. The other is proportional to `gain + 1 - u`, which is `2^label - u` unless `gains`
+    says otherwise, with a fresh random u between 0 and 1 for every document in every round. Gradient and hessian are
+    those of LightGBM's rank_xendcg, which approximates a Newton step by terms of three orders. Queries whose labels are
+    all equal count too, as there. The cost is linear in the documents.
+
+    Parameters
+    ----------
+    gains : "linear", tuple of float or None, default None
+        As in `LambdaLoss`.
+
+    Examples
+    --------
+    >>> data = CrossEntropyLoss().prepare(np.array([0.0, 3.0]), np.array([0, 2]))
+    >>> gradient, hessian = np.empty(2), np.empty(2)
+    >>> data.gradients(np.zeros(2), gradient, hessian, draw=7)
+    >>> bool(gradient[0] < 0 < gradient[1]), hessian.tolist()
+    (True, [0.25, 0.25])
+    """
+
+    gains: Literal["linear"] | tuple[float, ...] | None = None
+    name: ClassVar[str] = "xendcg"
     constant_hessian: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.truncation is not None and not (
-            isinstance(self.truncation, (int, np.integer)) and self.truncation >= 1
-        ):
-            raise RankwoodError(
-                f"truncation must be a rank from 1 on, got {self.truncation}; None takes the whole list"
-            )
-        if not 1e-6 <= self.sigma <= 1e6:
-            raise RankwoodError(f"sigma must lie between 1e-6 and 1e6, got {self.sigma}")
-        if isinstance(self.gains, str):
-            if self.gains != "linear":
-                raise RankwoodError(f"gains must be None, 'linear' or a table, got {self.gains!r}")
-        elif self.gains is not None:
-            object.__setattr__(self, "gains", _gain_table(self.gains))
+        object.__setattr__(self, "gains", _checked_gains(self.gains))
 
     def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
         """0, since the loss depends on differences of scores only."""
@@ -193,32 +448,71 @@ class LambdaLoss:
         weights: FloatArray | None = None,
         query_weights: FloatArray | None = None,
         *,
+        setting: Setting = ALL,
         n_threads: int | None = None,
     ) -> Gradients:
         gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
-        try:
-            kernel = _native.LambdaGradients(
-                gains=gains,
-                offsets=np.ascontiguousarray(offsets, dtype=OFFSET),
-                weights=_contiguous(weights),
-                query_weights=_contiguous(query_weights),
-                truncation=max(1, len(gains) if self.truncation is None else min(self.truncation, len(gains))),
-                sigma=self.sigma,
-                normalize=self.normalize,
-                cut_discounts=self.cut_discounts,
-                n_threads=resolve_threads(n_threads),
-            )
-        except ValueError as error:
-            raise DataError(str(error)) from None
-        return _LambdaGradients(kernel)
+        kernel = _bound(
+            _native.CrossEntropyGradients,
+            gains,
+            offsets,
+            weights,
+            query_weights,
+            seed=setting.seed,
+            first_query=setting.first_query,
+            n_threads=resolve_threads(n_threads),
+        )
+        return _DrawnGradients(kernel)
 
 
 @dataclass(frozen=True)
-class _LambdaGradients:
-    kernel: _native.LambdaGradients
+class _DrawnGradients:
+    kernel: _native.StochasticGradients | _native.CrossEntropyGradients
 
-    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
-        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian)
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
+        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian, draw)
+
+
+def _bound(
+    kernel: Callable[..., Any],
+    gains: FloatArray,
+    offsets: OffsetArray,
+    weights: FloatArray | None,
+    query_weights: FloatArray | None,
+    **rules: Any,
+) -> Any:
+    """A kernel bound to gains, queries and weights, which it checks."""
+    try:
+        return kernel(
+            gains=gains,
+            offsets=np.ascontiguousarray(offsets, dtype=OFFSET),
+            weights=_contiguous(weights),
+            query_weights=_contiguous(query_weights),
+            **rules,
+        )
+    except ValueError as error:
+        raise DataError(str(error)) from None
+
+
+def _largest(gains: FloatArray, group: Group) -> float:
+    """The largest gain of all processes."""
+    return float(group.max(np.array([gains.max(initial=0.0)]))[0])
+
+
+def _check_measure(measure: str) -> None:
+    if measure not in MEASURES:
+        raise RankwoodError(f"the measure of a loss must be one of {', '.join(MEASURES)}, got {measure!r}")
+
+
+def _checked_gains(gains: Any) -> Literal["linear"] | tuple[float, ...] | None:
+    """The rule for gains; a table as a tuple."""
+    if gains is None:
+        return None
+    if isinstance(gains, str):
+        if gains != "linear":
+            raise RankwoodError(f"gains must be None, 'linear' or a table, got {gains!r}")
+        return "linear"
+    return _gain_table(gains)
 
 
 def label_gains(y: FloatArray, gains: Literal["linear"] | tuple[float, ...] | None = None) -> FloatArray:
@@ -313,6 +607,7 @@ class CustomLoss:
         weights: FloatArray | None = None,
         query_weights: FloatArray | None = None,
         *,
+        setting: Setting = ALL,
         n_threads: int | None = None,
     ) -> Gradients:
         of_documents = document_weights(offsets, weights, query_weights)
@@ -331,7 +626,7 @@ class _CustomGradients:
     offsets: OffsetArray
     weights: FloatArray | None
 
-    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray) -> None:
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
         result = self.loss.function(_read_only(scores), self.y, self.offsets, self.weights)
         if not isinstance(result, tuple) or len(result) != 2:
             raise RankwoodError(f"{self._who} must return a tuple (gradient, hessian), got {type(result).__name__}")

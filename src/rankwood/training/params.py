@@ -54,7 +54,7 @@ def rules_from(kind: type[Rules], learner: Any, **others: Any) -> Rules:
     >>> from rankwood import LambdaMART
     >>> from rankwood.training.grow import Sampling
     >>> rules_from(Sampling, LambdaMART(query_fraction=0.5), per_split=True)
-    Sampling(query_fraction=0.5, feature_fraction=1.0, per_split=True)
+    Sampling(query_fraction=0.5, feature_fraction=1.0, per_split=True, doc_fraction=1.0)
     """
     names = [field.name for field in fields(kind) if field.name not in others]  # type: ignore[arg-type]
     return kind(**{name: getattr(learner, name) for name in names}, **others)

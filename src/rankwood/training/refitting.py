@@ -53,6 +53,10 @@ class Refitting:
         if wanted is False:
             return None
         check_one_target(task, "refit")
+        if train.position is not None:
+            raise RankwoodError(
+                "refit knows nothing of positions, whose bias it would learn again: leave one of them out"
+            )
         others = [data for data in session.valid.values() if data is not train]
         if not others:
             raise RankwoodError(
@@ -75,7 +79,15 @@ class Refitting:
         if result.driven.interrupted:
             return result
         try:
-            model = refit_model(result.ensemble, self.train, self.valid, self.how, loss=self.loss, n_fixed=n_fixed)
+            model = refit_model(
+                result.ensemble,
+                self.train,
+                self.valid,
+                self.how,
+                loss=self.loss,
+                seed=self.session.seed,
+                n_fixed=n_fixed,
+            )
         except KeyboardInterrupt:
             if self.session.on_interrupt == "raise":
                 raise
