@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rankwood as rw
 from rankwood import Ensemble, ModelError, RankwoodError
 from rankwood.explaining.conditions import walk
-from rankwood.explaining.packages import import_package
+from rankwood.packages import need
 from strategies.ensembles import big_ensemble, ensembles
 
 MODEL = Ensemble.from_trees(
@@ -125,5 +125,5 @@ def test_no_such_tree(show):
 
 
 def test_what_is_absent_is_named():
-    with pytest.raises(RankwoodError, match=r"a table needs no\.such: pip install no\.such"):
-        import_package("no.such", "a table")
+    with pytest.raises(RankwoodError, match=r"a table needs the package no: pip install no"):
+        need("no.such", "a table")

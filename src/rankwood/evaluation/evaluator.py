@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from rankwood.evaluation.significance import (
 from rankwood.group import ALONE, Group
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
+from rankwood.packages import need
 from rankwood.system import resolve_threads
 
 DEFAULT_MEASURES = ("nDCG@10",)
@@ -100,7 +100,7 @@ class Evaluation(Mapping[str, float]):
         RR       0.75          2
         P@1      0.50          2
         """
-        pandas = _pandas()
+        pandas = need("pandas", "to_frame")
         if per_query:
             return pandas.DataFrame(self.per_query).rename_axis(index="query")
         counted = [int(np.count_nonzero(~np.isnan(values))) for values in self.per_query.values()]
@@ -155,15 +155,9 @@ class Evaluations(Mapping[str, Evaluation]):
         a      0.75  0.5
         b      1.00  1.0
         """
-        index = _pandas().Index(list(self.by_model), name="model")
-        return _pandas().DataFrame([one.means for one in self.by_model.values()], index=index)
-
-
-def _pandas() -> Any:
-    try:
-        return import_module("pandas")
-    except ImportError:
-        raise RankwoodError("to_frame needs the package pandas: pip install pandas") from None
+        pandas = need("pandas", "to_frame")
+        index = pandas.Index(list(self.by_model), name="model")
+        return pandas.DataFrame([one.means for one in self.by_model.values()], index=index)
 
 
 class Evaluator:
@@ -363,7 +357,7 @@ class Comparison:
         low, high = facts.pop("interval")
         place = list(facts).index("difference") + 1
         columns = [*list(facts.items())[:place], ("low", low), ("high", high), *list(facts.items())[place:]]
-        return _pandas().DataFrame([dict(columns)])
+        return need("pandas", "to_frame").DataFrame([dict(columns)])
 
     def words(self) -> str:
         """The difference with its interval and p-value, as part of a sentence."""

@@ -16,10 +16,10 @@ import numpy as np
 from rankwood import _native
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError
-from rankwood.explaining.packages import import_package
 from rankwood.formats.writing import names_of
 from rankwood.matrix import one_block, row_blocks
 from rankwood.model.visits import leaf_visits
+from rankwood.packages import need
 from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Explanation:
         pandas.DataFrame
             Without `document`, a row per document and a column per feature, then `base value` and `score`.
         """
-        pd = import_package("pandas", "a DataFrame")
+        pd = need("pandas", "a DataFrame")
 
         if document is None:
             frame = pd.DataFrame(self.values, columns=list(self.feature_names))
@@ -117,7 +117,7 @@ class Explanation:
 
     def to_shap(self) -> Any:
         """The same as a `shap.Explanation`, for the plots of the package shap, which must be installed."""
-        shap = import_package("shap", "a shap.Explanation")
+        shap = need("shap", "a shap.Explanation")
         base_values, names = np.full(self.n_docs, self.base_value), list(self.feature_names)
         return shap.Explanation(self.values, base_values, np.asarray(self.data), feature_names=names)
 
@@ -170,7 +170,7 @@ class PairExplanation:
         pandas.DataFrame
             Values and contributions of both documents, and the difference of contributions.
         """
-        pd = import_package("pandas", "a DataFrame")
+        pd = need("pandas", "a DataFrame")
 
         order = by_size(self.difference)
         columns = {

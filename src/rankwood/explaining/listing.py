@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwood.explaining.conditions import TreeNotes, condition, short, tree_number, walk
-from rankwood.explaining.packages import import_package
+from rankwood.packages import need
 from rankwood.printable import printable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def trees_to_dataframe(model: Any) -> Any:
     >>> frame[["node_index", "left_child", "split_feature", "condition", "value"]].to_dict("records")[0]
     {'node_index': '0-S0', 'left_child': '0-L0', 'split_feature': 'f0', 'condition': '<= 0.5', 'value': nan}
     """
-    pd = import_package("pandas", "a DataFrame")
+    pd = need("pandas", "a DataFrame")
     model = getattr(model, "ensemble_", model)
     notes = TreeNotes(model)
     rows = [row for tree in range(model.n_trees) for row in tree_rows(model, tree, notes)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rankwood._version import __version__
 from rankwood.atomic import atomic_write
 from rankwood.errors import ModelError, RankwoodError, one_line
-from rankwood.integrations.packages import need
+from rankwood.packages import need
 from rankwood.printable import printable
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from rankwood._version import __version__
 from rankwood.dtypes import FloatArray
 from rankwood.errors import ModelError, RankwoodError
 from rankwood.integrations.logger import Logger, metric_name
-from rankwood.integrations.packages import need
 from rankwood.model.ensemble import Ensemble
+from rankwood.packages import need
 
 if TYPE_CHECKING:
     from rankwood.evaluation.evaluator import Evaluation

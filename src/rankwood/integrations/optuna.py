@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rankwood.errors import RankwoodError
-from rankwood.integrations.packages import need
+from rankwood.packages import need
 
 if TYPE_CHECKING:
     from rankwood.training.callbacks import CallbackEnv, Result

@@ -11,8 +11,8 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.trec import apply_qrels
 from rankwood.dtypes import FeatureMatrix
 from rankwood.errors import DataError, RankwoodError
-from rankwood.integrations.packages import need
 from rankwood.model.ensemble import Ensemble
+from rankwood.packages import need
 
 
 def pyterrier_ranker(model: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rankwood.errors import RankwoodError
 from rankwood.integrations.logger import Logger
-from rankwood.integrations.packages import need
+from rankwood.packages import need
 
 
 class WandbLogger(Logger):

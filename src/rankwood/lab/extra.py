@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
 import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rankwood.errors import MissingPackageError
+from rankwood import packages
 
 
 def need(package: str, needed_for: str) -> Any:
@@ -32,10 +31,7 @@ def need(package: str, needed_for: str) -> Any:
     Traceback (most recent call last):
     rankwood.errors.MissingPackageError: this needs the package nothing: pip install 'rankwood[lab]' ...
     """
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise MissingPackageError(package.partition(".")[0], needed_for, "lab") from None
+    return packages.need(package, needed_for, extra="lab")
 
 
 class Held(Exception):

@@ -1,4 +1,4 @@
-"""Imports of the tools, none of which rankwood itself needs."""
+"""Imports of packages that rankwood itself does not need: where they are used, or one sentence on how to get them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from rankwood.errors import MissingPackageError
 
 
-def need(module: str, needed_for: str, package: str | None = None) -> Any:
-    """Import a module of a tool, or raise an error that says what needs it and how to install it.
+def need(module: str, needed_for: str, package: str | None = None, *, extra: str | None = None) -> Any:
+    """Import a module, or raise an error that says what needs it and how to install it.
 
     Parameters
     ----------
@@ -19,6 +19,8 @@ def need(module: str, needed_for: str, package: str | None = None) -> Any:
         What needs it, as the subject of the sentence.
     package : str, optional
         What is installed, where it is not called as the module is.
+    extra : str, optional
+        Extra of rankwood that brings it.
 
     Examples
     --------
@@ -33,5 +35,5 @@ def need(module: str, needed_for: str, package: str | None = None) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] != root:
-            raise  # the tool is there, and lacks something itself
-        raise MissingPackageError(package or root, needed_for) from None
+            raise  # the package is there, and lacks something itself
+        raise MissingPackageError(package or root, needed_for, extra) from None
