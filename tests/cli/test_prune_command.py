@@ -406,7 +406,7 @@ def test_a_checkpoint_goes_on_to_the_same_file(rankwood, folder, tmp_path, monke
 
     other = rankwood(*given, "--seed", 1)
     assert other.status == 2
-    assert "was made with other settings: delete it to start anew, or choose another file" in other.err
+    assert "was made with other settings (seed 0, now 1): delete it to start anew, or choose another file" in other.err
 
 
 def test_a_time_limit(rankwood, folder, tmp_path):

@@ -104,8 +104,10 @@ def test_a_package_that_is_absent_is_named(without, package, make):
 @pytest.fixture
 def optuna():
     module = pytest.importorskip("optuna", reason="Optuna is absent: pip install optuna")
+    before = module.logging.get_verbosity()
     module.logging.set_verbosity(module.logging.ERROR)
-    return module
+    yield module
+    module.logging.set_verbosity(before)
 
 
 def second_trial_pruner(optuna, last):

@@ -201,7 +201,11 @@ def test_points_and_bars_are_of_all_queries(study, results):
     canvas = Figure()
     make_report(changed).figures[0].draw(canvas)
     (axes,) = canvas.axes
-    points = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "o"]
+    points = [
+        line.get_ydata()[0]
+        for line in axes.lines
+        if line.get_linestyle() == "None" and line.get_marker() not in ("_", "|")
+    ]
     pooled = [np.mean(changed.values(row, "nDCG@10")) for row in changed.rows]
     assert points == pytest.approx(pooled)
     assert points[0] != pytest.approx(changed.mean_and_std(changed.rows[0], "nDCG@10")[0])

@@ -196,14 +196,20 @@ def other_weights(data):
         (lambda model, parts: (model.reweigh(2 * model.tree_weights), parts, {}), "other model:"),
         (lambda model, parts: (model, [parts[2], parts[1], parts[2]], {}), "other training data:"),
         (lambda model, parts: (model, [parts[0], other_weights(parts[1]), parts[2]], {}), "other validation data:"),
-        (lambda model, parts: (model, parts, {"measure": "nDCG@5"}), "other measure:"),
-        (lambda model, parts: (model, parts, {"convention": "lightgbm"}), "other convention:"),
-        (lambda model, parts: (model, parts, {"strategy": "last"}), "other strategy:"),
-        (lambda model, parts: (model, parts, {"judge": 0.5}), "other queries to judge by:"),
-        (lambda model, parts: (model, parts, {"settings": replace(QUICK, seed=1)}), "other settings:"),
+        (lambda model, parts: (model, parts, {"measure": "nDCG@5"}), r"other measure \('nDCG@10', now 'nDCG@5'\):"),
+        (
+            lambda model, parts: (model, parts, {"convention": "lightgbm"}),
+            r"other convention \(name 'rankwood', now 'lightgbm'.*\):",
+        ),
+        (lambda model, parts: (model, parts, {"strategy": "last"}), r"other strategy \('quality-loss', now 'last'\):"),
+        (lambda model, parts: (model, parts, {"judge": 0.5}), r"other queries to judge by \('auto', now 0.5\):"),
+        (
+            lambda model, parts: (model, parts, {"settings": replace(QUICK, seed=1)}),
+            r"other settings \(seed 0, now 1\):",
+        ),
         (
             lambda model, parts: (model, parts, {"measure": "AP", "judge": None}),
-            "other measure, other queries to judge by:",
+            r"other measure \('nDCG@10', now 'AP'\), other queries to judge by \('auto', now None\):",
         ),
     ],
 )

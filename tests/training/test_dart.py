@@ -344,7 +344,7 @@ WRONG = [
     ("rate", 1.5, "rate must lie between 0 and 1, a share of the trees, got 1.5"),
     ("skip", 2, "skip must be a probability, between 0 and 1, got 2"),
     ("weighting", "even", "weighting must be 'paper' or 'lightgbm', got 'even'"),
-    ("loss", "logistic", "loss must be 'lambdamart' or 'mart', got 'logistic'"),
+    ("loss", "logistic", "loss must be 'lambdamart', 'pairwise', 'xendcg', 'stochastic' or 'mart', got 'logistic'"),
     ("record_sizes", [10, 31], "record_sizes must lie between 1 and n_trees=30, got 31"),
     ("record_sizes", [], "record_sizes must be a sequence, each entry a whole number or None"),
     ("strategy", "greedy", "strategy must be 'ratio', 'fixed' or 'adaptive', got 'greedy'"),

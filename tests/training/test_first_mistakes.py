@@ -38,7 +38,7 @@ def test_a_column_of_texts_is_named(frame):
 def test_a_column_of_categories_is_named(frame):
     frame["colour"] = frame["colour"].round().astype(str).astype("category")
     with pytest.raises(rw.DataError, match=r"column 'colour' holds categories: .* give their codes"):
-        small().fit(frame.drop(columns="label"), frame["label"])
+        rw.RandomForest(3).fit(frame.drop(columns="label"), frame["label"])
     frame["colour"] = frame["colour"].cat.codes
     small().fit(frame)
 

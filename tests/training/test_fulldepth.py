@@ -271,7 +271,7 @@ def test_real_labels_equal_scikit_learn():
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("n_leaves", [1, 2, 5, 12, 100])
+@pytest.mark.parametrize("n_leaves", [2, 5, 12, 100])
 def test_best_first_growth_equals_its_slow_twin(criterion, n_leaves):
     rng = np.random.default_rng(n_leaves)
     X, y = rng.normal(size=(60, 3)).astype(np.float32), rng.integers(0, 5, 60).astype(float)
@@ -645,7 +645,7 @@ def test_more_documents_than_codes_are_binned():
         ({"thresholds": "worst"}, "thresholds must be 'best' or 'random', got 'worst'"),
         ({"missing_apart": True, "n_leaves": 5}, "splits in three go with all thresholds and no n_leaves"),
         ({"max_depth": -1}, "max_depth must be at least 0"),
-        ({"n_leaves": 0}, "n_leaves must be at least 1"),
+        ({"n_leaves": 1}, "n_leaves must be at least 2"),
         ({"min_docs_per_leaf": 0}, "min_docs_per_leaf must be a whole number, or a fraction below 1, got 0"),
         ({"min_docs_per_leaf": 2.5}, "min_docs_per_leaf must be a whole number"),
         ({"min_gain": -1.0}, "min_gain must be a number of at least 0"),

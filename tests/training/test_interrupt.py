@@ -82,11 +82,11 @@ def test_a_second_ctrl_c_does_not_wait(parts):
 def press_twice_while_growing(tree: int, monkeypatch) -> None:
     grow = Rounds._grow
 
-    def interrupted(self, number):
+    def interrupted(self, number, learning_rate):
         if number == tree:
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
-        grow(self, number)
+        grow(self, number, learning_rate)
 
     monkeypatch.setattr(Rounds, "_grow", interrupted)
 

@@ -89,7 +89,7 @@ def test_a_group_trains_the_model_of_one_process(name, cuts, valid_cuts):
 
 
 @settings(max_examples=15)
-@given(cuts=st.lists(st.integers(0, 40), max_size=4), seed=st.integers(0, 100), n_leaves=st.integers(1, 30))
+@given(cuts=st.lists(st.integers(0, 40), max_size=4), seed=st.integers(0, 100), n_leaves=st.integers(2, 30))
 def test_any_cut_gives_the_same_tree(cuts, seed, n_leaves):
     learner = rw.MART(2, n_leaves, 1.0, min_docs_per_leaf=2, random_state=seed, query_fraction=0.7, objective=noise)
     alone = clone(learner).fit(BinnedDataset.encode(TRAIN, EDGES))

@@ -59,7 +59,10 @@ def test_parameters_round_trip(learner, data):
 
 def test_lambdamart_has_the_parameters_of_mart_and_of_its_loss():
     extra = set(rw.LambdaMART().get_params()) - set(rw.MART().get_params())
-    assert extra == {"truncation", "sigma", "normalize", "gains", "cut_discounts"}
+    assert extra == {
+        *("truncation", "sigma", "normalize", "gains", "cut_discounts"),
+        *("loss", "loss_measure", "permutations", "noise"),
+    }
 
 
 def test_unfitted(ranker, data):

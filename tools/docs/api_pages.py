@@ -55,7 +55,6 @@ GROUPS = (
     Group(
         "evaluation",
         "Evaluation",
-        "Evaluations",
         "Measures, conventions, tests of significance, and what a model is made of. See [measures](../measures.md).",
         ("rankwood.evaluation",),
     ),

@@ -233,6 +233,8 @@ def _in_bins(ranker: Any, data: Dataset, *, quiet: bool) -> Dataset | BinnedData
     checked = checked_parameters(ranker)
     if data.has_features or checked.missing != "native" or checked.refit is not False:
         return data
+    if checked.categorical_features is not None:  # their bins are others
+        return data
     with progress("putting into bins", quiet=quiet) as advance:
         return BinnedDataset.make(data, checked.max_bins, n_threads=checked.n_jobs, progress=advance)
 

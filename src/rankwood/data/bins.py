@@ -143,7 +143,7 @@ class BinEdges:
         Examples
         --------
         >>> edges = BinEdges.of([[0.5], [0.5]]).with_categories([1])
-        >>> edges.n_values.tolist(), edges.threshold(0, 0), edges.threshold(1, 1) == np.nextafter(1.0, 0.0)
+        >>> edges.n_values.tolist(), edges.threshold(0, 0), bool(edges.threshold(1, 1) == np.nextafter(1.0, 0.0))
         ([2, 255], 0.5, True)
         """
         codes = np.nextafter(np.arange(MAX_CATEGORIES + 1, dtype=np.float64), -1.0)

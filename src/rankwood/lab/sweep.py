@@ -401,7 +401,8 @@ class SweepStudy(Study):
         ranker = self._learner(config)
         watched = config["learner"] == "xdart" or getattr(ranker, "early_stopping_rounds", None) is not None
         train: Any = fold.train
-        if config["learner"] != "forest":  # forests look at all values, not at bins
+        # Forests look at all values, not at bins, and categories have bins of their own.
+        if config["learner"] != "forest" and ranker.categorical_features is None:
             n_bins = ranker.max_bins
             make = partial(BinnedDataset.make, fold.train, max_bins=n_bins, n_threads=self.n_threads)
             train = self._kept.get("binned", (config["fold"], n_bins), make)

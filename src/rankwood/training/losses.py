@@ -358,7 +358,7 @@ class StochasticLoss(PairLoss):
     >>> gradient, hessian = np.empty(2), np.empty(2)
     >>> data.gradients(np.zeros(2), gradient, hessian, draw=7)
     >>> gradient.round(3).tolist()
-    [-0.224, 0.224]
+    [-0.227, 0.227]
     """
 
     cut_discounts: bool = False

@@ -155,7 +155,9 @@ class Ranker(BaseEstimator):
 
     def _checked(self) -> Self:
         """A copy with checked parameters, which says what they mean; `fit` notes results on the ranker itself."""
-        if any(map(callable, as_list(self.measure) if self.measure is not None else ())):
+        given: Any = self.measure
+        several = isinstance(given, Sequence) and not isinstance(given, str)
+        if any(map(callable, given if several else [given])):
             raise RankwoodError(
                 "measure takes names of measures, such as 'nDCG@10': give a function of your own to "
                 "fit(..., eval_metric=function)"
