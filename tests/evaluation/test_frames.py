@@ -65,3 +65,10 @@ def test_without_pandas(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(rw.RankwoodError, match="to_frame needs the package pandas: pip install pandas"):
         rw.evaluate(data.X[:, 0], data).to_frame()
+
+
+def test_notebooks_show_all_models():
+    data = rw.Dataset([[1.0], [2.0], [3.0]], [0, 1, 1], group=[2, 1])
+    shown = rw.evaluate({"<a>": [0.2, 0.1, 0.3], "b": [0.1, 0.2, 0.3]}, data, ["RR", "P@1"])._repr_html_()
+    assert all(text in shown for text in ("&lt;a&gt;", "RR", "P@1", "0.7500", "1.0000"))
+    assert "<a>" not in shown

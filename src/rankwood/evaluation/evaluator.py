@@ -141,6 +141,14 @@ class Evaluations(Mapping[str, Evaluation]):
         lines = [f"{name}: {one!r}" for name, one in self.by_model.items()]
         return "\n".join(["Evaluations", *lines])
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: a row for each model, a column for each measure."""
+        measures = dict.fromkeys(measure for one in self.by_model.values() for measure in one)
+        means = [
+            Column(measure, ".4f", [one.means.get(measure) for one in self.by_model.values()]) for measure in measures
+        ]
+        return as_html("Evaluations", [], [Column("model", "", list(self.by_model)), *means])
+
     def to_frame(self) -> Any:
         """The means as a DataFrame of pandas: a row for each model, a column for each measure.
 
