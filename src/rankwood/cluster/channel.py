@@ -127,7 +127,8 @@ class RankEnd(Channel):
                 raise self._over
         try:
             sent.result()
-        except (OSError, KeyError):  # the scheduler is gone, or the queue is
+        except (OSError, KeyError):  # the scheduler is gone, or the queue is: ranks that saw it first closed it for the dead
+            self._is_orphan = True
             raise self._over or ClusterError("the client is gone") from None
 
     def close(self) -> None:
@@ -158,6 +159,7 @@ class RankEnd(Channel):
             try:
                 kind, content = pickle.loads(received.result())
             except Exception:  # the scheduler is gone, the queue is, or this worker is closing
+                self._is_orphan = True
                 self._stop("the client is gone")
                 return
             if kind == "start":
