@@ -117,8 +117,8 @@ if TYPE_CHECKING:
     from rankwood.training.estimators import XDART as XDART
     from rankwood.training.estimators import InitializedMART as InitializedMART
     from rankwood.training.estimators import LambdaMART as LambdaMART
-    from rankwood.training.estimators import RandomForest as RandomForest
     from rankwood.training.out_of_bag import out_of_bag_curve as out_of_bag_curve
+    from rankwood.training.random_forest import RandomForest as RandomForest
     from rankwood.training.tasks import grade_probabilities as grade_probabilities
     from rankwood.verification import Verification as Verification
     from rankwood.verification import verify as verify
@@ -175,7 +175,7 @@ _HOME_OF = {
     "InitializedMART": "rankwood.training.estimators",
     "grade_probabilities": "rankwood.training.tasks",
     "out_of_bag_curve": "rankwood.training.out_of_bag",
-    "RandomForest": "rankwood.training.estimators",
+    "RandomForest": "rankwood.training.random_forest",
     "Checkpoint": "rankwood.training.checkpoint",
     "Corrective": "rankwood.training.correction",
     "early_stopping": "rankwood.training.callbacks",

@@ -187,7 +187,7 @@ def test_boosting_from_a_forest(rankwood, parts, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("task", ["regression", "ordinal"])
 def test_a_forest_is_grown_to_boost_from(rankwood, parts, tmp_path, task):
-    from rankwood.training.estimators import paper_forest
+    from rankwood.training.initial_forest import paper_forest
 
     sets, files = parts
     outcome = rankwood("train", "igbrt", "--task", task, "--initial-trees", 10, "--train", files["train"], *SMALL,
@@ -205,7 +205,7 @@ def test_the_forest_is_kept_alike_in_python_and_on_the_command_line(
     rankwood, parts, tmp_path, monkeypatch, task, missing
 ):
     """Each goes on from the other's files: from half a forest, and from a whole one."""
-    from rankwood.training.estimators import fit_initial_forest, paper_forest
+    from rankwood.training.initial_forest import fit_initial_forest, paper_forest
 
     sets, files = parts
     given = {"n_trees": 6, "n_leaves": 4, "min_docs_per_leaf": 5, "random_state": 3, "task": task, "missing": missing}

@@ -310,7 +310,7 @@ def load_more(paths: list[Path] | None, n_features: int, reading: dict[str, Any]
 def _forest(path: Path | None, n_trees: int | None, ranker: Any) -> Any:
     """What igbrt starts from: a model, or a random forest to be grown."""
     from rankwood.formats.registry import load_model
-    from rankwood.training.estimators import paper_forest
+    from rankwood.training.initial_forest import paper_forest
 
     if path is None:
         size = {} if n_trees is None else {"n_trees": n_trees}
@@ -324,7 +324,7 @@ def _forest(path: Path | None, n_trees: int | None, ranker: Any) -> Any:
 
 def _grow_forest(ranker: Any, data: Dataset, checkpoint: Checkpoint | None, *, quiet: bool) -> None:
     """Fit the forest that igbrt starts from, before igbrt itself would, to show its progress."""
-    from rankwood.training.estimators import fit_initial_forest
+    from rankwood.training.initial_forest import fit_initial_forest
 
     if not quiet:
         tell(f"growing a forest of {ranker.forest.n_trees:,} trees to start from")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
+from sklearn.base import clone
 
 from rankwood import _native
 from rankwood.atomic import check_writable
@@ -51,7 +52,7 @@ from rankwood.training.inputs import filled
 if TYPE_CHECKING:
     from distributed import Client
 
-    from rankwood.training.inputs import Rows
+    from rankwood.training.inputs import EvalSets, Rows
     from rankwood.training.tasks import Task
 
 Answer: TypeAlias = "tuple[dict[str, Any], tuple[int, list[Result]] | None]"  # parameters; where to stop, if so
@@ -115,6 +116,40 @@ def fit_on_cluster(client: Client, order: Order) -> dict[str, Any]:
     with deferred_interrupt() as interrupted:
         training = _Training(client, order, interrupted)
         return supervise(client, training.attempt)
+
+
+def fit_on(
+    client: Any,
+    ranker: Any,
+    rows: Rows,
+    sets: EvalSets,
+    eval_metric: Any,
+    callbacks: Sequence[Callback] | None,
+    checkpoint: Any,
+    *,
+    shuffle: bool,
+    max_bins: int,
+    init_model: Ensemble | None = None,
+    grows_forest: bool = False,
+) -> Any:
+    """Fit a ranker on the workers of a Dask cluster, and note on it what came of it; returns the ranker."""
+    valid = {name: None if one is None else one.for_workers() for name, one in sets.named(rows).items()}
+    order = Order(
+        clone(ranker).set_params(random_state=ranker._seed()),
+        rows.for_workers(),
+        valid,
+        max_bins,
+        eval_metric,
+        tuple(callbacks or ()),
+        init_model,
+        ranker._checkpoint(checkpoint),
+        shuffle,
+        alone=not ranker._needs_queries,
+        grows_forest=grows_forest,
+    )
+    for name, value in fit_on_cluster(client, order).items():
+        setattr(ranker, name, value)
+    return ranker
 
 
 @dataclass

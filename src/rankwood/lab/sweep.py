@@ -410,7 +410,7 @@ class SweepStudy(Study):
 
     def _learner(self, config: Config) -> Any:
         """The learner of a run, with all its parameters."""
-        from rankwood.training.estimators import paper_forest
+        from rankwood.training.initial_forest import paper_forest
 
         given = dict(config["parameters"])
         if config["learner"] == "igbrt":

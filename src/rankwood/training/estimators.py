@@ -1,110 +1,45 @@
-"""The rankers as scikit-learn estimators: LambdaMART, MART, DART, X-DART, random forests, iGBRT."""
+"""Boosted rankers as scikit-learn estimators: LambdaMART, MART, DART, X-DART, iGBRT."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import clone
 
 from rankwood.coding import Coding
-from rankwood.data.bins import MAX_BINS, BinnedDataset, CodedDataset, coded_exactly
-from rankwood.data.dataset import Dataset
+from rankwood.data.bins import BinnedDataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
-from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import Evaluation
-from rankwood.evaluation.measures import Measure
-from rankwood.fitting.refit import Refit
 from rankwood.group import Group
 from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
+from rankwood.training.boosted_parameters import BoostedParameters, RankingParameters, ScheduledParameters
 from rankwood.training.boosting import Boosted, Extent, boost
 from rankwood.training.callbacks import Callback, Step
-from rankwood.training.checkpoint import Checkpoint, identify
-from rankwood.training.constraints import numbers_of, resolve
+from rankwood.training.checkpoint import Checkpoint
 from rankwood.training.correction import Corrective
-from rankwood.training.driver import Session, Trained
-from rankwood.training.forest import evaluate_scored, grow_forest, out_of_bag_scores
-from rankwood.training.full_depth import FullDepthRules, Grower, TaskGrower
-from rankwood.training.grow import Categories, GrowthRules, Sampling, TreeRules
-from rankwood.training.inputs import (
-    EvalSets,
-    Rows,
-    filled,
-    frame_coding,
-    in_bins,
-    in_codes,
-    replacements,
-    routed,
-)
-from rankwood.training.losses import (
-    CrossEntropyLoss,
-    CustomLoss,
-    LambdaLoss,
-    Loss,
-    LossMeasure,
-    PairwiseLoss,
-    SquaredLoss,
-    StochasticLoss,
-)
+from rankwood.training.driver import Session
+from rankwood.training.grow import TreeRules
+from rankwood.training.initial_forest import fitted_start, paper_forest
+from rankwood.training.inputs import EvalSets, Rows, frame_coding, in_bins, in_codes, routed
+from rankwood.training.losses import CustomLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
-from rankwood.training.ranker import GradesMixin, Ranker, as_list
+from rankwood.training.ranker import GradesMixin, Ranker
 from rankwood.training.refitting import Refitting
-from rankwood.training.shared_forest import SharedGrower
 from rankwood.training.tasks import NOTE, Ordinal, Regression, Task
-from rankwood.training.updates import Dart, Plain, Update, XDart
+from rankwood.training.updates import Dart, Update, XDart
 
 
-# A dataclass writes the __init__ that scikit-learn wants: explicit, and doing nothing but assignments.
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoostedRanker(Ranker):
+class BoostedRanker(BoostedParameters, Ranker):
     """Base of the boosted rankers; a subclass adds parameters of its own and says which loss they mean.
 
-    LambdaMART's docstring explains the parameters and fitted attributes. Methods that say what parameters mean are
-    called on a copy whose parameters are checked (see `Ranker._checked`).
+    LambdaMART's docstring explains the parameters and fitted attributes.
     """
-
-    n_trees: int = field(default=300, kw_only=False)
-    n_leaves: int = field(default=64, kw_only=False)
-    learning_rate: float = field(default=0.05, kw_only=False)
-    depth_relaxation: float = 0.0
-    balance: float = 0.0
-    max_depth: int | None = None
-    min_docs_per_leaf: float = 20
-    min_gain: float = 0.0
-    min_hessian: float = 1e-3
-    l2: float = 0.0
-    gain: Literal["newton", "variance"] = "newton"
-    query_fraction: float = 1.0
-    doc_fraction: float = 1.0
-    feature_fraction: float = 1.0
-    feature_sampling: Literal["tree", "split"] = "tree"
-    monotone_constraints: Sequence[int] | Mapping[Any, int] | None = None
-    interaction_constraints: Sequence[Sequence[int | str]] | None = None
-    max_features_used: int | None = None
-    feature_costs: Sequence[float] | Mapping[Any, float] | None = None
-    categorical_features: Sequence[int | str] | None = None
-    category_smoothing: float = 10.0
-    category_l2: float = 10.0
-    max_bins: int = MAX_BINS
-    missing: Literal["native", "zero", "infinity", "mean", "median"] = "native"
-    measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
-    convention: str | Convention = "rankwood"
-    early_stopping_rounds: int | None = None
-    objective: Callable[..., Any] | None = None
-    position_l2: float = 0.0
-    corrective: int | Corrective | None = None
-    refit: bool | Refit = False
-    importance_type: Literal["gain", "split"] = "gain"
-    on_interrupt: Literal["raise", "keep"] = "raise"
-    random_state: Any = 0
-    n_jobs: int | None = None
 
     def fit(
         self,
@@ -177,6 +112,8 @@ class BoostedRanker(Ranker):
         """
         p = self._checked()
         if client is not None:
+            from rankwood.cluster.fit import fit_on
+
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
             if p.categorical_features is not None:
@@ -245,55 +182,9 @@ class BoostedRanker(Ranker):
             raise RankwoodError(f"position_l2 must be a number of at least 0, got {self.position_l2}")
         return self._loss(), self._tree_rules(), self._update(), self._extent(), self._corrective()
 
-    def _loss(self) -> Loss:
-        """What the trees minimise."""
-        raise NotImplementedError
-
-    def _tree_rules(self) -> TreeRules:
-        """How each tree is grown."""
-        if self.n_leaves == 1:
-            raise RankwoodError("n_leaves=1 would grow trees without a split, which rank nothing: give 2 or more")
-        if self.min_docs_per_leaf > 1 and not float(self.min_docs_per_leaf).is_integer():
-            given = f"min_docs_per_leaf must be a whole number, or a fraction below 1, got {self.min_docs_per_leaf}"
-            raise RankwoodError(given)
-        sampling = rules_from(Sampling, self, per_split=self.feature_sampling == "split")
-        return TreeRules(rules_from(GrowthRules, self), sampling, self.balance)
-
-    def _constraints(self, data: Dataset) -> Constraints:
-        """What the trees keep to, with the features of the data by number."""
-        given = self.monotone_constraints, self.interaction_constraints, self.feature_costs, self.max_features_used
-        return resolve(*given, data.n_features, data.feature_names)
-
-    def _categories(self, data: Dataset) -> Categories | None:
-        """Features that are split by sets of their values."""
-        if self.categorical_features is None:
-            return None
-        features = numbers_of(self.categorical_features, data.n_features, data.feature_names, "categorical_features")
-        both = sorted({feature for feature, _ in self._constraints(data).monotone} & set(features))
-        if both:
-            raise RankwoodError(
-                f"feature {both[0]} is in categorical_features and in monotone_constraints: categories have no order, "
-                "so leave it out of either"
-            )
-        return Categories(tuple(features), self.category_smoothing, self.category_l2)
-
-    def _update(self) -> Update:
-        """How trees join the ensemble."""
-        return Plain(self.learning_rate)
-
     def _extent(self) -> Extent:
         """How far boosting goes."""
         return Extent(self.n_trees)
-
-    def _corrective(self) -> Corrective | None:
-        """When and how the leaves of all trees are corrected."""
-        if isinstance(self.corrective, int):
-            return Corrective(self.corrective) if self.corrective else None
-        return self.corrective
-
-    def _task(self, y: FloatArray, group: Group) -> Task:
-        """What the labels are learnt as; `group` are the processes that have other labels."""
-        return Regression()
 
     def _start(
         self, init_model: Any, task: Task, train: BinnedDataset, session: Session, constraints: Constraints
@@ -317,42 +208,6 @@ class BoostedRanker(Ranker):
         self.position_biases_ = result.position_biases
 
 
-def fit_on(
-    client: Any,
-    ranker: Any,
-    rows: Rows,
-    sets: EvalSets,
-    eval_metric: Any,
-    callbacks: Sequence[Callback] | None,
-    checkpoint: Any,
-    *,
-    shuffle: bool,
-    max_bins: int,
-    init_model: Ensemble | None = None,
-    grows_forest: bool = False,
-) -> Any:
-    """Fit a ranker on the workers of a Dask cluster, and note on it what came of it; returns the ranker."""
-    from rankwood.cluster.fit import Order, fit_on_cluster
-
-    valid = {name: None if one is None else one.for_workers() for name, one in sets.named(rows).items()}
-    order = Order(
-        clone(ranker).set_params(random_state=ranker._seed()),
-        rows.for_workers(),
-        valid,
-        max_bins,
-        eval_metric,
-        tuple(callbacks or ()),
-        init_model,
-        ranker._checkpoint(checkpoint),
-        shuffle,
-        alone=not ranker._needs_queries,
-        grows_forest=grows_forest,
-    )
-    for name, value in fit_on_cluster(client, order).items():
-        setattr(ranker, name, value)
-    return ranker
-
-
 def ensemble_of(model: Any, name: str) -> Ensemble | None:
     """The Ensemble of a fitted ranker, or the one given; `name` is that of the argument."""
     ensemble = getattr(model, "ensemble_", model)
@@ -362,44 +217,7 @@ def ensemble_of(model: Any, name: str) -> Ensemble | None:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ScheduledRanker(BoostedRanker):
-    """Rankers that only ever add trees, with a weight that may depend on their number. LambdaMART explains it."""
-
-    learning_rate_schedule: Literal["constant", "adaptive"] = "constant"
-    schedule_rate: float = 0.015
-
-    def _update(self) -> Update:
-        return Plain(self.learning_rate, self.learning_rate_schedule, self.schedule_rate)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LambdaRanker(BoostedRanker):
-    """Rankers that learn by gradients of rankings, and the parameters of these. LambdaMART explains them."""
-
-    loss: Literal["lambdamart", "pairwise", "xendcg", "stochastic"] = "lambdamart"
-    loss_measure: LossMeasure = "nDCG"
-    truncation: int | None = 30
-    sigma: float = 1.0
-    normalize: bool = True
-    gains: Sequence[float] | Literal["linear"] | None = None
-    cut_discounts: bool = False
-    permutations: int = 10
-    noise: float = 1.0
-
-    def _loss(self) -> Loss:
-        if self.objective is not None:
-            return CustomLoss(self.objective)
-        if self.loss == "xendcg":
-            return rules_from(CrossEntropyLoss, self)
-        if self.loss == "pairwise":
-            return rules_from(PairwiseLoss, self)
-        if self.loss == "stochastic":
-            return rules_from(StochasticLoss, self, measure=self.loss_measure)
-        return rules_from(LambdaLoss, self, measure=self.loss_measure)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LambdaMART(ScheduledRanker, LambdaRanker):
+class LambdaMART(ScheduledParameters, RankingParameters, BoostedRanker):
     """LambdaMART: boosted trees that raise NDCG directly (Burges 2010), grown as in Asadi & Lin (2013).
 
     Parameters
@@ -560,7 +378,7 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MART(GradesMixin, ScheduledRanker):
+class MART(GradesMixin, ScheduledParameters, BoostedRanker):
     """MART, or GBRT: boosted regression trees on the labels (Mohan et al. 2011, algorithm 2).
 
     Queries are needed only to measure, and to sample them; without any, every row is a query of its own. The other
@@ -608,7 +426,7 @@ class MART(GradesMixin, ScheduledRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DART(LambdaRanker):
+class DART(RankingParameters, BoostedRanker):
     """DART: each tree is grown as if some of the others were not there (Rashmi & Gilad-Bachrach 2015).
 
     After a tree is grown without k others it weighs nu / (k + nu), nu being the learning rate, and the weights of the
@@ -765,261 +583,6 @@ class XDART(DART):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomForest(GradesMixin):
-    """A random forest: the mean of trees of full depth, each grown on a sample of its own.
-
-    By default every tree sees as many documents as there are, drawn with replacement (Breiman 2001; Mohan et al. 2011,
-    algorithm 1). With `queries_per_tree` it sees whole queries (Ibrahim & Carman 2014): few of them make the trees
-    less alike, the forest often better, and training faster by as much as the sample is smaller.
-
-    Parameters
-    ----------
-    n_trees : int, default 1000
-        Number of trees.
-    criterion : {"variance", "entropy"}, default "variance"
-        What splits lower: the variance of the labels, or the entropy over labels as classes. The value of a leaf is
-        the mean label.
-    max_features : int, float, "sqrt", "ceil-sqrt" or None, default "sqrt"
-        Features drawn at each node: a count, a fraction, the square root of their number, rounded down or up, or all.
-        The type tells count and fraction apart: 1 is one feature, 1.0 all of them. As long as all that were drawn are
-        constant in the node, more are drawn.
-    redraw : bool, default False
-        Whether more features are drawn as long as no split of those drawn gains: a node is a leaf only when no split
-        of any feature gains (Ibrahim & Carman, section 6.1).
-    thresholds : {"best", "random"}, default "best"
-        Which thresholds of a drawn feature are tried: all; or one, drawn evenly between its smallest and its largest
-        value in the node, as in extremely randomised trees (Geurts et al. 2006; Geurts & Louppe 2011).
-    queries_per_tree : int, float or None, default None
-        Whole queries that a tree is grown on: a count, or a fraction of all. None draws documents.
-    docs_per_tree : int, float or None, default None
-        Documents that a tree is grown on, when no queries are drawn: a count, or a fraction of all. None draws as
-        many as there are.
-    docs_per_query : int, float or None, default None
-        Documents of every query that a tree is grown on, instead: a count, or a fraction of its own; without
-        replacement unless told otherwise.
-    replace : bool or None, default None
-        Whether one may be drawn twice. None: documents yes, queries no.
-    max_depth : int or None, default None
-        Most splits between the root and a leaf; None sets no limit.
-    n_leaves : int or None, default None
-        Most leaves of a tree, of which the split that gains most comes next; None sets no limit.
-    min_docs_per_leaf : float, default 1
-        Fewest documents of a leaf; below 1, a fraction of those that the tree sees.
-    min_gain : float, default 0.0
-        A split must lower the mean impurity of its documents by more than this.
-    max_bins : int or None, default None
-        Number of values that a feature is reduced to. None: every value counts when there are up to 65,535 documents,
-        and there are 255 bins else. Data that comes in bins keeps its own.
-    task : {"regression", "ordinal"}, default "regression"
-        What the labels are learnt as: numbers; or grades, the classification setting (Mohan et al., section 6). Then,
-        for every grade c above 0, a forest learns whether the label is below c, tree t of each on the same sample, and
-        the score is the expected grade. The model has `n_trees` trees per grade.
-    missing : {"native", "zero", "infinity", "mean", "median", "three-way"}, default "native"
-        Where missing values go: where they gain most; or where 0, infinity, or the mean or median of the feature in
-        the training data goes, as if they had that value in training and in scoring. "three-way": to a side of their
-        own, so that splits may have three sides (in the model, two nodes); without `n_leaves`.
-    out_of_bag : bool, default False
-        Whether the documents of the training data are scored by the trees that have not seen them, and that is
-        measured.
-    measure : str, Measure or a sequence of these, default "nDCG@10"
-        What is watched on validation data. The first is also what `score` returns.
-    convention : str or Convention, default "rankwood"
-        How measures are computed where tools disagree.
-    importance_type : {"gain", "split"}, default "gain"
-        What `feature_importances_` counts.
-    on_interrupt : {"raise", "keep"}, default "raise"
-        After Ctrl-C raise KeyboardInterrupt, or keep the trees there are and return.
-    random_state : int, RandomState or None, default 0
-        Seed of all that is drawn at random. A number gives the same model every time.
-    n_jobs : int or None, default None
-        Number of threads; None or -1 uses every CPU. It never changes the model.
-
-    Attributes
-    ----------
-    ensemble_ : Ensemble
-        The model; the weight of each of M trees is 1/M.
-    best_iteration_ : int
-        Number of trees, per grade with task="ordinal".
-    best_score_, evals_result_ : dict
-        Measures of the model, and after every tree: data set, then measure.
-    interrupted_ : bool
-        Whether Ctrl-C ended the training.
-    oob_scores_ : array of float
-        With `out_of_bag`: score of every row of the training data, NaN where every tree saw it.
-    oob_evaluation_ : Evaluation or None
-        With `out_of_bag` and queries: the measures of these scores. Queries with a NaN are left out.
-    oob_score_ : float or None
-        The mean of its first measure.
-    classes_ : array of int
-        The grades, when fitted with task="ordinal"; there is then also `predict_proba`.
-    n_features_in_, feature_names_in_
-        Features of the training data, as in scikit-learn.
-    feature_importances_ : array of float
-        Share of every feature in the gains, or in the splits.
-    n_trees_, n_estimators_ : int
-        Number of trees of the model.
-
-    See Also
-    --------
-    LambdaMART : Boosted trees that raise NDCG directly.
-
-    Notes
-    -----
-    On the command line: `rankwood train forest`.
-
-    Examples
-    --------
-    >>> import rankwood as rw
-    >>> train, test = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
-    >>> ranker = rw.RandomForest(n_trees=50, queries_per_tree=0.2, criterion="entropy", out_of_bag=True).fit(train)
-    >>> ranker.n_trees_, ranker.oob_scores_.shape == train.y.shape, ranker.oob_score_ > 0.5
-    (50, True, True)
-    >>> grades = rw.RandomForest(n_trees=50, queries_per_tree=0.2, task="ordinal").fit(train)
-    >>> grades.n_trees_, grades.predict_proba(test).shape == (test.n_docs, len(grades.classes_))
-    (200, True)
-    """
-
-    n_trees: int = field(default=1000, kw_only=False)
-    criterion: Literal["variance", "entropy"] = "variance"
-    max_features: float | Literal["sqrt", "ceil-sqrt"] | None = "sqrt"
-    redraw: bool = False
-    thresholds: Literal["best", "random"] = "best"
-    queries_per_tree: float | None = None
-    docs_per_tree: float | None = None
-    docs_per_query: float | None = None
-    replace: bool | None = None
-    max_depth: int | None = None
-    n_leaves: int | None = None
-    min_docs_per_leaf: float = 1
-    min_gain: float = 0.0
-    max_bins: int | None = None
-    task: Literal["regression", "ordinal"] = "regression"
-    missing: Literal["native", "zero", "infinity", "mean", "median", "three-way"] = "native"
-    out_of_bag: bool = False
-    measure: str | Measure | Sequence[str | Measure] = "nDCG@10"
-    convention: str | Convention = "rankwood"
-    importance_type: Literal["gain", "split"] = "gain"
-    on_interrupt: Literal["raise", "keep"] = "raise"
-    random_state: Any = 0
-    n_jobs: int | None = None
-
-    @property
-    def _needs_queries(self) -> bool:
-        return False
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        valid: Any = None,
-        eval_set: Any = None,
-        eval_qid: Sequence[Any] | None = None,
-        eval_group: Sequence[Any] | None = None,
-        eval_names: Sequence[str] | None = None,
-        eval_metric: Any = None,
-        callbacks: Sequence[Callback] | None = None,
-        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        client: Any = None,
-        shuffle: bool = False,
-    ) -> Any:
-        """Grow a forest on a Dataset, or on X and y with the query of every row.
-
-        Queries are needed only to draw them and to measure. Weights count in the means of leaves and in gains; what a
-        tree sees is drawn without regard to them.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight
-            The training data, as in `LambdaMART.fit`; files are read into memory.
-        valid, eval_set, eval_qid, eval_group, eval_names, eval_metric
-            What to measure, and on which data, as in `LambdaMART.fit`.
-        callbacks, checkpoint
-            As in `LambdaMART.fit`. A forest has no learning rate that `reset_parameter` could change.
-        client, shuffle
-            As in `LambdaMART.fit`. On a cluster features stay with the workers, four bytes a value.
-
-        Returns
-        -------
-        self
-        """
-        p = self._checked()
-        p._rules()  # wrong ones are refused before the data is read
-        rows = Rows(X, y, qid, group, sample_weight, query_weight)
-        sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
-        if client is not None:
-            told = (eval_metric, callbacks, checkpoint)
-            return fit_on(client, self, rows, sets, *told, shuffle=shuffle, max_bins=MAX_BINS, grows_forest=True)
-        data, missing_as, session = self._begin(rows, sets, eval_metric, callbacks, checkpoint)
-        if p.queries_per_tree is not None and not rows.has_queries:
-            raise RankwoodError("queries_per_tree draws queries: give qid or group, or draw documents by docs_per_tree")
-        threads = session.n_threads
-        seen = in_bins(rows, data, MAX_BINS, n_threads=threads) if isinstance(rows.X, BinnedDataset) else data
-        grower = p._grower(seen, threads)
-        result = grow_forest(grower, session, n_trees=p.n_trees)
-        self._note(replace(result, ensemble=routed(result.ensemble, missing_as)), session.seed)
-        if p.out_of_bag:
-            self._note_out_of_bag(grower, session, has_queries=rows.has_queries)
-        return self
-
-    def _with_matrix(self, data: Dataset) -> Dataset:
-        return data.in_memory() if data.can_read_features else data  # a share may have come in bins alone
-
-    def _grower(self, data: Dataset | BinnedDataset, n_threads: int) -> Grower:
-        """What grows the trees, on a data set or on a share of one."""
-        if isinstance(data, Dataset) or data.share.group.size == 1:
-            return grower_of(self, data, n_threads=n_threads)
-        task = Ordinal.of(data.data.y, data.share.group) if self.task == "ordinal" else Regression()
-        return SharedGrower(data, self._rules(), task, n_threads=n_threads)
-
-    def _rules(self) -> FullDepthRules:
-        """How each tree is grown."""
-        return rules_from(FullDepthRules, self, missing_apart=self.missing == "three-way")
-
-    def _note(self, result: Trained, seed: int) -> None:
-        """Set the fitted attributes."""
-        if result.ensemble.n_nodes == 0:
-            warnings.warn(
-                "no tree has a split, so every document gets the same score: are all labels or all rows alike, "
-                "are samples too small, or do max_depth, n_leaves, min_docs_per_leaf or min_gain forbid it?",
-                stacklevel=3,
-            )
-        self._set_fitted(result, seed)
-
-    def _note_out_of_bag(self, grower: Grower, session: Session, *, has_queries: bool) -> None:
-        """Score the training data out of the bag, and measure it when there are queries."""
-        data, share, n_threads = grower.train.data, grower.share, session.n_threads
-        self.oob_scores_, counts = out_of_bag_scores(grower, self.ensemble_, seed=session.seed, n_threads=n_threads)
-        unseen = share.group.total(int(np.count_nonzero(counts == 0)))
-        if unseen:
-            warnings.warn(
-                f"{unseen} of {share.n_docs} documents were seen by every tree and have no score out of the bag: "
-                "grow more trees, or on smaller samples",
-                stacklevel=3,
-            )
-        self.oob_evaluation_: Evaluation | None = None
-        self.oob_score_: float | None = None
-        if has_queries:
-            measures = as_list(self.measure)
-            settings = (measures, self.convention)
-            found = evaluate_scored(self.oob_scores_, data, *settings, n_threads=n_threads, group=share.group)
-            self.oob_evaluation_, self.oob_score_ = found, next(iter(found.means.values()))
-        if share.group.size > 1:
-            self.oob_scores_ = np.concatenate(share.group.gather(self.oob_scores_))
-
-
-def grower_of(forest: RandomForest, data: Dataset | BinnedDataset, *, n_threads: int) -> TaskGrower:
-    """What grows the trees of a forest, whose parameters are checked, on a data set."""
-    coded = CodedDataset.make(data, forest.max_bins, n_threads=n_threads)
-    task = Ordinal.of(coded.data.y) if forest.task == "ordinal" else Regression()
-    return TaskGrower(coded, forest._rules(), task)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
 class InitializedMART(MART):
     """iGBRT: trees boosted from where a forest ends (Mohan et al. 2011, algorithm 3); forest and trees are one model.
 
@@ -1065,110 +628,12 @@ class InitializedMART(MART):
         if init_model is not None:  # a model to go on from, which has its forest already
             return super()._start(init_model, task, train, session, constraints)
         forest = paper_forest(random_state=session.seed, n_jobs=self.n_jobs) if self.forest is None else self.forest
-        if not hasattr(forest, "fit") or hasattr(forest, "ensemble_"):
-            start = ensemble_of(forest, "forest")
-        elif can_go_on(forest):
-            seen: Dataset | BinnedDataset = train.data
-            if (group := train.share.group).size > 1:
-                without_gaps = filled(train.data, replacements(train.data, forest.missing, group))
-                seen = coded_exactly(replace(train, data=without_gaps), n_threads=session.n_threads)
-            start = fit_initial_forest(forest, self, seen, checkpoint=session.checkpoint).ensemble_
+        if hasattr(forest, "fit") and not hasattr(forest, "ensemble_"):
+            start: Ensemble | None = fitted_start(forest, self, task, train, session)
         else:
-            start = _fit_or_load(forest, task, train, session.checkpoint)
+            start = ensemble_of(forest, "forest")
         return None if start is None else constraints.projected(start)
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)
         self.initial_ensemble_ = start
-
-
-def paper_forest(n_trees: int = 1000, **parameters: Any) -> RandomForest:
-    """The random forest of the paper: full depth, documents drawn with replacement, a tenth of the features per split.
-
-    The paper has 10,000 trees; it finds 1,000 hardly worse (table 1), at a tenth of time and memory.
-    """
-    return RandomForest(n_trees=n_trees, max_features=0.1, **parameters)
-
-
-def can_go_on(forest: Any) -> bool:
-    """Whether a forest that was interrupted goes on from a checkpoint: its samples must be those of a number."""
-    return isinstance(forest, RandomForest) and isinstance(forest.random_state, (int, np.integer))
-
-
-def fit_initial_forest(
-    forest: RandomForest,
-    ranker: InitializedMART,
-    data: Dataset | BinnedDataset,
-    *,
-    checkpoint: Checkpoint | None = None,
-    callbacks: Sequence[Callback] = (),
-) -> RandomForest:
-    """A copy of the forest, fitted to what the ranker will be boosted on, with the ranker's task.
-
-    `InitializedMART.fit` calls this. Those who want to see the forest grow call it first, with callbacks, and give the
-    fitted forest to the ranker; the model and the files are the same.
-
-    Parameters
-    ----------
-    forest : RandomForest
-        Not fitted yet, and left alone.
-    ranker : InitializedMART
-        What will start from the forest.
-    data : Dataset or BinnedDataset
-        What both learn from; in bins when it is a share of a group of processes.
-    checkpoint : Checkpoint, optional
-        That of the boosting: the forest's is a file beside it, saved as often.
-    callbacks : sequence of callables
-        Told of every tree of the forest.
-    """
-    seen = data if isinstance(data, BinnedDataset) else filled(data, replacements(data, ranker.missing))
-    copy: RandomForest = clone(forest).set_params(task=ranker.task)
-    copy.fit(seen, callbacks=callbacks, checkpoint=None if checkpoint is None else _beside(checkpoint))
-    return copy
-
-
-def _fit_or_load(forest: Any, task: Task, train: BinnedDataset, checkpoint: Checkpoint | None) -> Ensemble:
-    """The model of an estimator that is fitted to the data for the task, whole; kept beside the checkpoint, if any."""
-    if checkpoint is None:
-        return _fit_whole(forest, task, train)
-    beside = _beside(checkpoint)
-    parameters = {name: value for name, value in forest.get_params().items() if name != "n_jobs"}
-    nothing = Ensemble.from_trees([], n_features=train.data.n_features)
-    identity = identify(train, {}, nothing, {"forest": (type(forest).__name__, parameters), "task": task})
-    found = beside.read(identity)
-    if found is not None:
-        model = found[0]
-    else:
-        model = _fit_whole(forest, task, train).with_metadata(checkpoint={"identity": identity})
-        beside.write(model)
-    notes = model.metadata
-    del notes["checkpoint"]
-    return model.replace(metadata=notes)
-
-
-def _beside(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint of the forest, beside that of the boosting."""
-    return replace(checkpoint, path=os.fspath(checkpoint.path) + ".forest")
-
-
-def _fit_whole(forest: Any, task: Task, train: BinnedDataset) -> Ensemble:
-    """A copy of an estimator, fitted to the data for the task; one for every problem when it knows of no tasks."""
-    data = train.data
-    if "task" in forest.get_params(deep=False):
-        return _fitted(clone(forest).set_params(task=task.name), train, data)
-    return task.combine([_fitted(clone(forest), train, data.replace(y=target)) for target in task.targets(data.y)])
-
-
-def _fitted(forest: Any, train: BinnedDataset, data: Dataset) -> Ensemble:
-    """The model of an estimator; `data` is that of `train`, maybe with other labels. A share stays in its bins."""
-    y = inspect.signature(forest.fit).parameters.get("y")
-    if y is not None and y.default is inspect.Parameter.empty:
-        raise RankwoodError(
-            f"forest must be a ranker or a model of rankwood, got {type(forest).__name__}: fit it, bring it in with "
-            "rankwood.load_model, and give the model"
-        )
-    seen = data if train.share.group.size == 1 else replace(train, data=data)
-    model = getattr(forest.fit(seen), "ensemble_", None)
-    if not isinstance(model, Ensemble):
-        raise RankwoodError(f"forest must be a ranker that has an ensemble_ when fitted, got {type(forest).__name__}")
-    return model

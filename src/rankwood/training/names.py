@@ -32,7 +32,7 @@ def learner_class(name: str) -> Any:
         near = difflib.get_close_matches(str(name).lower(), LEARNERS, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise RankwoodError(f"there is no learner {name!r}{hint}: they are {', '.join(LEARNERS)}")
-    return getattr(importlib.import_module("rankwood.training.estimators"), LEARNERS[name])
+    return getattr(importlib.import_module("rankwood"), LEARNERS[name])
 
 
 @dataclass(frozen=True)

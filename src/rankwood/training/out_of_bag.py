@@ -13,10 +13,10 @@ from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.diagnostics import Curve, measure_curve, usual_sizes
 from rankwood.evaluation.measures import Measure
 from rankwood.system import resolve_threads
-from rankwood.training.estimators import RandomForest, grower_of
 from rankwood.training.full_depth import TaskGrower
 from rankwood.training.inputs import filled, replacements
 from rankwood.training.params import checked_parameters
+from rankwood.training.random_forest import RandomForest, grower_of
 
 
 def out_of_bag_curve(

@@ -38,7 +38,8 @@ from rankwood.pruning.nodes import collapse_nodes
 from rankwood.pruning.pruner import PruningSettings
 from rankwood.scoring.timing import BATCH
 from rankwood.training.callbacks import early_stopping
-from rankwood.training.estimators import MART, LambdaMART, RandomForest
+from rankwood.training.estimators import MART, LambdaMART
+from rankwood.training.random_forest import RandomForest
 
 # What is compared: ways to prune, on models of several sizes.
 

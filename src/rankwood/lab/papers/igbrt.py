@@ -35,8 +35,9 @@ from rankwood.lab.study import (
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Trees
 from rankwood.system import resolve_threads
-from rankwood.training.estimators import MART, InitializedMART, RandomForest
+from rankwood.training.estimators import MART, InitializedMART
 from rankwood.training.full_depth import FullDepthGrower, FullDepthRules, running_sums
+from rankwood.training.random_forest import RandomForest
 from rankwood.training.tasks import NOTE, nearest_distribution, split
 
 # The runs: forests, and boosting from them or from nothing, each as regression and as classification by grades.

@@ -38,7 +38,8 @@ from rankwood.lab.study import (
     with_spread,
 )
 from rankwood.model.ensemble import Ensemble
-from rankwood.training.estimators import LambdaMART, RandomForest
+from rankwood.training.estimators import LambdaMART
+from rankwood.training.random_forest import RandomForest
 
 # What is compared: how many queries, or documents of every query, a tree sees.
 
