@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -167,15 +168,67 @@ MEASURES = {
 }
 
 
+class RankingLoss:
+    """What losses of rankings have in common: labels count by their gains, scores by their differences."""
+
+    gains: Literal["linear"] | tuple[float, ...] | None
+    constant_hessian: ClassVar[bool] = False
+    draws: ClassVar[bool] = False  # whether the kernel draws random numbers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gains", _checked_gains(self.gains))
+
+    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
+        """0, since the loss depends on differences of scores only."""
+        return 0.0
+
+    def prepare(
+        self,
+        y: FloatArray,
+        offsets: OffsetArray,
+        weights: FloatArray | None = None,
+        query_weights: FloatArray | None = None,
+        *,
+        setting: Setting = ALL,
+        n_threads: int | None = None,
+    ) -> Gradients:
+        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
+        make = self._kernel(gains, setting)
+        try:
+            kernel = make(
+                gains=gains,
+                offsets=np.ascontiguousarray(offsets, dtype=OFFSET),
+                weights=_contiguous(weights),
+                query_weights=_contiguous(query_weights),
+                n_threads=resolve_threads(n_threads),
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        return _KernelGradients(kernel, self.draws)
+
+    def _kernel(self, gains: FloatArray, setting: Setting) -> Callable[..., Any]:
+        """The kernel, told all but gains, queries, weights and threads, which it checks."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class PairLoss:
+class _KernelGradients:
+    kernel: Any
+    draws: bool
+
+    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
+        drawn = (draw,) if self.draws else ()
+        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian, *drawn)
+
+
+@dataclass(frozen=True)
+class PairLoss(RankingLoss):
     """What losses of pairs have in common; `LambdaLoss` explains the parameters."""
 
     truncation: int | None = 30
     sigma: float = 1.0
     normalize: bool = True
     gains: Literal["linear"] | tuple[float, ...] | None = None
-    constant_hessian: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.truncation is not None and not (
@@ -186,19 +239,36 @@ class PairLoss:
             )
         if not 1e-6 <= self.sigma <= 1e6:
             raise RankwoodError(f"sigma must lie between 1e-6 and 1e6, got {self.sigma}")
-        object.__setattr__(self, "gains", _checked_gains(self.gains))
+        super().__post_init__()
 
-    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
-        """0, since the loss depends on differences of scores only."""
-        return 0.0
-
-    def _depth(self, n_docs: int) -> int:
-        """The truncation as a number."""
-        return max(1, n_docs if self.truncation is None else min(self.truncation, n_docs))
+    def _rules(self, gains: FloatArray, setting: Setting) -> dict[str, Any]:
+        """The parameters as kernels take them."""
+        n_docs = len(gains)
+        depth = max(1, n_docs if self.truncation is None else min(self.truncation, n_docs))
+        return {"truncation": depth, "sigma": self.sigma, "normalize": self.normalize}
 
 
 @dataclass(frozen=True)
-class LambdaLoss(PairLoss):
+class MeasuredPairLoss(PairLoss):
+    """Losses whose pairs are weighed by what their exchange does to a measure; `LambdaLoss` explains the parameters."""
+
+    cut_discounts: bool = False
+    measure: LossMeasure = "nDCG"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.measure not in MEASURES:
+            raise RankwoodError(f"the measure of a loss must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+
+    def _rules(self, gains: FloatArray, setting: Setting) -> dict[str, Any]:
+        """The parameters as kernels take them; the largest gain is that of all processes."""
+        largest = setting.group.max(np.array([gains.max(initial=0.0)]))[0] if self.measure == "ERR" else 0.0
+        of_measure = {"measure": MEASURES[self.measure], "largest_gain": float(largest)}
+        return {**super()._rules(gains, setting), "cut_discounts": self.cut_discounts, **of_measure}
+
+
+@dataclass(frozen=True)
+class LambdaLoss(MeasuredPairLoss):
     """LambdaMART's loss: pairs of documents of a query, weighed by what their exchange does to a measure.
 
     For each pair of a query in which document i is better than j,
@@ -239,40 +309,10 @@ class LambdaLoss(PairLoss):
     ([-0.185, 0.185], [0.092, 0.092])
     """
 
-    cut_discounts: bool = False
-    measure: LossMeasure = "nDCG"
     name: ClassVar[str] = "lambda"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_measure(self.measure)
-
-    def prepare(
-        self,
-        y: FloatArray,
-        offsets: OffsetArray,
-        weights: FloatArray | None = None,
-        query_weights: FloatArray | None = None,
-        *,
-        setting: Setting = ALL,
-        n_threads: int | None = None,
-    ) -> Gradients:
-        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
-        kernel = _bound(
-            _native.LambdaGradients,
-            gains,
-            offsets,
-            weights,
-            query_weights,
-            truncation=self._depth(len(gains)),
-            sigma=self.sigma,
-            normalize=self.normalize,
-            cut_discounts=self.cut_discounts,
-            n_threads=resolve_threads(n_threads),
-            measure=MEASURES[self.measure],
-            largest_gain=_largest(gains, setting.group) if self.measure == "ERR" else 0.0,
-        )
-        return _LambdaGradients(kernel)
+    def _kernel(self, gains: FloatArray, setting: Setting) -> Callable[..., Any]:
+        return partial(_native.LambdaGradients, **self._rules(gains, setting))
 
 
 @dataclass(frozen=True)
@@ -297,43 +337,13 @@ class PairwiseLoss(PairLoss):
 
     name: ClassVar[str] = "pairwise"
 
-    def prepare(
-        self,
-        y: FloatArray,
-        offsets: OffsetArray,
-        weights: FloatArray | None = None,
-        query_weights: FloatArray | None = None,
-        *,
-        setting: Setting = ALL,
-        n_threads: int | None = None,
-    ) -> Gradients:
-        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
-        kernel = _bound(
-            _native.LambdaGradients,
-            gains,
-            offsets,
-            weights,
-            query_weights,
-            truncation=self._depth(len(gains)),
-            sigma=self.sigma,
-            normalize=self.normalize,
-            cut_discounts=False,
-            n_threads=resolve_threads(n_threads),
-            measure=_native.PairMeasure.EQUAL,
-        )
-        return _LambdaGradients(kernel)
+    def _kernel(self, gains: FloatArray, setting: Setting) -> Callable[..., Any]:
+        alike: dict[str, Any] = {"measure": _native.PairMeasure.EQUAL, "cut_discounts": False}
+        return partial(_native.LambdaGradients, **self._rules(gains, setting), **alike)
 
 
 @dataclass(frozen=True)
-class _LambdaGradients:
-    kernel: _native.LambdaGradients
-
-    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
-        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian)
-
-
-@dataclass(frozen=True)
-class StochasticLoss(PairLoss):
+class StochasticLoss(MeasuredPairLoss):
     """A smoothed loss of pairs: rankings are drawn by adding noise to the scores, and neighbours in them are compared.
 
     In the spirit of CatBoost's YetiRank (Gulin et al. 2011) and YetiLoss (Lyzhin et al. 2023). In each round
@@ -361,54 +371,25 @@ class StochasticLoss(PairLoss):
     [-0.227, 0.227]
     """
 
-    cut_discounts: bool = False
-    measure: LossMeasure = "nDCG"
     permutations: int = 10
     noise: float = 1.0
     name: ClassVar[str] = "stochastic"
+    draws: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_measure(self.measure)
         if not 1 <= self.permutations <= 10_000:
             raise RankwoodError(f"permutations must lie between 1 and 10000, got {self.permutations}")
         if not 0.0 <= self.noise <= 1e6:
             raise RankwoodError(f"noise must lie between 0 and 1e6, got {self.noise}")
 
-    def prepare(
-        self,
-        y: FloatArray,
-        offsets: OffsetArray,
-        weights: FloatArray | None = None,
-        query_weights: FloatArray | None = None,
-        *,
-        setting: Setting = ALL,
-        n_threads: int | None = None,
-    ) -> Gradients:
-        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
-        kernel = _bound(
-            _native.StochasticGradients,
-            gains,
-            offsets,
-            weights,
-            query_weights,
-            seed=setting.seed,
-            first_query=setting.first_query,
-            truncation=self._depth(len(gains)),
-            sigma=self.sigma,
-            normalize=self.normalize,
-            cut_discounts=self.cut_discounts,
-            measure=MEASURES[self.measure],
-            largest_gain=_largest(gains, setting.group) if self.measure == "ERR" else 0.0,
-            n_rankings=self.permutations,
-            noise=self.noise,
-            n_threads=resolve_threads(n_threads),
-        )
-        return _DrawnGradients(kernel)
+    def _kernel(self, gains: FloatArray, setting: Setting) -> Callable[..., Any]:
+        drawn = {"n_rankings": self.permutations, "noise": self.noise, **_numbers_of(setting)}
+        return partial(_native.StochasticGradients, **self._rules(gains, setting), **drawn)
 
 
 @dataclass(frozen=True)
-class CrossEntropyLoss:
+class CrossEntropyLoss(RankingLoss):
     """XE-NDCG (Bruch 2021): the cross entropy of two distributions over the documents of a query, a bound on nDCG.
 
     One is the softmax of the scores. The other is proportional to `gain + 1 - u`, which is `2^label - u` unless `gains`
@@ -432,76 +413,15 @@ class CrossEntropyLoss:
 
     gains: Literal["linear"] | tuple[float, ...] | None = None
     name: ClassVar[str] = "xendcg"
-    constant_hessian: ClassVar[bool] = False
+    draws: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gains", _checked_gains(self.gains))
-
-    def base_score(self, y: FloatArray, weights: FloatArray | None, group: Group = ALONE) -> float:
-        """0, since the loss depends on differences of scores only."""
-        return 0.0
-
-    def prepare(
-        self,
-        y: FloatArray,
-        offsets: OffsetArray,
-        weights: FloatArray | None = None,
-        query_weights: FloatArray | None = None,
-        *,
-        setting: Setting = ALL,
-        n_threads: int | None = None,
-    ) -> Gradients:
-        gains = label_gains(np.asarray(y, dtype=LABEL), self.gains)
-        kernel = _bound(
-            _native.CrossEntropyGradients,
-            gains,
-            offsets,
-            weights,
-            query_weights,
-            seed=setting.seed,
-            first_query=setting.first_query,
-            n_threads=resolve_threads(n_threads),
-        )
-        return _DrawnGradients(kernel)
+    def _kernel(self, gains: FloatArray, setting: Setting) -> Callable[..., Any]:
+        return partial(_native.CrossEntropyGradients, **_numbers_of(setting))
 
 
-@dataclass(frozen=True)
-class _DrawnGradients:
-    kernel: _native.StochasticGradients | _native.CrossEntropyGradients
-
-    def gradients(self, scores: FloatArray, out_gradient: FloatArray, out_hessian: FloatArray, draw: int = 0) -> None:
-        self.kernel.compute(np.ascontiguousarray(scores, dtype=SCORE), out_gradient, out_hessian, draw)
-
-
-def _bound(
-    kernel: Callable[..., Any],
-    gains: FloatArray,
-    offsets: OffsetArray,
-    weights: FloatArray | None,
-    query_weights: FloatArray | None,
-    **rules: Any,
-) -> Any:
-    """A kernel bound to gains, queries and weights, which it checks."""
-    try:
-        return kernel(
-            gains=gains,
-            offsets=np.ascontiguousarray(offsets, dtype=OFFSET),
-            weights=_contiguous(weights),
-            query_weights=_contiguous(query_weights),
-            **rules,
-        )
-    except ValueError as error:
-        raise DataError(str(error)) from None
-
-
-def _largest(gains: FloatArray, group: Group) -> float:
-    """The largest gain of all processes."""
-    return float(group.max(np.array([gains.max(initial=0.0)]))[0])
-
-
-def _check_measure(measure: str) -> None:
-    if measure not in MEASURES:
-        raise RankwoodError(f"the measure of a loss must be one of {', '.join(MEASURES)}, got {measure!r}")
+def _numbers_of(setting: Setting) -> dict[str, Any]:
+    """What random numbers come from, as kernels take it."""
+    return {"seed": setting.seed, "first_query": setting.first_query}
 
 
 def _checked_gains(gains: Any) -> Literal["linear"] | tuple[float, ...] | None:
