@@ -56,7 +56,8 @@ def plain(member: Any) -> Any:
 
 
 def docstring_of(thing: Any) -> str:
-    return inspect.cleandoc((thing if inspect.isclass(thing) else plain(thing)).__doc__ or "")
+    """As `help` and editors show it: a method without one has that of the method it overrides."""
+    return inspect.cleandoc(thing.__doc__ or "") if inspect.isclass(thing) else inspect.getdoc(plain(thing)) or ""
 
 
 def parameters_of(thing: Any) -> list[str]:

@@ -49,25 +49,9 @@ class MLflowLogger(Logger):
         self.run_id = run_id
 
     def log_params(self, params: Mapping[str, Any]) -> None:
-        """Log the parameters of the run.
-
-        Parameters
-        ----------
-        params : mapping
-            Name of the learner, seed, version, and every parameter.
-        """
         self._mlflow.log_params(dict(params), run_id=self.run_id)
 
     def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
-        """Log metrics of the run.
-
-        Parameters
-        ----------
-        metrics : mapping from str to float
-            Values by name.
-        step : int
-            Rounds so far.
-        """
         self._mlflow.log_metrics(dict(metrics), step=step, run_id=self.run_id)
 
 

@@ -33,27 +33,11 @@ class TensorBoardLogger(Logger):
         self.writer = writer
 
     def log_params(self, params: Mapping[str, Any]) -> None:
-        """Write a text, if the writer can.
-
-        Parameters
-        ----------
-        params : mapping
-            Name of the learner, seed, version, and every parameter.
-        """
         if hasattr(self.writer, "add_text"):  # TensorBoard's own writer has scalars alone
             lines = json.dumps(dict(params), indent=1).split("\n")
             self.writer.add_text("parameters", "\n".join(f"    {line}" for line in lines), 0)  # Markdown's code
 
     def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
-        """Write a scalar for every measure.
-
-        Parameters
-        ----------
-        metrics : mapping from str to float
-            Values by name.
-        step : int
-            Rounds so far.
-        """
         for name, value in metrics.items():
             self.writer.add_scalar(name, value, step)
         if hasattr(self.writer, "flush"):

@@ -29,25 +29,9 @@ class WandbLogger(Logger):
         self._axes: set[str] = set()  # measures that are drawn over rounds, whatever else the run counts
 
     def log_params(self, params: Mapping[str, Any]) -> None:
-        """Add to the configuration of the run.
-
-        Parameters
-        ----------
-        params : mapping
-            Name of the learner, seed, version, and every parameter.
-        """
         self.run.config.update(dict(params), allow_val_change=True)
 
     def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
-        """Log values, with the number of rounds that they are drawn over.
-
-        Parameters
-        ----------
-        metrics : mapping from str to float
-            Values by name.
-        step : int
-            Rounds so far.
-        """
         for name in metrics.keys() - self._axes:
             self.run.define_metric(name, step_metric="round")
             self._axes.add(name)
