@@ -82,5 +82,16 @@ def one_line(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def listed(words: Sequence[str], most: int = 12) -> str:
+    """Words in a row, for a message: the first few of many, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["bm25", "clicks"]), listed(["bm25", "clicks", "age"], 2)
+    ('bm25, clicks', 'bm25, clicks and 1 more')
+    """
+    return ", ".join(words[:most]) + (f" and {len(words) - most:,} more" if len(words) > most else "")
+
+
 _REPR = Repr()  # shows few entries and levels
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 4, 400, 400, 400

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
-from rankwood.errors import DataError, MissingPackageError, ModelError, RankwoodError, one_line
+from rankwood.errors import DataError, MissingPackageError, ModelError, RankwoodError, listed, one_line
 from rankwood.formats.registry import SERVING, load_model, load_served, package_of, source_of, widen
 from rankwood.formats.search_engines import solr_thresholds
 from rankwood.formats.writing import whole_members
@@ -490,15 +490,10 @@ def _split_in_words(model: Ensemble, node: int) -> str:
         return f"threshold {float(thresholds[0])!r}"
     members = whole_members(thresholds)
     if members is not None:
-        return f"categories {_listed(list(map(str, members.tolist())))} go right"
+        return f"categories {listed(list(map(str, members.tolist())), 5)} go right"
     ends = [repr(end) for end in thresholds.tolist()] + ["inf"] * (len(thresholds) % 2)
     pieces = [f"above {low} up to {high}" for low, high in zip(ends[::2], ends[1::2], strict=True)]
-    return f"a set, {_listed(pieces)}, goes right"
-
-
-def _listed(words: list[str], most: int = 5) -> str:
-    """Words in a row, the first few of many."""
-    return ", ".join(words[:most]) + (f" and {len(words) - most:,} more" if len(words) > most else "")
+    return f"a set, {listed(pieces, 5)}, goes right"
 
 
 @dataclass(frozen=True, eq=False)
@@ -912,10 +907,10 @@ def _matrices(
         whole = _whole_features(models, categories)
         if whole:
             names = models[0].feature_names
-            listed = _listed([f"feature {f}" if names is None else one_line(names[f]) for f in whole])
+            named = [f"feature {f}" if names is None else one_line(names[f]) for f in whole]
             notes.append(
-                f"{listed}: categories, of which rows at thresholds have whole numbers from 0 on or nothing, as tools "
-                "do not agree on other numbers"
+                f"{listed(named, 5)}: categories, of which rows at thresholds have whole numbers from 0 on or nothing, "
+                "as tools do not agree on other numbers"
             )
         yield "float32", _with_whole(rows.single, whole)
         if not single:

@@ -10,11 +10,10 @@ import typer
 from rankwood.cli.console import tell
 from rankwood.cli.models import IfMissing, Missing, ToFormat, check_output, read_options, read_renames, write_model
 from rankwood.coding import Coding
-from rankwood.errors import RankwoodError
+from rankwood.errors import RankwoodError, listed
 
 COMPARE_SINGLE = ("xgboost", "xgboost-dump")  # formats that are read back, whose tools round values to float32
 KEEP_CATEGORIES = ("rankwood", "lightgbm")  # formats that know the texts of categories
-SHOWN = 3  # names of features
 UNITS = ((1 << 20, "MB"), (1 << 10, "KB"), (0, "bytes"))
 
 
@@ -104,8 +103,7 @@ def _coded(coding: Coding) -> str:
     names, columns = coding.feature_names, coding.columns
     if names is None or columns is None:
         return ""
-    more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
-    return f" in {', '.join(names[column] for column in columns[:SHOWN])}{more}"
+    return f" in {listed([names[column] for column in columns], 3)}"
 
 
 def _size(n_bytes: int) -> str:

@@ -19,9 +19,9 @@ import typer
 from rankwood.cli.console import progress, tell
 from rankwood.coding import reading_for
 from rankwood.data.dataset import Dataset
-from rankwood.data.tables import check_width, shown
+from rankwood.data.tables import check_width
 from rankwood.dtypes import FeatureMatrix
-from rankwood.errors import DataError, RankwoodError, one_line
+from rankwood.errors import DataError, RankwoodError, listed, one_line
 from rankwood.matrix import column_order, respelled
 from rankwood.model.ensemble import Ensemble
 
@@ -260,7 +260,7 @@ def near_first(name: str, names: Sequence[str]) -> str:
     'title_bm25, age'
     """
     near = get_close_matches(name, names, n=3)
-    return shown([*near, *(other for other in names if other not in near)])
+    return listed([*near, *(other for other in names if other not in near)])
 
 
 def source_leaves(model: Ensemble) -> int:

@@ -16,10 +16,10 @@ from rankwood.data.bins import BinnedDataset
 from rankwood.data.dataset import Dataset
 from rankwood.data.parts import ArrayPart, PartRows, TablePart, file_parts
 from rankwood.data.queries import find_queries
-from rankwood.data.tables import feature_columns, import_pyarrow, shown
+from rankwood.data.tables import feature_columns, import_pyarrow
 from rankwood.data.text import PathLike, as_paths, file_kind, kind_of_all
 from rankwood.dtypes import AnyArray, FloatArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, listed
 from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
 from rankwood.tasks import import_distributed
 
@@ -331,5 +331,5 @@ def same_columns(
             raise DataError(f"partition {number}: it has {n} features, {first} has {n_features[0]}")
         if sorted(own or ()) != sorted(names[0] or ()):
             odd = sorted(set(own or ()) ^ set(names[0] or ()))
-            raise DataError(f"partition {number}: its columns are not those of {first}: {shown(odd)}")
+            raise DataError(f"partition {number}: its columns are not those of {first}: {listed(odd)}")
     return names[0]

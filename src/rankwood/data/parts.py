@@ -26,7 +26,6 @@ from rankwood.data.tables import (
     Source,
     file_sources,
     numbers_if_plain,
-    shown,
     shown_files,
     source_columns,
     source_features,
@@ -34,7 +33,7 @@ from rankwood.data.tables import (
 )
 from rankwood.data.text import Progress
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, listed
 
 ROWS_PER_PART = 1 << 18
 
@@ -251,7 +250,7 @@ def file_parts(
     sources = file_sources(files, kind, coding=coding, exact=exact, n_threads=n_threads)
     roles, features = source_columns(sources)
     if "qid" not in roles and queries == "required":
-        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {shown(sources[0].names)}")
+        raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {listed(sources[0].names)}")
     roles.pop("docid", None)
     cut = [source.cut(rows_per_part) if isinstance(source, ParquetSource) else [source] for source in sources]
     return [TablePart(source, roles, features) for pieces in cut for source in pieces]
@@ -269,7 +268,7 @@ def arrow_part(data: Any) -> TablePart:
     roles = {name: name for name in source.names if name in ("qid", "label")}
     features = [name for name in source.names if name not in roles]
     if not features:
-        raise DataError(f"there is no feature column; there are: {shown(source.names)}")
+        raise DataError(f"there is no feature column; there are: {listed(source.names)}")
     return TablePart(source, roles, features)
 
 

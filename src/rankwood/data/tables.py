@@ -15,7 +15,7 @@ from rankwood.coding import MISSING_TEXTS, Codes, Coding, Kind, Origin, tell_uns
 from rankwood.data.dataset import Dataset
 from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray
-from rankwood.errors import DataError, MissingPackageError
+from rankwood.errors import DataError, MissingPackageError, listed
 from rankwood.matrix import ROLES, column_order, find_roles, respelled
 from rankwood.system import resolve_threads
 
@@ -333,7 +333,7 @@ def _as_dataset(
         raise DataError(f"queries must be 'required' or 'optional', got {queries!r}")
     roles, features = feature_columns(files, [table.column_names for table in tables])
     if "qid" not in roles and queries == "required":
-        names = shown(tables[0].column_names)
+        names = listed(tables[0].column_names)
         raise DataError(f"{files[0]}: no column is named qid or query_id; there are: {names}")
     for file, table in zip(files, tables, strict=True):
         if table.num_rows == 0:
@@ -375,11 +375,11 @@ def feature_columns(files: list[Path], columns: list[list[str]]) -> tuple[dict[s
     roles = _roles(files[0], names)
     features = [name for name in names if name not in roles.values()]
     if not features:
-        raise DataError(f"{files[0]}: there is no feature column; there are: {shown(names)}")
+        raise DataError(f"{files[0]}: there is no feature column; there are: {listed(names)}")
     for file, others in zip(files, columns, strict=True):
         if sorted(others) != sorted(names):
             odd = sorted(set(names) ^ set(others)) or ["one that is there twice"]
-            raise DataError(f"{file}: its columns are not those of {files[0]}: {shown(odd)}")
+            raise DataError(f"{file}: its columns are not those of {files[0]}: {listed(odd)}")
     return roles, features
 
 
@@ -579,10 +579,6 @@ def _as_table(pa: Any, data: Dataset) -> Any:
 def _whole_texts(values: AnyArray) -> Any:
     """Texts as a list, because Arrow ends those of an array at a NUL; other values as they are."""
     return values.tolist() if values.dtype.kind == "U" else values
-
-
-def shown(names: list[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 # Features of tables, CSV or Parquet, in blocks of rows: for tables larger than memory.
@@ -823,7 +819,7 @@ def check_width(
     column_order(features, feature_names, str(file))
     raise DataError(
         f"{file}: there are {len(features)} feature columns, {n_features} were expected; there are: "
-        f"{shown(list(features))}"
+        f"{listed(list(features))}"
     )
 
 

@@ -24,7 +24,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
 from rankwood.data.partitions import data_files, file_of, frame_data, open_partition, partitions
 from rankwood.dtypes import AnyArray, FloatArray
-from rankwood.errors import DataError, RankwoodError
+from rankwood.errors import DataError, RankwoodError, listed
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import DEFAULT_MEASURES, Evaluation, Evaluations, scores_of, unique_measures
 from rankwood.evaluation.evaluator import evaluate as evaluate_dataset
@@ -208,7 +208,7 @@ def evaluate_frame(
     roles = find_roles(names)
     for role, known in (("qid", "qid or query_id"), ("label", "label or relevance")):
         if role not in roles:
-            raise DataError(f"no column is named {known}; there are: {', '.join(names[:12])}")
+            raise DataError(f"no column is named {known}; there are: {listed(names)}")
     features = feature_columns_of(frame)
     n_features = measuring.models[0].n_features
     if len(features) != n_features:

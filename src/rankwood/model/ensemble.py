@@ -18,7 +18,7 @@ from rankwood.coding import Coding
 from rankwood.data.queries import find_queries
 from rankwood.display import Column, Share, as_html
 from rankwood.dtypes import WEIGHT, AnyArray, FloatArray, IndexArray, NodeArray, OffsetArray
-from rankwood.errors import DataError, ModelError, one_line
+from rankwood.errors import DataError, ModelError, listed, one_line
 from rankwood.matrix import is_plain, one_block, row_blocks
 from rankwood.model.constraints import NOTE as CONSTRAINTS
 from rankwood.model.early_exit import EarlyExit
@@ -547,7 +547,7 @@ class Ensemble:
         own = self.feature_names or ()
         unknown = next((name for name in names if name not in own), None)
         if unknown is not None:
-            known = ", ".join(own[:12]) + (", ..." if len(own) > 12 else "") if own else "none, only numbers"
+            known = listed(own) if own else "none, only numbers"
             raise ModelError(f"the model has no feature {one_line(unknown)!r} to rename; its names are: {known}")
         return self._with(feature_names=as_names([names.get(name, name) for name in own], self.n_features))
 
