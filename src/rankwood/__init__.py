@@ -120,8 +120,8 @@ if TYPE_CHECKING:
     from rankwood.training.out_of_bag import out_of_bag_curve as out_of_bag_curve
     from rankwood.training.random_forest import RandomForest as RandomForest
     from rankwood.training.tasks import grade_probabilities as grade_probabilities
-    from rankwood.verification import Verification as Verification
-    from rankwood.verification import verify as verify
+    from rankwood.verification.result import Verification as Verification
+    from rankwood.verification.verify import verify as verify
 
 _HOME_OF = {
     "Dataset": "rankwood.data.dataset",
@@ -136,8 +136,8 @@ _HOME_OF = {
     "load_model": "rankwood.formats.registry",
     "save_as": "rankwood.formats.registry",
     "ConversionWarning": "rankwood.formats.registry",
-    "verify": "rankwood.verification",
-    "Verification": "rankwood.verification",
+    "verify": "rankwood.verification.verify",
+    "Verification": "rankwood.verification.result",
     "cleaver": "rankwood.pruning.cleaver",
     "CleaverResult": "rankwood.pruning.result",
     "Acceptance": "rankwood.pruning.accept",

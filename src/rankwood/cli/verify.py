@@ -85,7 +85,7 @@ def verify(
     With --as, B is a file as it is deployed in a search engine, or as the engine gives it back: rankwood verify model.txt solr.json --as solr
     """  # noqa: E501  typer keeps line ends
     from rankwood.formats.registry import names_used_only, widen
-    from rankwood.verification import verify as compare
+    from rankwood.verification.verify import verify as compare
 
     models = load_models([a])
     if served_by is None:

@@ -1,0 +1,1 @@
+"""Comparison of two models: whether they score alike, on data and on rows at every threshold."""
