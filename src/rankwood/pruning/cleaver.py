@@ -36,7 +36,6 @@ import numpy as np
 
 from rankwood._version import __version__
 from rankwood.data.dataset import Dataset
-from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.evaluation.conventions import Convention
 from rankwood.evaluation.evaluator import Evaluator, weighted_values
@@ -197,16 +196,9 @@ def cleaver(
     how, rule, deadline = PruningSettings.of(settings), Acceptance.of(accept), deadline_of(timeout)
     kept = checkpoint if checkpoint is None or isinstance(checkpoint, KeptBytes) else FileHere(checkpoint)
     is_spread = group.size > 1 or client is not None
-    by_default = OF_SHARES if is_spread else (*OF_SHARES, "distil")
-    names = checked_variants(by_default if variants is None else variants)  # type: ignore[arg-type]
     if isinstance(model, AdditiveModel):
-        names, how = tuple(name for name in names if name in OF_ANY_MODEL), replace(how, measure_speed=False)
-        if not names:
-            raise RankwoodError(f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}")
-    shares = checked_rates(rates)
-    plan = _Plan(shares, _numbers_of_victims(shares, getattr(model, "n_trees", 0)), names, strategy, how.seed)
-    if is_spread:
-        _check_for_group(names, strategy)
+        how = replace(how, measure_speed=False)
+    plan = _Plan.of(model, rates, variants, strategy, how.seed, is_spread=is_spread)
     if client is not None:
         parse_measure(measure)  # what is none is refused before data is read
         plan.chooser()
@@ -216,9 +208,9 @@ def cleaver(
             measure=measure,
             convention=convention,
             strategy=strategy,
-            rates=shares,
+            rates=plan.rates,
             accept=rule,
-            variants=names,  # type: ignore[arg-type]
+            variants=plan.variants,  # type: ignore[arg-type]
             settings=replace(how, measure_speed=False),
         )
         data = {"train": train, "valid": valid, "test": test, "judge": judge}
@@ -240,27 +232,17 @@ def cleaver(
     for evaluator in filter(None, (on_valid, on_judge, on_test)):
         evaluator.evaluate(model)  # data that does not suit the model is refused before the long search
 
-    settled = {
-        "measure": str(pruner.valid.queries.measure),
-        "convention": on_valid.convention,
-        "strategy": strategy,
-        "settings": replace(how, measure_speed=True, max_memory=None),
-        "queries to judge by": "other data" if isinstance(judge, Dataset) else judge,
-    }
-    identity = {} if kept is None else _identity(model, {"training": train, "validation": valid}, settled, group)
+    data = {"training": train, "validation": valid}
+    identity = {} if kept is None else _identity(pruner, data, strategy, judge, group)
     steps, notebook = plan.steps(pruner.train.outputs.n_trees, len(folds)), open_notebook(kept, identity, group)
     pruner.course = Course(steps, notebook, progress=progress, time_left=time_left, deadline=deadline, group=group)
     made = _made(pruner, plan, [(by_query(data), bind(fold)) for data, fold in folds])
-    rows = _table(pruner, made)
-    values = [measured(on_valid, row.ensemble) for row in rows]
-    rows = [replace(row, valid=found.mean) for row, found in zip(rows, values, strict=True)]
+    rows, values = _measured(_table(pruner, made), on_valid)
     if on_judge is not None:
         values = [measured(on_judge, row.ensemble) for row in rows]
     elif folds:
         values = _out_of_fold(model, [bind(fold) for _, fold in folds], made)
-    if roles.judging != "choosing":
-        rows = [replace(row, judged=found.mean) for row, found in zip(rows, values, strict=True)]
-    rows = _judged(rows, [found.values for found in values], rule, str(pruner.valid.queries.measure), roles.judging)
+    rows = _judged(rows, values, rule, str(pruner.valid.queries.measure), roles.judging)
     rows = rows if on_test is None else _tested(rows, on_test)
     chosen = _smallest_accepted(rows)
     accepted, note = chosen is not rows[0], _note(pruner, rule, rows[0], chosen, made)
@@ -297,11 +279,18 @@ def _on_cluster(
     return result if result.accepted else replace(result, ensemble=model), some
 
 
-def _identity(model: Any, data: dict[str, Dataset], settled: dict[str, Any], group: Group) -> Identity:
+def _identity(pruner: Pruner, data: dict[str, Dataset], strategy: str | Strategy, judge: Any, group: Group) -> Identity:
     """Everything that the steps of a pruning depend on; rates, variants and rules only say which there are."""
     parts = {f"{role} data": identify_queries(one, group) for role, one in data.items()}
-    plain = not isinstance(model, Ensemble)
-    of_model = f"{model.weights.tolist()} {model.base}" if plain else model.fingerprint()
+    model, queries = pruner.model, pruner.valid.queries
+    of_model = model.fingerprint() if isinstance(model, Ensemble) else f"{model.weights.tolist()} {model.base}"
+    settled = {
+        "measure": str(queries.measure),
+        "convention": queries.evaluator.convention,
+        "strategy": strategy,
+        "settings": replace(pruner.settings, measure_speed=True, max_memory=None),
+        "queries to judge by": "other data" if isinstance(judge, Dataset) else judge,
+    }
     return {"model": of_model, **parts, **identify_settings(settled)}
 
 
@@ -363,6 +352,31 @@ class _Plan:
     variants: tuple[str, ...]
     strategy: str | Strategy
     seed: int
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        rates: Sequence[float],
+        variants: Variant | Sequence[Variant] | None,
+        strategy: str | Strategy,
+        seed: int,
+        *,
+        is_spread: bool,
+    ) -> _Plan:
+        """The plan for a model, of what is possible with it; `is_spread`: by several processes."""
+        by_default = OF_SHARES if is_spread else (*OF_SHARES, "distil")
+        names = checked_variants(by_default if variants is None else variants)  # type: ignore[arg-type]
+        if isinstance(model, AdditiveModel):
+            names = tuple(name for name in names if name in OF_ANY_MODEL)
+            if not names:
+                raise RankwoodError(
+                    f"an additive model has no leaves to fit: its variants are {', '.join(OF_ANY_MODEL)}"
+                )
+        shares = checked_rates(rates)
+        if is_spread:
+            _check_for_group(names, strategy)
+        return cls(shares, _numbers_of_victims(shares, getattr(model, "n_trees", 0)), names, strategy, seed)
 
     @property
     def in_order(self) -> list[int]:
@@ -476,6 +490,12 @@ def _table(pruner: Pruner, made: _Made) -> list[Row]:
     return rows
 
 
+def _measured(rows: Sequence[Row], valid: Evaluator) -> tuple[list[Row], list[Measured]]:
+    """The rows with the measure on all validation data, and its values."""
+    values = [measured(valid, row.ensemble) for row in rows]
+    return [replace(row, valid=found.mean) for row, found in zip(rows, values, strict=True)], values
+
+
 def _out_of_fold(model: Any, folds: Sequence[Evaluator], made: _Made) -> list[Measured]:
     """The measure of the full model, then of every model that was made, on queries that did not choose it.
 
@@ -491,13 +511,15 @@ def _out_of_fold(model: Any, folds: Sequence[Evaluator], made: _Made) -> list[Me
 
 
 def _judged(
-    rows: Sequence[Row], values: Sequence[FloatArray], rule: Acceptance, measure: str, judging: Judging
+    rows: Sequence[Row], found: Sequence[Measured], rule: Acceptance, measure: str, judging: Judging
 ) -> list[Row]:
     """The rows with p-values against the full model, what is shown of each, and the rule's decision.
 
-    `values` are those of the queries that judge, for every row.
+    `found` is the measure of every row on the queries that judge.
     """
-    (full, *smaller), (full_values, *others) = rows, values
+    if judging != "choosing":
+        rows = [replace(row, judged=one.mean) for row, one in zip(rows, found, strict=True)]
+    (full, *smaller), (full_values, *others) = rows, [one.values for one in found]
     p_values = [p_difference(full_values, one) for one in others]
     corrected = [None] * len(smaller) if None in p_values else [float(p) for p in holm(p_values)]
     proofs: Sequence[Proof | None] = [None] * len(smaller)
