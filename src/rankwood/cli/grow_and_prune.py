@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwood.cli.console import fail, print_json, print_table, tell
-from rankwood.cli.models import AsJson, ByStrategy, Threads, ZeroBased, check_output, load_data
+from rankwood.cli.models import (
+    AsJson,
+    ByConvention,
+    ByStrategy,
+    NewModel,
+    Seed,
+    Threads,
+    ZeroBased,
+    check_output,
+    load_data,
+)
 from rankwood.cli.options import takes_options
 from rankwood.cli.prune import VictimsBy
 from rankwood.cli.train import Learner, load_more, make_learner
@@ -34,7 +44,7 @@ class GrowAndPruneOptions:
     ]
     valid: Annotated[list[Path], typer.Option("--valid", help="Data to choose trees and weights by.")]
     size: Annotated[int, typer.Option(min=1, help="Trees of the model, at most.")]
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
+    output: NewModel
     test: Annotated[list[Path] | None, typer.Option("--test", help="Data to measure the finished model on.")] = None
     grow: Annotated[int, typer.Option(min=1, help="Trees that a stage grows.")] = 100
     keep: Annotated[int, typer.Option(min=1, help="Trees that a stage adds to the model.")] = 50
@@ -47,13 +57,13 @@ class GrowAndPruneOptions:
         VictimsBy, typer.Option(help="The data that the strategy looks at: valid, or train as in the paper.")
     ] = VictimsBy.valid
     measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10"
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
+    convention: ByConvention = "rankwood"
     iterations: Annotated[int, typer.Option(min=0, help="Iterations of a line search, at most.")] = 100
     patience: Annotated[int, typer.Option(min=1, help="Iterations without a better validation measure.")] = 20
     max_queries: Annotated[
         int | None, typer.Option(min=1, help="At most so many queries of --train and of --valid, drawn at random.")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
+    seed: Seed = 0
     threads: Threads = None
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features, when other data has more of them than --train.")

@@ -79,6 +79,16 @@ def inspect(
         stops = {} if ensemble.exit is None else {"exit": ensemble.exit.as_dict()}
         print_json({"model": name, **topology.as_dict(), **size, **stops, "metadata": ensemble.metadata, **seen})
         return
+    print_table(name, ["property", "value"], _properties(ensemble, topology, size), caption=growth(ensemble))
+    # Only of features that splits use: there may be millions of others.
+    names = {f: _name(ensemble, f) for f in np.unique(ensemble.feature).tolist()}
+    _print_features(topology, names)
+    if usage is not None:
+        _print_usage(usage, topology, names)
+
+
+def _properties(ensemble: Ensemble, topology: Topology, size: dict[str, int]) -> list[list[str]]:
+    """Names and values of what is told of a model: its size and shape, how it stops early, its notes."""
     shown = {key: getattr(topology, key) for key in SUMMARY} | size
     rows = [[_words(key), _show(value)] for key, value in shown.items()]
     if ensemble.exit is not None:
@@ -88,10 +98,12 @@ def inspect(
             continue
         inner = value.items() if isinstance(value, dict) else [("", value)]
         rows += [[f"{_words(key)} {name}".strip(), _note(entry)] for name, entry in inner]
-    print_table(name, ["property", "value"], rows, caption=growth(ensemble))
+    return rows
+
+
+def _print_features(topology: Topology, names: Mapping[int, str]) -> None:
+    """The features that most splits look at."""
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
-    # Only of features that splits use: there may be millions of others.
-    names = {f: _name(ensemble, f) for f in np.unique(ensemble.feature).tolist()}
     print_table(
         "Features most often split on (numbered as in data files, from 1)",
         ["feature", "splits", "share", "distinct thresholds"],
@@ -106,8 +118,6 @@ def inspect(
         ],
         details=["distinct thresholds", "share"],
     )
-    if usage is not None:
-        _print_usage(usage, topology, names)
 
 
 def _print_tree(name: str, ensemble: Ensemble, tree: int, as_json: bool) -> None:

@@ -131,6 +131,10 @@ DataFiles = Annotated[
         help="Ranking data: SVMlight/LETOR text (also .gz), CSV or Parquet. Several are joined.",
     ),
 ]
+NewModel = Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
+OnlyMeasured = Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")]
+ByConvention = Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; all CPUs unless given.")]
 ByStrategy = Annotated[
     str,

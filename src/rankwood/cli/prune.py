@@ -13,11 +13,15 @@ from rankwood.cli import smaller
 from rankwood.cli.console import fail, print_json, print_table, progress, tell
 from rankwood.cli.models import (
     AsJson,
+    ByConvention,
     ByStrategy,
     Dask,
     IfMissing,
     Missing,
+    NewModel,
+    OnlyMeasured,
     Rename,
+    Seed,
     Shuffle,
     Threads,
     ToFormat,
@@ -54,8 +58,8 @@ class PruneOptions:
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")]
     train: Annotated[list[Path], typer.Option("--train", help="Data to search weights on. Several files are joined.")]
     valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are chosen and judged by.")]
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
-    test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None
+    output: NewModel
+    test: OnlyMeasured = None
     judge: Annotated[list[Path] | None, typer.Option("--judge", help="Data set aside to judge smaller models by.")] = (
         None
     )
@@ -77,7 +81,7 @@ class PruneOptions:
     ] = None
     alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05
     measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10"
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
+    convention: ByConvention = "rankwood"
     victims: Annotated[
         VictimsBy, typer.Option(help="The data that the strategy looks at: valid, or train as in the paper.")
     ] = VictimsBy.valid
@@ -106,7 +110,7 @@ class PruneOptions:
     timeout: Annotated[
         float | None, typer.Option(help="Seconds after which the search ends with the best model so far.")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
+    seed: Seed = 0
     threads: Threads = None
     to_format: ToFormat = None
     missing: IfMissing = Missing.refuse

@@ -12,8 +12,11 @@ from rankwood.cli.console import fail, print_json, print_line, tell
 from rankwood.cli.models import (
     WRITTEN,
     AsJson,
+    ByConvention,
     IfMissing,
     Missing,
+    NewModel,
+    OnlyMeasured,
     Rename,
     Threads,
     ToFormat,
@@ -45,10 +48,10 @@ class RefitOptions:
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")]
     train: Annotated[list[Path], typer.Option("--train", help="Data to fit leaves to. Several files are joined.")]
     valid: Annotated[list[Path], typer.Option("--valid", help="Data that the number of passes is chosen by.")]
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
-    test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None
+    output: NewModel
+    test: OnlyMeasured = None
     measure: Annotated[str, typer.Option("--measure", "-m", help="What should get better.")] = "nDCG@10"
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
+    convention: ByConvention = "rankwood"
     passes: Annotated[int, typer.Option(min=1, help="Passes over all leaves, at most.")] = 100
     rate: Annotated[float, typer.Option(help="Length of the steps, shared among the trees.")] = 3.0
     patience: Annotated[int, typer.Option(min=1, help="Passes without a better validation measure.")] = 10

@@ -66,10 +66,8 @@ def score(
 
     With --dask the workers of a cluster read and score files, which they must see; one process writes the scores, in the same order.
     """  # noqa: E501  typer keeps line ends
-    from rankwood.data.files import iter_features
     from rankwood.data.partitions import data_files
-    from rankwood.scoring.engines import choose_engine, get_engine
-    from rankwood.system import resolve_threads
+    from rankwood.scoring.engines import get_engine
 
     if engine != "auto":
         get_engine(engine)  # an unknown engine is refused before any work
@@ -84,16 +82,31 @@ def score(
             raise RankwoodError("early exit needs whole queries, which partitions may cut in two: give --no-exit")
         settings = {"engine": engine, "precision": precision.value, "n_threads": threads or 1}
         n_docs = _score_parts(ensemble, files, settings, zero_based, dask, output, folder)
-        if output is not None:
-            tell(f"wrote {n_docs:,} scores to {output}")
-        return
-    if exit and ensemble.exit is not None:
+    elif exit and ensemble.exit is not None:
         scores = _score_queries(models, files, engine, precision, threads, zero_based)
         with _writer(output) as file:
             file.write("".join(f"{score!r}\n" for score in scores.tolist()))
-        if output is not None:
-            tell(f"wrote {len(scores):,} scores to {output}")
-        return
+        n_docs = len(scores)
+    else:
+        n_docs = _score_blocks(ensemble, files, engine, precision, threads, zero_based, output)
+    if output is not None:
+        tell(f"wrote {n_docs:,} scores to {output}")
+
+
+def _score_blocks(
+    ensemble: Ensemble,
+    files: list[Path],
+    engine: str,
+    precision: PrecisionName,
+    threads: int | None,
+    zero_based: bool,
+    output: Path | None,
+) -> int:
+    """Write the scores of the documents block by block, and return their number."""
+    from rankwood.data.files import iter_features
+    from rankwood.scoring.engines import choose_engine, get_engine
+    from rankwood.system import resolve_threads
+
     prepared = None if engine == "auto" else get_engine(engine).prepare(ensemble)
     n_docs = last = 0
     on_screen = output is None and sys.stdout.isatty()  # where a progress bar would disturb
@@ -117,8 +130,7 @@ def score(
             n_docs += len(X)
             last = max(last, last_feature(X))
     tell_absent_features(ensemble.n_features, last)
-    if output is not None:
-        tell(f"wrote {n_docs:,} scores to {output}")
+    return n_docs
 
 
 def _beyond(model: Ensemble, files: Sequence[Path]) -> Literal["error", "ignore"]:

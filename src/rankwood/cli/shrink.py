@@ -12,7 +12,19 @@ import typer
 
 from rankwood.cli import smaller
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, IfMissing, Missing, Rename, Threads, ToFormat, ZeroBased
+from rankwood.cli.models import (
+    AsJson,
+    ByConvention,
+    IfMissing,
+    Missing,
+    NewModel,
+    OnlyMeasured,
+    Rename,
+    Seed,
+    Threads,
+    ToFormat,
+    ZeroBased,
+)
 from rankwood.cli.options import takes_options
 from rankwood.errors import RankwoodError
 
@@ -34,8 +46,8 @@ class ShrinkOptions:
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, of any format that can be read.")]
     train: Annotated[list[Path], typer.Option("--train", help="Data to learn from. Several files are joined.")]
     valid: Annotated[list[Path], typer.Option("--valid", help="Data that smaller models are chosen and judged by.")]
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
-    test: Annotated[list[Path] | None, typer.Option("--test", help="Data that is only measured.")] = None
+    output: NewModel
+    test: OnlyMeasured = None
     unlabelled: Annotated[
         list[Path] | None,
         typer.Option("--unlabelled", help="More documents in queries, as logs have them; labels are not looked at."),
@@ -69,11 +81,11 @@ class ShrinkOptions:
         Path | None, typer.Option("--figure", help="Draw the path: FILE.png or FILE.svg; needs matplotlib.")
     ] = None
     measure: Annotated[str, typer.Option("--measure", "-m", help="What must not get worse.")] = "nDCG@10"
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
+    convention: ByConvention = "rankwood"
     max_queries: Annotated[
         int | None, typer.Option(min=1, help="Learn from at most so many queries of --train, drawn at random.")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
+    seed: Seed = 0
     threads: Threads = None
     to_format: ToFormat = None
     missing: IfMissing = Missing.refuse

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rankwood.cli.console import fail, print_json, print_line, print_table, progress, tell
-from rankwood.cli.models import AsJson, Dask, Threads, ZeroBased, check_output, dask_client, load_data, load_models
+from rankwood.cli.models import (
+    AsJson,
+    ByConvention,
+    Dask,
+    NewModel,
+    Seed,
+    Threads,
+    ZeroBased,
+    check_output,
+    dask_client,
+    load_data,
+    load_models,
+)
 from rankwood.cli.options import takes_options
 from rankwood.data.dataset import Dataset
 from rankwood.errors import RankwoodError
@@ -32,7 +44,7 @@ class TuneOptions:
     budget_us: Annotated[
         float, typer.Option("--budget-us", help="Microseconds that scoring a document may take, on one thread.")
     ]
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write.")]
+    output: NewModel
     model: Annotated[
         Path | None,
         typer.Option("--model", help="Bring this model within the budget, of any format, instead of training others."),
@@ -53,7 +65,7 @@ class TuneOptions:
     ] = None
     timeout: Annotated[float | None, typer.Option(help="Seconds after which no training begins.")] = None
     measure: Annotated[str, typer.Option("--measure", "-m", help="What to raise.")] = "nDCG@10"
-    convention: Annotated[str, typer.Option(help="Whose numbers: rankwood, lightgbm, letor, yahoo, ...")] = "rankwood"
+    convention: ByConvention = "rankwood"
     max_trees: Annotated[
         int | None, typer.Option(min=1, help="Trees that a training grows at most; 1,000 unless given.")
     ] = None
@@ -63,7 +75,7 @@ class TuneOptions:
     study: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep trials here, and go on from them if the file exists.")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0
+    seed: Seed = 0
     threads: Threads = None
     dask: Dask = None
     zero_based: ZeroBased = False
