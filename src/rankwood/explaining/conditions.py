@@ -73,7 +73,7 @@ def condition(model: Ensemble, node: int, categories: Mapping[int, Sequence[Any]
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, [-1.5, 1.5], 1.0, 2.0)])
     >>> condition(model, 0), condition(model, 1)
     ('<= 0.5', 'outside (-1.5, 1.5]')
-    >>> colour = rw.Ensemble.from_trees([(0, np.nextafter([1.0, 2.0], 0), 1.0, 2.0)])
+    >>> colour = rw.Ensemble.from_trees([(0, np.nextafter([1.0, 2.0], 0).tolist(), 1.0, 2.0)])
     >>> condition(colour, 0), condition(colour, 0, {0: ["blue", "red"]})
     ('not in {1}', 'not in {red}')
     """
