@@ -177,6 +177,16 @@ class Coding:
         """What the notes of a model hold of it."""
         return {"lists": [list(known) for known in self.lists], "columns": self.columns and list(self.columns)}
 
+    def by_feature(self) -> dict[int, tuple[Any, ...]]:
+        """Categories in the order of their codes, by number of the feature; none where the file does not say whose.
+
+        Examples
+        --------
+        >>> Coding((("blue", "red"),), (1,)).by_feature()
+        {1: ('blue', 'red')}
+        """
+        return {} if self.columns is None else dict(zip(self.columns, self.lists, strict=True))
+
     def codes(self, kinds: Sequence[Kind], origin: Origin = "frame") -> dict[int, Codes]:
         """Codes of each feature that data has as categories, by number of the feature.
 
@@ -238,7 +248,7 @@ class Coding:
     def _places(self, odd: list[int], are_categories: bool) -> dict[int, tuple[Any, ...]]:
         """Categories of each feature that is to be encoded, where the features in `odd` hold texts or categories."""
         if self.columns is not None and set(odd) <= set(self.columns):
-            return dict(zip(self.columns, self.lists, strict=True))
+            return self.by_feature()
         if not odd and all(_are_codes(known) or not _may_be_numbers(known) for known in self.lists):
             return {}  # what looks like no category is a code
         if len(odd) == len(self.lists) and are_categories:
@@ -258,6 +268,18 @@ class Coding:
 
     def _name(self, column: int) -> str:
         return str(column) if self.feature_names is None else one_line(repr(self.feature_names[column]))
+
+
+def value_in_words(value: float, known: Sequence[Any] = (), limit: int = 24) -> str:
+    """A value of a feature as people read it: the category that it is the code of, if there are any, else four digits.
+
+    Examples
+    --------
+    >>> value_in_words(1.0, ("blue", "red")), value_in_words(2.0, ("blue", "red")), value_in_words(0.12345)
+    ('red', '2', '0.1235')
+    """
+    is_code = 0 <= value < len(known) and value == int(value)
+    return one_line(str(known[int(value)]), limit) if is_code else f"{value:.4g}"
 
 
 def reading_for(models: Iterable[Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix
+from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix, FloatArray
 from rankwood.errors import DataError
 
 if TYPE_CHECKING:
@@ -134,8 +134,9 @@ def _is_number(text: str) -> bool:
 
 def _categories_error(name: str) -> DataError:
     return DataError(
-        f"column {name!r} holds categories: trees compare numbers, so give their codes "
-        f"(frame[{name!r}].cat.codes), which is also what LightGBM and XGBoost learn from"
+        f"column {name!r} holds categories: only fit of boosted learners, and models that were trained on them, take "
+        "such columns as they are; a data set, a forest and other models need numbers, such as "
+        f"frame[{name!r}].cat.codes"
     )
 
 
@@ -194,8 +195,8 @@ def _refuse_text(names: list[str], arrays: list[AnyArray]) -> None:
         if array.dtype.kind in "USTM" or (array.dtype.kind == "O" and any(isinstance(v, str) for v in array)):
             held = "texts" if array.dtype.kind in "USTO" else f"{array.dtype}"
             raise DataError(
-                f"column {name!r} holds {held}: features must be numbers; leave it out, or encode it "
-                f"(in pandas: frame[{name!r}].astype('category').cat.codes)"
+                f"column {name!r} holds {held}: features must be numbers; leave it out"
+                + (", or have boosted learners take it as categories (categorical_features)" if held == "texts" else "")
             )
 
 
@@ -370,6 +371,31 @@ def _shown(names: Iterable[str]) -> str:
     return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
 
 
+def with_codes(X: Any, coding: Coding | None) -> Any:
+    """A DataFrame or table with codes in place of the categories of a model; anything else as it is.
+
+    Columns `qid` and `label` are left alone. A category that the model does not know is a missing value.
+
+    Parameters
+    ----------
+    X : DataFrame, table or matrix
+        The features, and what stands beside them.
+    coding : Coding or None
+        `Ensemble.coding` of the model.
+    """
+    names = None if coding is None or isinstance(X, np.ndarray) else column_names(X)
+    if coding is None or names is None or hasattr(X, "npartitions"):
+        return X
+    places = [place for place, name in enumerate(names) if name not in ("qid", "label")]
+    is_named = feature_names_of(X) is not None
+    order = column_order([names[place] for place in places] if is_named else None, coding.feature_names)
+    places = places if order is None else [places[number] for number in order]
+    kinds = column_kinds(X)
+    here = replace(coding, feature_names=tuple(names[place] for place in places))
+    codes = here.codes([kinds[place] for place in places])
+    return _with_codes(X, {places[number]: known for number, known in codes.items()})
+
+
 def _frame_reader(X: Any, order: list[int] | None, coding: Coding | None) -> Callable[[slice], AnyArray]:
     """Function from a slice of rows of a DataFrame or table to an array, with columns in this order."""
     if order is not None:
@@ -380,28 +406,28 @@ def _frame_reader(X: Any, order: list[int] | None, coding: Coding | None) -> Cal
         else:
             X = X[:, order]
     names = tuple(column_names(X) or ())
-    codes = {} if coding is None else replace(coding, feature_names=names).codes(_column_kinds(X))
+    codes = {} if coding is None else replace(coding, feature_names=names).codes(column_kinds(X))
     if hasattr(X, "iloc"):
         return lambda rows: as_array(_with_codes(X.iloc[rows], codes))
     return lambda rows: as_array(_with_codes(X.slice(rows.start, rows.stop - rows.start), codes))
 
 
-def _column_kinds(X: Any) -> list[Kind]:
+def column_kinds(X: Any) -> list[Kind]:
     """What the columns of a DataFrame or table hold."""
     if hasattr(X, "iloc"):
-        return ["category" if str(dtype) == "category" else _kind(str(dtype), X.iloc[:, number])
-                for number, dtype in enumerate(X.dtypes)]  # fmt: skip
+        return [_kind(str(dtype), X.iloc[:, number]) for number, dtype in enumerate(X.dtypes)]
     types = X.schema.types if hasattr(X, "column_names") else X.dtypes
     return [_kind(str(dtype).lower(), ()) for dtype in types]
 
 
-TEXT_TYPES = ("str", "large_string", "utf8", "dictionary", "categorical", "enum")
+TEXT_TYPES = ("str", "large_string", "utf8")
+CATEGORY_TYPES = ("category", "dictionary", "categorical", "enum")  # of pandas, Arrow, polars
 
 
 def _kind(dtype: str, values: Iterable[Any]) -> Kind:
     if dtype == "object":
         return "text" if any(isinstance(value, str) for value in values) else "number"
-    return "text" if dtype.startswith(TEXT_TYPES) else "number"
+    return "category" if dtype.startswith(CATEGORY_TYPES) else "text" if dtype.startswith(TEXT_TYPES) else "number"
 
 
 def _with_codes(X: Any, codes: Mapping[int, Codes]) -> Any:
@@ -414,12 +440,25 @@ def _with_codes(X: Any, codes: Mapping[int, Codes]) -> Any:
             places, values = (column.cat.codes, column.cat.categories) if is_category else column.factorize()
             X.isetitem(number, known.of_numbered(np.asarray(places), values))
         elif hasattr(X, "column_names"):  # pyarrow
-            values = known.of(X.column(number).to_pylist())
-            X = X.set_column(number, X.column_names[number], [values])
+            X = X.set_column(number, X.column_names[number], [arrow_codes(X.column(number), known)])
         else:
             column = X[:, number]
             X = X.with_columns(type(column)(column.name, known.of(column.to_list())))
     return X
+
+
+def arrow_codes(column: Any, codes: Codes) -> FloatArray:
+    """Codes of a column of categories of an Arrow table."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    encoded = pa.chunked_array(column.dictionary_encode().chunks, pa.dictionary(pa.int32(), column.type))
+    parts = [
+        codes.of_numbered(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), chunk.dictionary.to_pylist())
+        for chunk in encoded.unify_dictionaries().chunks
+    ]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def _fits_kernels(array: AnyArray) -> bool:

@@ -106,3 +106,42 @@ def test_a_file_that_vespa_does_not_take_is_told_why(rankwood, model, tmp_path):
     assert outcome.status == 2
     assert "tree 0 splits by categories, which the engine does not read in this format" in outcome.err
     assert "leave the format out" not in outcome.err
+
+
+def test_texts_from_training_to_every_command(rankwood, tmp_path):
+    """Trained on a CSV file with texts; score, evaluate, verify, explain and inspect take the texts."""
+    pytest.importorskip("pyarrow", reason="PYARROW ABSENT: pip install 'rankwood[arrow]'")
+    rng = np.random.default_rng(3)
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    for path in (train, test):
+        codes, price = rng.integers(len(COLOURS), size=400), rng.normal(size=400).round(3)
+        labels = (codes * 5 % 6 // 2 + (price > 0.7)).tolist()
+        rows = [f'{row // 10},{labels[row]},{price[row]},"{COLOURS[code]}"' for row, code in enumerate(codes.tolist())]
+        path.write_text("qid,label,price,colour\n" + "\n".join(rows) + "\n")
+    small = ("-p", "n_trees=5", "-p", "n_leaves=5", "-p", "category_smoothing=1")
+    out, other = tmp_path / "model.rw", tmp_path / "refit.rw"
+    learn = ("train", "lambdamart", "--train", train, "--valid", test, "--test", test, *small)
+    refused = rankwood(*learn, "-o", out)
+    assert refused.status == 2
+    assert "column 'colour' holds string values such as" in refused.err
+    assert "categorical_features" in refused.err
+    outcome = rankwood(*learn, "-o", out, "-p", "categorical_features=colour", "--json")
+    assert outcome.status == 0, outcome.err
+    model = rw.load_model(out)
+    assert model.coding.lists == (tuple(sorted(COLOURS)),)
+    data = rw.read_csv(test, coding=model.coding)
+    measured = rw.evaluate(model, data, "nDCG@10").means["nDCG@10"]
+    assert json.loads(outcome.out)["measures"]["nDCG@10"] == pytest.approx(measured, abs=1e-12)
+    told = json.loads(rankwood("evaluate", out, "--data", test, "--json").out)
+    assert f'"nDCG@10": {measured}' in json.dumps(told)
+    assert rankwood("score", out, "--data", test, "-o", tmp_path / "scores.txt").status == 0
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "scores.txt"), model.score(data.X), rtol=1e-12)
+    assert rankwood("refit", out, "--train", train, "--valid", test, "-o", other).status == 0
+    assert rw.load_model(other).coding == model.coding
+    assert rankwood("verify", out, out, "--data", test).status == 0
+    shown = rankwood("explain", out, "--data", test, "--query", "3", "--pair", "1", "2").out
+    pair = [line for line in shown.splitlines() if "colour" in line]
+    assert pair
+    assert any(colour[:10] in pair[0] for colour in COLOURS)
+    assert "not in {" in rankwood("inspect", out, "--tree", "0").out
+    assert "green, dark" in rankwood("inspect", out, "--categories").out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +24,7 @@ from rankwood.cli.models import (
     near_first,
     read_renames,
 )
+from rankwood.coding import value_in_words
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
@@ -88,7 +89,7 @@ def explain(
     elif rows is None:
         _print_query(found, documents, labels, query, top)
     else:
-        _print_pair(found, labels, *rows, top)
+        _print_pair(found, labels, *rows, top, {} if ensemble.coding is None else ensemble.coding.by_feature())
     if ensemble.exit is not None:
         tell("note: the model has early exit; what is explained is the sum of all its trees")
 
@@ -146,22 +147,31 @@ def _print_query(found: Explanation, documents: Dataset, labels: list[str], quer
     )
 
 
-def _print_pair(found: Explanation, labels: list[str], above: int, below: int, top: int) -> None:
+def _print_pair(
+    found: Explanation,
+    labels: list[str],
+    above: int,
+    below: int,
+    top: int,
+    categories: Mapping[int, Sequence[Any]],
+) -> None:
     """A row per feature: values of both documents, what they add, and the difference."""
     pair = found.pair(above, below)
     order = by_size(pair.difference)[:top]
     scores = found.scores[[above, below]]
     signed = _signs(np.concatenate([pair.values[:, order].ravel(), pair.difference, scores]))
 
-    def cells(name: str, values: Iterable[float] | None, given: FloatArray) -> list[str]:
-        shown = ["", ""] if values is None else [f"{value:.4g}" for value in values]
-        return [name, *shown, *map(signed, given), signed(given[0] - given[1])]
+    def cells(name: str, values: Iterable[str], given: FloatArray) -> list[str]:
+        return [name, *values, *map(signed, given), signed(given[0] - given[1])]
 
-    rows = [cells(pair.feature_names[f], pair.data[:, f].tolist(), pair.values[:, f]) for f in order]
+    def in_words(feature: int) -> list[str]:
+        return [value_in_words(value, categories.get(feature, ()), 12) for value in pair.data[:, feature].tolist()]
+
+    rows = [cells(pair.feature_names[f], in_words(f), pair.values[:, f]) for f in order.tolist()]
     if len(order) < len(pair.feature_names):
         rest = pair.values.sum(axis=1) - pair.values[:, order].sum(axis=1)
-        rows.append(cells(f"{len(pair.feature_names) - len(order):,} others", None, rest))
-    rows.append(cells("score", None, scores))
+        rows.append(cells(f"{len(pair.feature_names) - len(order):,} others", ["", ""], rest))
+    rows.append(cells("score", ["", ""], scores))
     print_table(
         f"A: document {labels[above]}, B: document {labels[below]}; what tells them apart",
         ["feature", "A", "B", "to A", "to B", "A - B"],

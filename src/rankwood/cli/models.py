@@ -17,7 +17,7 @@ import numpy as np
 import typer
 
 from rankwood.cli.console import progress, tell
-from rankwood.coding import reading_for
+from rankwood.coding import Coding, reading_for
 from rankwood.data.dataset import Dataset
 from rankwood.data.tables import check_width
 from rankwood.dtypes import FeatureMatrix
@@ -307,6 +307,7 @@ def load_data(
     in_files: bool = False,
     exact: bool = False,
     rename: Mapping[str, str] | None = None,
+    coding: Coding | None = None,
     quiet: bool = False,
 ) -> Dataset:
     """Read ranking data of any format, as wide as the models that will score it, and show progress.
@@ -336,6 +337,8 @@ def load_data(
         commands that only score.
     rename : mapping or None, default None
         New names of columns, by the names that they have in the files.
+    coding : Coding or None, default None
+        How texts become numbers if there are no models.
     quiet : bool, default False
         Show no progress.
     """
@@ -347,7 +350,7 @@ def load_data(
     needed, is_open = width_of(by_width) if by_width else (0, True)
 
     reading = reading_for(models.values())
-    coding, exact = reading["coding"], exact and reading["exact"]
+    coding, exact = reading["coding"] or coding, exact and reading["exact"]
     if coding is not None and rename and coding.feature_names is not None:
         back = dict(zip(respelled(list(rename.values()), coding.feature_names), rename, strict=True))
         coding = replace(coding, feature_names=tuple(back.get(name, name) for name in coding.feature_names))

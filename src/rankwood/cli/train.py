@@ -35,6 +35,7 @@ from rankwood.cli.models import (
     dask_client,
     load_data,
 )
+from rankwood.coding import Coding
 from rankwood.data.dataset import Dataset
 from rankwood.errors import DataError, RankwoodError
 from rankwood.model.ensemble import Ensemble
@@ -183,6 +184,9 @@ def train(
     reading: dict[str, Any] = {"zero_based": zero_based, "n_threads": threads, "in_files": in_files, "quiet": as_json}
     data: Any = train
     watched: Any = valid
+    coding = _coding(ranker, train) if dask is None else None
+    if coding is not None:
+        reading["coding"] = coding
     if dask is None or not are_tables([*train, *(valid or ())]):  # workers read tables themselves
         data = load_data(train, n_features=features, **reading)
         watched = load_more(valid, data.n_features, reading)
@@ -198,10 +202,14 @@ def train(
     except KeyboardInterrupt:
         again = "" if checkpoint is None else f"; run the same command again to go on from {checkpoint}"
         fail(f"interrupted: no model was written{again}", 130)
+    if dask is not None:
+        reading["coding"] = ranker.ensemble_.coding
     held_out = load_more(test, ranker.n_features_in_, reading)
     files = {"train": train, "valid": valid, "test": test}
     names = {role: [path.name for path in paths] for role, paths in files.items() if paths}
     model = ranker.ensemble_.with_metadata(data=names)
+    if coding is not None:
+        model = model.with_metadata(categories=coding.as_note())
     model.save(output)
 
     if not as_json:
@@ -211,6 +219,20 @@ def train(
     _report(ranker, model, output, held_out, as_json)
     if ranker.interrupted_:
         raise SystemExit(130)
+
+
+def _coding(ranker: Any, train: list[Path]) -> Coding | None:
+    """How categories in the training files become codes; the ranker gets their columns as its parameter."""
+    from rankwood.training.inputs import training_coding
+    from rankwood.training.params import checked_parameters
+
+    if not are_tables(train) or not hasattr(ranker, "categorical_features"):
+        return None
+    given = checked_parameters(ranker).categorical_features
+    coding = training_coding(train, given)
+    if coding is not None:
+        ranker.set_params(categorical_features=[*(given or ()), *(coding.columns or ())])
+    return coding
 
 
 def _check_files(output: Path, checkpoint: Path | None, every: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -146,20 +147,31 @@ class BinEdges:
         >>> edges.n_values.tolist(), edges.threshold(0, 0), bool(edges.threshold(1, 1) == np.nextafter(1.0, 0.0))
         ([2, 255], 0.5, True)
         """
-        codes = np.nextafter(np.arange(MAX_CATEGORIES + 1, dtype=np.float64), -1.0)
-        codes[0] = -1.0
+        codes = _category_edges()
         parts = np.split(self.flat, self.offsets[1:-1])
         return BinEdges.of([codes if f in features else part for f, part in enumerate(parts)])  # type: ignore[misc]
 
     def has_categories(self, features: Sequence[int]) -> bool:
         """Whether these are edges of `with_categories`."""
-        n_values = self.n_values
-        return all(n_values[f] == MAX_CATEGORIES + 2 and self.threshold(f, 0) == -1.0 for f in features)
+        codes = _category_edges()
+        return all(np.array_equal(self.flat[self.offsets[f] : self.offsets[f + 1]], codes) for f in features)
+
+    @cached_property
+    def categories(self) -> list[int]:
+        """Features with the bins of `with_categories`."""
+        return [f for f in np.flatnonzero(self.n_values == MAX_CATEGORIES + 2).tolist() if self.has_categories([f])]
 
     def threshold(self, feature: int, bin_number: int) -> float:
         """Threshold of the split `bin <= bin_number`; infinity after the last bin, where only missing values go on."""
         start, end = int(self.offsets[feature]), int(self.offsets[feature + 1])
         return float(self.flat[start + bin_number]) if start + bin_number < end else float("inf")
+
+
+def _category_edges() -> FloatArray:
+    """Edges of the bins of categories, which hold whole codes; the first one has smaller values, the last larger."""
+    codes = np.nextafter(np.arange(MAX_CATEGORIES + 1, dtype=np.float64), -1.0)
+    codes[0] = -1.0
+    return codes
 
 
 @dataclass(frozen=True)
@@ -428,7 +440,8 @@ class BinnedDataset(ByQuery):
         has_missing = np.zeros(data.n_features, dtype=np.uint8)
         place = data.queries.places
         for rows, X in _told(data, progress):
-            has_missing |= encode_rows(X, edges, bins, rows if place is None else place[rows], n_threads=n_threads)
+            here = rows if place is None else place[rows]
+            has_missing |= encode_rows(X, edges, bins, here, feature_names=data.feature_names, n_threads=n_threads)
         return cls(data, edges, bins, has_missing, data.order)
 
     def select_queries(self, queries: Sequence[int] | AnyArray) -> BinnedDataset:
@@ -552,9 +565,17 @@ def empty_bins(n_docs: int, n_features: int, dtype: type = np.uint8) -> AnyArray
 
 
 def encode_rows(
-    X: FeatureMatrix, edges: BinEdges, bins: AnyArray, rows: slice | IndexArray, *, n_threads: int | None = None
+    X: FeatureMatrix,
+    edges: BinEdges,
+    bins: AnyArray,
+    rows: slice | IndexArray,
+    *,
+    feature_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
 ) -> NDArray[np.uint8]:
     """Write the bins of some rows where they belong; returns for every feature whether a value is missing.
+
+    A negative code of a category is a missing value, as pandas writes one; a code that is not whole is an error.
 
     Parameters
     ----------
@@ -566,9 +587,12 @@ def encode_rows(
         What `empty_bins` gave, for all rows.
     rows : slice or array of int
         Which of them these are.
+    feature_names : sequence of str, optional
+        Names of the features, for errors.
     n_threads : int, optional
         Every CPU is used unless given.
     """
+    X = _whole_codes(X, edges.categories, feature_names)
     is_all = isinstance(rows, slice) and len(X) == bins.shape[1]
     encoded = bins if is_all else empty_bins(len(X), X.shape[1], bins.dtype.type)
     has_missing = np.zeros(X.shape[1], dtype=np.uint8)
@@ -576,6 +600,26 @@ def encode_rows(
     if not is_all:
         bins[:, rows] = encoded
     return has_missing
+
+
+def _whole_codes(X: FeatureMatrix, categories: Sequence[int], names: Sequence[str] | None) -> FeatureMatrix:
+    """The rows with missing values for negative codes of categories."""
+    for feature in categories:
+        codes = X[:, feature]
+        odd = codes[np.trunc(codes) != codes]
+        odd = odd[~np.isnan(odd)]
+        if len(odd):
+            name = f"feature {feature} (from 0)" if names is None else f"feature {names[feature]!r}"
+            raise DataError(
+                f"{name} holds {odd[0]:g}, and is one of categorical_features: codes of categories are whole numbers "
+                "from 0 on; leave it out of these if it is a quantity"
+            )
+    negative = [feature for feature in categories if (X[:, feature] < 0).any()]
+    if negative:
+        X = X.copy()
+        for feature in negative:
+            X[X[:, feature] < 0, feature] = np.nan
+    return X
 
 
 def join_bins(parts: Sequence[AnyArray]) -> AnyArray:

@@ -16,7 +16,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.text import PathLike, Progress, as_paths, text_writer
 from rankwood.dtypes import FEATURE, AnyArray
 from rankwood.errors import DataError, MissingPackageError, listed
-from rankwood.matrix import ROLES, column_order, find_roles, respelled
+from rankwood.matrix import ROLES, arrow_codes, column_order, find_roles, respelled
 from rankwood.system import resolve_threads
 
 # Ranking data as a table, CSV or Parquet, through pyarrow (the extra `arrow`).
@@ -403,10 +403,24 @@ def _kinds(pa: Any, schema: Any) -> dict[str, Kind]:
         categories = set()
 
     def kind(name: str, of: Any) -> Kind:
-        is_text = pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_dictionary(of)
+        is_text = any(is_kind(of) for is_kind in (*_text_types(pa), pa.types.is_dictionary))
         return "category" if name in categories else "text" if is_text else "number"
 
     return {column.name: kind(column.name, column.type) for column in schema}
+
+
+def _text_types(pa: Any) -> list[Any]:
+    """Functions that tell a type of texts."""
+    return [pa.types.is_string, pa.types.is_large_string, getattr(pa.types, "is_string_view", pa.types.is_string)]
+
+
+def columns_of_categories(source: ParquetSource | ArrowSource, *, texts: bool = False) -> set[str]:
+    """Columns of a table that are categories by their type, or as pandas noted; with `texts` those of texts, too."""
+    pa = import_pyarrow("reading tables")
+    schema = checked(pa, source.file, lambda: source.schema)
+    kinds = _kinds(pa, schema)
+    typed = {column.name for column in schema if pa.types.is_dictionary(column.type)}
+    return typed | {name for name, kind in kinds.items() if kind == "category" or (texts and kind == "text")}
 
 
 def column_codes(
@@ -459,7 +473,7 @@ def numeric_table(
         kind = table.schema.field(name).type
         if name in codes:
             column, known = table.column(name), codes[name]
-            values = checked(pa, file, lambda column=column, known=known: _coded(pa, column, known))
+            values = checked(pa, file, lambda column=column, known=known: pa.array(arrow_codes(column, known)))
             table = table.set_column(number, name, values)
             continue
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -467,21 +481,10 @@ def numeric_table(
             place, value = _odd_value(table.column(name).to_pylist())
             where = f"values such as {value!r} in row {first_row + place + 1:,}"
             raise DataError(
-                f"{file}: column {name!r} holds {kind} {where}: features are numbers, so leave it out, or write codes"
+                f"{file}: column {name!r} holds {kind} {where}: features are numbers, so leave it out, or train with "
+                "it among categorical_features"
             )
     return table
-
-
-def _coded(pa: Any, column: Any, codes: Codes) -> Any:
-    """The codes of a column of categories."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = pa.chunked_array(column.dictionary_encode().chunks, pa.dictionary(pa.int32(), column.type))
-    parts = [
-        codes.of_numbered(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), chunk.dictionary.to_pylist())
-        for chunk in encoded.unify_dictionaries().chunks
-    ]
-    return pa.array(np.concatenate([np.empty(0), *parts]))
 
 
 def fits_float32(pa: Any, table: Any) -> bool:
@@ -684,12 +687,17 @@ class ParquetSource:
     exact: bool = False
 
     @property
-    def names(self) -> list[str]:
+    def schema(self) -> Any:
+        """Names and types of the columns, a pyarrow.Schema."""
         from pyarrow import parquet
 
         with parquet.ParquetFile(str(self.file)) as table:
-            names: list[str] = table.schema_arrow.names
-            return names
+            return table.schema_arrow
+
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self.schema.names
+        return names
 
     @property
     def n_bytes(self) -> int:
@@ -746,6 +754,11 @@ class ArrowSource:
         """The table in any object with the Arrow PyCapsule interface: tables, DataFrames, streams of record batches."""
         pa = import_pyarrow("reading Arrow data")
         return cls(checked(pa, cls.file, lambda: pa.table(data)))
+
+    @property
+    def schema(self) -> Any:
+        """Names and types of the columns, a pyarrow.Schema."""
+        return self.table.schema
 
     @property
     def names(self) -> list[str]:
@@ -879,7 +892,7 @@ def source_columns(sources: Sequence[Source]) -> tuple[dict[str, str], list[str]
 def source_features(source: Source, columns: list[str]) -> Iterator[tuple[AnyArray, int]]:
     """The features of a source in blocks of rows, each with the number of bytes read so far."""
     pa, n_rows = import_pyarrow("reading tables"), source.first_row
-    for table, position in _sentences(pa, source, columns):
+    for table, position in source_tables(source, columns):
         numbers = numeric_table(pa, source.file, table, columns, source.codes, n_rows)
         n_rows += table.num_rows
         rounded = source.exact and not fits_float32(pa, numbers)
@@ -892,14 +905,17 @@ def source_features(source: Source, columns: list[str]) -> Iterator[tuple[AnyArr
 def source_roles(source: Source, roles: dict[str, str]) -> Iterator[dict[str, AnyArray]]:
     """The columns of some roles of a source, in blocks of rows: those that `roles` names."""
     pa, n_rows = import_pyarrow("reading tables"), source.first_row
-    for table, _ in _sentences(pa, source, list(roles.values())):
+    for table, _ in source_tables(source, list(roles.values())):
         yield {role: _joined(pa, [source.file], [table], name, role, n_rows) for role, name in roles.items()}
         n_rows += table.num_rows
 
 
-def _sentences(pa: Any, source: Source, columns: list[str]) -> Batches:
-    """The batches as tables; errors in reading become one sentence, with how far it got."""
-    batches, n_rows = source.batches(columns), 0
+def source_tables(source: Source, columns: list[str]) -> Batches:
+    """Some columns of a source in blocks of rows, as tables, each with the number of bytes read so far.
+
+    Errors in reading become one sentence, with how far it got.
+    """
+    pa, batches, n_rows = import_pyarrow("reading tables"), source.batches(columns), 0
     while True:
         try:
             batch, position = next(batches)

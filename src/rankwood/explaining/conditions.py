@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwood.coding import value_in_words
 from rankwood.dtypes import FloatArray
 from rankwood.errors import ModelError
 from rankwood.formats.writing import categories_of, names_of, node_sums
@@ -61,8 +62,10 @@ def walk(model: Ensemble, tree: int) -> Iterator[Place]:
             pending += [(right[child], depth + 1, child, False), (left[child], depth + 1, child, True)]
 
 
-def condition(model: Ensemble, node: int) -> str:
+def condition(model: Ensemble, node: int, categories: Mapping[int, Sequence[Any]] | None = None) -> str:
     """What a value must meet to go left at an inner node, numbered over all trees, without the feature's name.
+
+    Categories are named where they are known by number of the feature, as `Coding.by_feature` has them.
 
     Examples
     --------
@@ -70,13 +73,17 @@ def condition(model: Ensemble, node: int) -> str:
     >>> model = rw.Ensemble.from_trees([(0, 0.5, 1.0, 2.0), (0, [-1.5, 1.5], 1.0, 2.0)])
     >>> condition(model, 0), condition(model, 1)
     ('<= 0.5', 'outside (-1.5, 1.5]')
+    >>> colour = rw.Ensemble.from_trees([(0, np.nextafter([1.0, 2.0], 0).tolist(), 1.0, 2.0)])
+    >>> condition(colour, 0), condition(colour, 0, {0: ["blue", "red"]})
+    ('not in {1}', 'not in {red}')
     """
     thresholds = model.trees.thresholds_of(node)
     if len(thresholds) == 1:
         return f"<= {short(thresholds[0])}"
     members = categories_of(thresholds)
     if members is not None:
-        return f"not in {{{_few([str(member) for member in members.tolist()])}}}"
+        known = (categories or {}).get(int(model.feature[node]), ())
+        return f"not in {{{_few([value_in_words(member, known) for member in members.tolist()])}}}"
     ends = [short(threshold) for threshold in thresholds]
     ends += ["inf"] * (len(ends) % 2)
     return f"outside {_few([f'({low}, {high}]' for low, high in zip(ends[::2], ends[1::2], strict=True)])}"
@@ -99,6 +106,8 @@ class TreeNotes:
     ----------
     names : list of str
         Of the features.
+    categories : dict
+        Those of a feature, in the order of their codes, by its number.
     values : array of float
         What each leaf adds to a score: its value times the weight of its tree.
     leaf_cover, node_cover : array of float or None
@@ -106,12 +115,15 @@ class TreeNotes:
     """
 
     names: list[str]
+    categories: dict[int, tuple[Any, ...]]
     values: FloatArray
     leaf_cover: FloatArray | None
     node_cover: FloatArray | None
 
     def __init__(self, model: Ensemble) -> None:
         self.names = names_of(model)
+        coding = model.coding
+        self.categories = {} if coding is None else coding.by_feature()
         self.values = model.leaf_value * model.tree_weights[model.trees.tree_of_leaf]
         self.leaf_cover = model.leaf_cover
         if model.leaf_cover is not None:

@@ -189,7 +189,7 @@ class _Sheet:
         x, y = self._at(at)
         node = self.first_node + place.number
         name = self.notes.names[self.model.feature[node]]
-        text = condition(self.model, node)
+        text = condition(self.model, node, self.notes.categories)
         cover = self._cover(place)
         count = "" if cover is None else f", n = {short(cover)}"
         whole = f"{name} {text}{count}"

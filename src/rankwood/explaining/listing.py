@@ -80,7 +80,7 @@ def tree_rows(model: Ensemble, tree: int, notes: TreeNotes) -> list[tuple[Any, .
                 np.nan if model.split_gain is None else float(model.split_gain[at]),
                 float(model.threshold[at]),
                 "set" if model.trees.set_sizes[at] else "<=",
-                condition(model, at),
+                condition(model, at, notes.categories),
                 "left" if model.missing_left[at] else "right",
                 np.nan,
                 cover,
@@ -131,7 +131,8 @@ def dump_tree(model: Any, tree: int = 0) -> str:
         else:
             at, covers = nodes.start + place.number, notes.node_cover
             missing = "yes" if model.missing_left[at] else "no"
-            text = f"{printable(notes.names[model.feature[at]])} {condition(model, at)} (missing: {missing})"
+            text = f"{notes.names[model.feature[at]]} {condition(model, at, notes.categories)}"
+            text = f"{printable(text)} (missing: {missing})"
         count = "" if covers is None else f", n = {short(covers[at])}"
         lines.append(f"{'  ' * place.depth}{side}{text}{count}")
     return "\n".join(lines)

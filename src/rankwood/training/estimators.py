@@ -12,6 +12,7 @@ import numpy as np
 
 from rankwood.coding import Coding
 from rankwood.data.bins import BinnedDataset
+from rankwood.data.text import as_paths
 from rankwood.dtypes import FloatArray
 from rankwood.errors import RankwoodError
 from rankwood.group import Group
@@ -25,7 +26,7 @@ from rankwood.training.correction import Corrective
 from rankwood.training.driver import Session
 from rankwood.training.grow import TreeRules
 from rankwood.training.initial_forest import fitted_start, paper_forest
-from rankwood.training.inputs import EvalSets, Rows, frame_coding, in_bins, in_codes, routed
+from rankwood.training.inputs import EvalSets, Rows, in_bins, in_codes, is_paths, routed, training_coding
 from rankwood.training.losses import CustomLoss, Loss, SquaredLoss
 from rankwood.training.params import rules_from
 from rankwood.training.ranker import GradesMixin, Ranker
@@ -136,7 +137,7 @@ class BoostedRanker(BoostedParameters, Ranker):
         loss, rules, update, extent, corrective = p._rules()
         rows = Rows(X, y, qid, group, sample_weight, query_weight, position)
         sets = EvalSets(valid, eval_set, eval_qid, eval_group, eval_names)
-        coding = frame_coding(X)
+        coding = training_coding(rows.X, p.categorical_features, p._codes_so_far(init_model))
         if coding is not None:
             rows, sets = p._in_codes(coding, rows, sets)
         stopping = p.early_stopping_rounds
@@ -161,17 +162,24 @@ class BoostedRanker(BoostedParameters, Ranker):
             self.ensemble_ = self.ensemble_.with_metadata(categories=coding.as_note())
         return self
 
+    def _codes_so_far(self, init_model: Any) -> Coding | None:
+        """The coding of the model to boost from, if any."""
+        start = ensemble_of(init_model, "init_model")
+        return None if start is None else start.coding
+
     def _in_codes(self, coding: Coding, rows: Rows, sets: EvalSets) -> tuple[Rows, EvalSets]:
         """Data sets whose categories are codes; those columns are then among `categorical_features`."""
-        known = {
-            id(rows.X): in_codes(rows.X, coding)
-        }  # the training data may be measured, too, and is known by being it
+        known: dict[Any, Any] = {}  # the training data may be measured, too, and is known by being it
 
         def coded(X: Any) -> Any:
-            return known.setdefault(id(X), in_codes(X, coding))
+            key = str(as_paths(X)) if is_paths(X) else id(X)
+            if key not in known:
+                known[key] = in_codes(X, coding, n_threads=self._n_threads())
+            return known[key]
 
+        known[id(rows.X)] = coded(rows.X)
         self.categorical_features = [*(self.categorical_features or ()), *(coding.columns or ())]
-        return replace(rows, X=coded(rows.X)), sets.in_codes(coded)
+        return replace(rows, X=known[id(rows.X)]), sets.in_codes(coded)
 
     @property
     def _needs_matrix(self) -> bool:
@@ -267,8 +275,9 @@ class LambdaMART(ScheduledParameters, RankingParameters, BoostedRanker):
     feature_costs : sequence or dict, default None
         What a split must gain more, per feature, to be the first of the model to use it.
     categorical_features : sequence of int or str, default None
-        Features whose values are codes of categories, 0 to 252, by name or number: their splits part a set of
-        categories from all others, missing values and codes that training did not see among these.
+        Features that are categories, by name or number from 0: columns of texts, or of codes from 0 to 252. Columns of
+        a type of categories are taken without. Their splits part a set of categories from all others, missing values
+        and categories that training did not see among these.
     category_smoothing, category_l2 : float, default 10.0
         Of these splits: what is added to hessians when categories are put in order, in which those of about fewer
         documents have no place; and what is added to the hessian sum of both sides.
@@ -633,6 +642,10 @@ class InitializedMART(MART):
         else:
             start = ensemble_of(forest, "forest")
         return None if start is None else constraints.projected(start)
+
+    def _codes_so_far(self, init_model: Any) -> Coding | None:
+        is_grown = init_model is None and hasattr(self.forest, "fit") and not hasattr(self.forest, "ensemble_")
+        return super()._codes_so_far(None if is_grown else init_model or self.forest)
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)

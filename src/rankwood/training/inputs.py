@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from rankwood.coding import Coding, Kind
+from rankwood.coding import Coding
 from rankwood.data.bins import MAX_CATEGORIES, BinnedDataset
+from rankwood.data.categories import categories_in, coding_of
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
-from rankwood.data.parts import arrow_part, as_dataset
+from rankwood.data.parts import arrow_part, as_dataset, file_parts
 from rankwood.data.queries import find_queries
 from rankwood.data.share import Share
-from rankwood.data.text import as_paths, file_kind
+from rankwood.data.tables import ArrowSource
+from rankwood.data.text import as_paths, file_kind, kind_of_all
 from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.exact import exact_sum
 from rankwood.group import ALONE, Group
-from rankwood.matrix import collected, column_names, column_order, drop_column, refuse_text
+from rankwood.matrix import collected, column_names, column_order, drop_column, refuse_text, with_codes
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
 
@@ -45,7 +47,7 @@ class Rows:
     position: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", collected(self.X))
+        object.__setattr__(self, "X", as_columns(collected(self.X)))
 
     def opened(self, *, alone: bool, n_threads: int) -> Rows:
         """The rows as a data set whose features stay where they are, when they come in files or as an Arrow table.
@@ -212,44 +214,50 @@ def _checked_codes(binned: BinnedDataset, categories: Sequence[int]) -> BinnedDa
     return binned
 
 
-def frame_coding(X: Any) -> Coding | None:
-    """How the columns of categories of a pandas DataFrame become codes; None when it has none, or is something else."""
-    if not _has_categories(X):
-        return None
-    features = [name for name in X.columns if str(name) not in ("qid", "label")]
-    columns = [number for number, name in enumerate(features) if str(X[name].dtype) == "category"]
-    lists = tuple(tuple(X[features[number]].cat.categories.tolist()) for number in columns)
-    for number, known in zip(columns, lists, strict=True):
-        if not all(isinstance(value, (str, int, float)) for value in known):
-            raise DataError(f"column {features[number]!r} has categories that are neither texts nor numbers")
-    named = all(isinstance(name, str) for name in features)
-    return Coding(lists, tuple(columns), tuple(features) if named else None)
+def training_coding(X: Any, wanted: Sequence[int | str] | None, start: Coding | None = None) -> Coding | None:
+    """How the categories of training data become codes; None when it has none, or is something else than a table.
 
+    Categories are columns that have such a type, and columns of texts that `wanted` names.
 
-def in_codes(X: Any, coding: Coding | None) -> Any:
-    """A pandas DataFrame with codes in place of categories; a category that is not in the coding is missing.
-
-    Anything without columns of categories is returned as it is.
+    Parameters
+    ----------
+    X : object
+        What `fit` was given: DataFrames, Arrow tables and files have categories, anything else has codes.
+    wanted : sequence of int or str, or None
+        The parameter `categorical_features`.
+    start : Coding, optional
+        That of a model to go on from, whose codes stay.
     """
-    if coding is None or not _has_categories(X):
+    if isinstance(X, (Dataset, BinnedDataset)):
+        return None
+    chosen = {int(one) if not isinstance(one, str) or one.isdigit() else one for one in wanted or ()}
+    chosen |= {one for one in wanted or () if isinstance(one, str)}
+    if not is_paths(X):
+        return coding_of([categories_in(X, chosen)], start)
+    files = as_paths(X)
+    if (kind := kind_of_all(files)) == "svmlight":
+        return None
+    parts = file_parts(files, kind, queries="optional", n_threads=1)
+    return coding_of([categories_in(part, chosen) for part in parts], start)
+
+
+def in_codes(X: Any, coding: Coding | None, *, n_threads: int | None = None) -> Any:
+    """The data with codes in place of categories; a category that is not in the coding is missing.
+
+    Files become a data set whose features are left in them; what has no categories is returned as it is.
+    """
+    if coding is None or isinstance(X, (Dataset, BinnedDataset)):
         return X
-    features = [name for name in X.columns if str(name) not in ("qid", "label")]
-    if coding.feature_names is not None and set(coding.feature_names) == set(features):
-        features = list(coding.feature_names)
-    kinds: list[Kind] = ["category" if str(X[name].dtype) == "category" else "number" for name in features]
-    codes = coding.codes(kinds)
-    coded = {
-        features[number]: known.of_numbered(
-            X[features[number]].cat.codes.to_numpy(), X[features[number]].cat.categories
-        )
-        for number, known in codes.items()
-        if kinds[number] == "category"
-    }
-    return X.assign(**coded)
+    if is_paths(X):
+        return open_data(X, coding=coding, n_threads=n_threads)
+    return with_codes(as_columns(collected(X)), coding)
 
 
-def _has_categories(X: Any) -> bool:
-    return hasattr(X, "iloc") and hasattr(X, "columns") and any(str(dtype) == "category" for dtype in X.dtypes)
+def as_columns(X: Any) -> Any:
+    """What has no columns but gives them to Arrow, as a table, since it may give them once; anything else as it is."""
+    if is_paths(X) or isinstance(X, (Dataset, BinnedDataset)) or column_names(X) is not None:
+        return X
+    return ArrowSource.of(X).table if hasattr(X, "__arrow_c_stream__") else X
 
 
 @dataclass(frozen=True)
@@ -305,7 +313,9 @@ class EvalSets:
     def in_codes(self, coded: Callable[[Any], Any]) -> EvalSets:
         """The data sets with codes in place of categories, by a function of the features of each."""
         sets = [(coded(X), y) for X, y in _as_sets(self.eval_set)]
-        return replace(self, valid=coded(self.valid), eval_set=None if self.eval_set is None else sets)
+        own = {name: (coded(X), y) for name, (X, y) in _named_sets(self.valid).items()}
+        valid = {name: X if y is None else (X, y) for name, (X, y) in own.items()}
+        return replace(self, valid=valid or None, eval_set=None if self.eval_set is None else sets)
 
     def named(self, given: Rows, train: Any = None) -> dict[str, Rows | None]:
         """The rows of every data set by its name; None for the training data.
@@ -476,14 +486,17 @@ def routed(model: Ensemble, missing_as: FeatureMatrix | None) -> Ensemble:
     return model.replace(missing_left=missing_left)
 
 
-def scoring_matrix(learner: Any, X: Any, *, names_of_dataset: bool) -> Any:
+def scoring_matrix(learner: Any, X: Any, *, names_of_dataset: bool, has_categories: bool = False) -> Any:
     """The features of X, which may be all that `fit` takes, as a fitted learner's ensemble scores them.
 
-    `names_of_dataset` says that the learner was fitted to a Dataset, and has the names of its features from there.
+    `names_of_dataset` says that the learner was fitted to a Dataset, and has the names of its features from there;
+    `has_categories`, that the ensemble takes texts and categories.
     """
     if isinstance(X, (Dataset, BinnedDataset)):
         return Rows(X).dataset(learner).X
-    features, _ = split_qid(collected(X))
+    features, _ = split_qid(as_columns(collected(X)))
+    if has_categories and column_names(features) is not None:
+        return features
     refuse_text(features)
     if names_of_dataset:  # which a matrix cannot have: no warning for that
         return features

@@ -84,7 +84,6 @@ class Ranker(BaseEstimator):
         array of float, shape (n_rows,)
         """
         check_is_fitted(self, "ensemble_")
-        X = in_codes(X, self.ensemble_.coding)
         if isinstance(X, (Dataset, BinnedDataset)):  # whose features may be in files
             data = Rows(X).dataset(self)
             return data.per_row(lambda block: self.ensemble_.score(block, n_threads=self._n_threads()))
@@ -226,7 +225,8 @@ class Ranker(BaseEstimator):
         return data.in_memory() if self._needs_matrix else data
 
     def _scoring_matrix(self, X: Any) -> Any:
-        return scoring_matrix(self, X, names_of_dataset=self._fitted_on_dataset)
+        has_categories = self.ensemble_.coding is not None
+        return scoring_matrix(self, X, names_of_dataset=self._fitted_on_dataset, has_categories=has_categories)
 
     def _n_threads(self) -> int:
         if self.n_jobs is not None and self.n_jobs < 0:  # as joblib counts: -1 is every CPU, -2 all but one
