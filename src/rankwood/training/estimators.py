@@ -644,8 +644,10 @@ class InitializedMART(MART):
         return None if start is None else constraints.projected(start)
 
     def _codes_so_far(self, init_model: Any) -> Coding | None:
-        is_grown = init_model is None and hasattr(self.forest, "fit") and not hasattr(self.forest, "ensemble_")
-        return super()._codes_so_far(None if is_grown else init_model or self.forest)
+        if init_model is not None or (hasattr(self.forest, "fit") and not hasattr(self.forest, "ensemble_")):
+            return super()._codes_so_far(init_model)
+        start = ensemble_of(self.forest, "forest")
+        return None if start is None else start.coding
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)
