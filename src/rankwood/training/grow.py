@@ -243,8 +243,23 @@ class GrowthRules:
 
     Parameters
     ----------
-    n_leaves, max_depth, min_docs_per_leaf, min_gain, min_hessian, l2, depth_relaxation, gain
-        The parameters of these names of `rankwood.LambdaMART`, which explains them.
+    n_leaves : int, default 64
+        Most leaves of a tree.
+    max_depth : int or None, default None
+        Most splits between the root and a leaf; None sets no limit.
+    min_docs_per_leaf : float, default 1
+        Fewest documents of a leaf; below 1, a fraction of those that the tree sees.
+    min_gain : float, default 0.0
+        Least gain of a split.
+    min_hessian : float, default 1e-3
+        Least sum of hessians of a leaf.
+    l2 : float, default 0.0
+        Added to the sum of hessians wherever it divides.
+    depth_relaxation : float, default 0.0
+        Lambda of Asadi & Lin (2013), from 0 to 1: how much gain may be given up for a shallower tree.
+    gain : {"newton", "variance"}, default "newton"
+        What a split gains: the fall of the loss by Newton's approximation, or of the variance of the pseudo-responses
+        (Asadi & Lin, equation 2).
     """
 
     n_leaves: int = 64
