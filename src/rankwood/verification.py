@@ -476,7 +476,7 @@ class RoutingDifference:
 
     def __str__(self) -> str:
         a, b = (("left" if left else "right") for left in (self.left_a, self.left_b))
-        feature = f"feature {self.feature}" if self.name is None else one_line(self.name)
+        feature = f"feature {self.feature + 1} (from 1)" if self.name is None else one_line(self.name)
         return (
             f"{self.source} row {self.row}: tree {self.tree}, node {self.node}: {feature} = {self.value!r}"
             f"; A goes {a} ({self.split_a}), B goes {b} ({self.split_b})"
@@ -912,7 +912,7 @@ def _matrices(
         whole = _whole_features(models, categories)
         if whole:
             names = models[0].feature_names
-            listed = _listed([f"feature {f}" if names is None else one_line(names[f]) for f in whole])
+            listed = _listed([f"feature {f + 1} (from 1)" if names is None else one_line(names[f]) for f in whole])
             notes.append(
                 f"{listed}: categories, of which rows at thresholds have whole numbers from 0 on or nothing, as tools "
                 "do not agree on other numbers"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from rankwood.cli.console import print_json, print_line, print_table
+from rankwood.cli.console import print_json, print_line, print_table, tell
 from rankwood.cli.models import (
     AsJson,
     Rename,
@@ -21,6 +21,7 @@ from rankwood.cli.models import (
     load_models,
     named_as_data,
     named_by_number,
+    numbering,
     read_renames,
 )
 from rankwood.errors import RankwoodError
@@ -66,6 +67,8 @@ def inspect(
         return
     if tree is not None:
         _print_tree(name, named_by_number(ensemble), tree, as_json)
+        if not as_json and numbering(ensemble):
+            tell(f"note: {numbering(ensemble)}")
         return
     topology = ensemble.topology()
     size = {"file_bytes": model.stat().st_size}
@@ -93,7 +96,7 @@ def inspect(
     # Only of features that splits use: there may be millions of others.
     names = {f: _name(ensemble, f) for f in np.unique(ensemble.feature).tolist()}
     print_table(
-        "Features most often split on (numbered as in data files, from 1)",
+        "Features most often split on",
         ["feature", "splits", "share", "distinct thresholds"],
         [
             [
@@ -104,6 +107,7 @@ def inspect(
             ]
             for f in used
         ],
+        caption=numbering(ensemble),
         details=["distinct thresholds", "share"],
     )
     if usage is not None:
