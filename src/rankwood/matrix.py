@@ -91,7 +91,7 @@ def refuse_text(X: Any) -> None:
     --------
     >>> refuse_text(np.array([[1.0, "red"]], dtype=object))
     Traceback (most recent call last):
-    rankwood.errors.DataError: column 2 holds the text 'red': features must be numbers; leave it out, or encode it
+    rankwood.errors.DataError: column 1 (from 0) holds the text 'red': features must be numbers; leave it out
     """
     names = None if isinstance(X, np.ndarray) else column_names(X)
     if names is not None and hasattr(X, "iloc"):
@@ -119,8 +119,7 @@ def _refuse_text_in(array: AnyArray) -> None:
         for value in array[:, column]:
             if isinstance(value, str) and not _is_number(value):
                 raise DataError(
-                    f"column {column + 1} holds the text {str(value)!r:.40}: features must be numbers; leave it out, "
-                    "or encode it"
+                    f"column {column} (from 0) holds the text {str(value)!r:.40}: features must be numbers; leave it out"
                 )
 
 

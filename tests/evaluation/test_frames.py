@@ -37,6 +37,31 @@ def test_several_models_are_evaluated_as_one_by_one(data):
     )
 
 
+def test_models_in_lists_and_files(data, tmp_path):
+    first, second = (rw.Ensemble.from_trees([(f, 0.5, 0.0, 1.0)], n_features=4) for f in (0, 1))
+    expected = rw.evaluate({"one": first, "two": second}, data)
+    listed = rw.evaluate([first, second], data)
+    assert list(listed) == ["model 1", "model 2"]
+    assert [one.means for one in listed.values()] == [one.means for one in expected.values()]
+    paths = [tmp_path / "a.rw", tmp_path / "b.rw"]
+    for path, model in zip(paths, (first, second), strict=True):
+        model.save(path)
+    assert list(rw.evaluate([*paths, first], data)) == ["a.rw", "b.rw", "model 3"]
+    assert list(rw.evaluate([paths[0], paths[0]], data)) == ["model 1", "model 2"]
+    assert rw.evaluate(paths[1], data).means == rw.evaluate(str(paths[1]), data).means == expected["two"].means
+    assert list(rw.evaluate({"x": paths[0], "y": data.X[:, 0]}, data)) == ["x", "y"]
+    with pytest.raises(rw.RankwoodError, match=r"missing\.rw"):
+        rw.evaluate("missing.rw", data)
+    with pytest.raises(rw.DataError, match=r"'model\.rw' is the name of a file: give the model in it"):
+        rw.compare("model.rw", first, data, "nDCG@10")
+    with pytest.raises(rw.DataError, match=r"several models are given where one is expected: .*evaluate takes them"):
+        rw.compare([first, second], first, data, "nDCG@10")
+    with pytest.raises(
+        rw.DataError, match=r"a model was expected, or scores with one value per row \(\d+\), got object"
+    ):
+        rw.evaluate(object(), data)
+
+
 def test_frames(data):
     pytest.importorskip("pandas", reason="PANDAS IS ABSENT")
     models = {"first": data.X[:, 0], "second": data.X[:, 1]}

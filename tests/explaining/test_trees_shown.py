@@ -108,6 +108,10 @@ def test_the_drawing_as_a_file_and_in_notebooks(tmp_path):
     drawing = rw.plot_tree(MODEL)
     drawing.save(tmp_path / "tree.svg")
     assert (tmp_path / "tree.svg").read_text(encoding="utf-8") == drawing.svg == drawing._repr_svg_()
+    for name in ("tree.png", "tree.pdf"):
+        with pytest.raises(rw.RankwoodError, match=rf"{name}: a drawing is SVG, so give a name that ends in \.svg"):
+            drawing.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
 
 
 def test_deep_trees_and_trees_of_one_leaf():

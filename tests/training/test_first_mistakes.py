@@ -32,7 +32,7 @@ def test_a_column_of_texts_is_named(frame):
         rw.DataError, match=r"column 'colour' holds .* leave it out, or train with it among categorical"
     ):
         small().fit(frame)
-    with pytest.raises(rw.DataError, match="column 2 holds the text 'red': features must be numbers"):
+    with pytest.raises(rw.DataError, match=r"column 1 \(from 0\) holds the text 'red': features must be numbers"):
         small().fit([[1, "red"], [2, "blue"]], [0, 1], group=[2])
     assert small(min_docs_per_leaf=1).fit([["1", "2"], ["2", "5"]], [0, 1], group=[2]).n_trees_ == 3  # texts of numbers
 

@@ -242,7 +242,8 @@ def print_result(facts: ReportFacts, result: ShrinkResult) -> None:
         COLUMNS,
         [_row(facts, model) for model in facts.models],
         caption=(
-            f"diff., factor: against {facts.base.name}; p: randomisation test, corrected (Holm).",
+            f"diff., factor: against {facts.base.name}; p: randomisation test, corrected (Holm) for all pairs of "
+            "models, by `evaluate` for those with the first.",
             f"us/doc: one thread, {timing.batch:,} documents per call, sums in {timing.precision} precision.",
         ),
     )

@@ -205,6 +205,7 @@ def _print_comparisons(comparisons: list[dict[str, Any]]) -> None:
         f"Difference from {comparisons[0]['baseline']}",
         ["model", "measure", "diff.", "95 % interval", *p_values.values()],
         rows,
-        caption="Paired tests over queries. p: randomisation test; Holm corrects it for the number of rows.",
+        caption="Paired tests over queries. p: randomisation test; Holm corrects it for the rows of this table, `demo` "
+        "and `report` for all pairs of models.",
         details=["p (t)", "p (Wilcoxon)", "p (Holm)", "95 % interval"],
     )

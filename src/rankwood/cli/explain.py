@@ -22,6 +22,7 @@ from rankwood.cli.models import (
     named_as_data,
     named_by_number,
     near_first,
+    numbering,
     read_renames,
 )
 from rankwood.coding import value_in_words
@@ -87,9 +88,10 @@ def explain(
             facts | (_query_facts(found, documents, labels) if rows is None else _pair_facts(found, labels, *rows))
         )
     elif rows is None:
-        _print_query(found, documents, labels, query, top)
+        _print_query(found, documents, labels, query, top, numbering(ensemble))
     else:
-        _print_pair(found, labels, *rows, top, {} if ensemble.coding is None else ensemble.coding.by_feature())
+        categories = {} if ensemble.coding is None else ensemble.coding.by_feature()
+        _print_pair(found, labels, *rows, top, categories, numbering(ensemble))
     if ensemble.exit is not None:
         tell("note: the model has early exit; what is explained is the sum of all its trees")
 
@@ -124,7 +126,9 @@ def _row_of(text: str, labels: list[str]) -> int:
     )
 
 
-def _print_query(found: Explanation, documents: Dataset, labels: list[str], query: str, top: int) -> None:
+def _print_query(
+    found: Explanation, documents: Dataset, labels: list[str], query: str, top: int, numbered: str
+) -> None:
     """The best documents side by side, a row per feature."""
     ranked = np.argsort(-found.scores, kind="stable")
     order = by_size(found.importance)[:top]
@@ -143,7 +147,7 @@ def _print_query(found: Explanation, documents: Dataset, labels: list[str], quer
         f"Query {query}: what features add to the scores of the best {len(best)} of {found.n_docs:,} documents",
         ["document", *(_cut(labels[row], max(widest, 5)) for row in best)],
         _fitted(rows),
-        caption="The features that add most in this query. Why A is above B: --pair A B",
+        caption=("The features that add most in this query. Why A is above B: --pair A B", numbered),
     )
 
 
@@ -154,6 +158,7 @@ def _print_pair(
     below: int,
     top: int,
     categories: Mapping[int, Sequence[Any]],
+    numbered: str,
 ) -> None:
     """A row per feature: values of both documents, what they add, and the difference."""
     pair = found.pair(above, below)
@@ -176,7 +181,7 @@ def _print_pair(
         f"A: document {labels[above]}, B: document {labels[below]}; what tells them apart",
         ["feature", "A", "B", "to A", "to B", "A - B"],
         _fitted(rows),
-        caption="Values of A and B, what they add to both scores, and the difference.",
+        caption=("Values of A and B, what they add to both scores, and the difference.", numbered),
     )
 
 

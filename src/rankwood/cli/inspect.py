@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from rankwood.cli.console import print_json, print_line, print_table
+from rankwood.cli.console import print_json, print_line, print_table, tell
 from rankwood.cli.models import (
     AsJson,
     Rename,
@@ -21,6 +21,7 @@ from rankwood.cli.models import (
     load_models,
     named_as_data,
     named_by_number,
+    numbering,
     read_renames,
 )
 from rankwood.errors import RankwoodError
@@ -66,6 +67,8 @@ def inspect(
         return
     if tree is not None:
         _print_tree(name, named_by_number(ensemble), tree, as_json)
+        if not as_json and numbering(ensemble):
+            tell(f"note: {numbering(ensemble)}")
         return
     topology = ensemble.topology()
     size = {"file_bytes": model.stat().st_size}
@@ -82,7 +85,7 @@ def inspect(
     print_table(name, ["property", "value"], _properties(ensemble, topology, size), caption=growth(ensemble))
     # Only of features that splits use: there may be millions of others.
     names = {f: _name(ensemble, f) for f in np.unique(ensemble.feature).tolist()}
-    _print_features(topology, names)
+    _print_features(ensemble, topology, names)
     if usage is not None:
         _print_usage(usage, topology, names)
 
@@ -101,11 +104,11 @@ def _properties(ensemble: Ensemble, topology: Topology, size: dict[str, int]) ->
     return rows
 
 
-def _print_features(topology: Topology, names: Mapping[int, str]) -> None:
+def _print_features(ensemble: Ensemble, topology: Topology, names: Mapping[int, str]) -> None:
     """The features that most splits look at."""
     used = np.argsort(-topology.splits_per_feature, kind="stable")[: min(TOP_FEATURES, topology.n_features_used)]
     print_table(
-        "Features most often split on (numbered as in data files, from 1)",
+        "Features most often split on",
         ["feature", "splits", "share", "distinct thresholds"],
         [
             [
@@ -116,6 +119,7 @@ def _print_features(topology: Topology, names: Mapping[int, str]) -> None:
             ]
             for f in used
         ],
+        caption=numbering(ensemble),
         details=["distinct thresholds", "share"],
     )
 

@@ -255,6 +255,14 @@ def named_by_number(model: Ensemble) -> Ensemble:
     return model.replace(feature_names=[f"feature {number + 1}" for number in range(model.n_features)])
 
 
+def numbering(model: Ensemble) -> str:
+    """A sentence on what numbers of features mean; empty when features have names."""
+    return "" if model.feature_names is not None else NUMBERING
+
+
+NUMBERING = "Features are numbered from 1, as in data files; parameters (-p) and Python count from 0."
+
+
 def near_first(name: str, names: Sequence[str]) -> str:
     """Up to 12 names for a message, those most like `name` first.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -530,7 +531,7 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
     A model with early exit is given the queries, so that what is measured is what is served.
     """
     model = getattr(model, "ensemble_", model)
-    if hasattr(model, "score") and hasattr(model, "leaves"):
+    if is_model(model):
         if getattr(model, "exit", None) is None:
             order = column_order(data.feature_names, model.feature_names, "the data")
             data = data if order is None else data.select_features(order)
@@ -542,10 +543,22 @@ def scores_of(model: Any, data: Dataset, *, n_threads: int | None = None) -> Any
         scores = data.per_row(model.predict)
     else:
         scores = model
+    if isinstance(scores, (str, os.PathLike)):
+        raise DataError(f"{os.fspath(scores)!r} is the name of a file: give the model in it, rankwood.load_model(path)")
+    if isinstance(scores, (list, tuple)) and any(is_model(getattr(one, "ensemble_", one)) for one in scores):
+        raise DataError("several models are given where one is expected: rankwood.evaluate takes them, compare two")
     array = np.asarray(scores)
     if array.shape != (data.n_docs,):
-        raise DataError(f"scores must have one value per row ({data.n_docs}), got shape {array.shape}")
+        raise DataError(
+            f"a model was expected, or scores with one value per row ({data.n_docs}), got "
+            + (f"shape {array.shape}" if array.shape else type(scores).__name__)
+        )
     return np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
+
+
+def is_model(model: Any) -> bool:
+    """Whether this scores features as an Ensemble does."""
+    return hasattr(model, "score") and hasattr(model, "leaves")
 
 
 def share_of_trees(model: Ensemble, data: Dataset, *, n_threads: int | None = None) -> float:

@@ -26,18 +26,26 @@ from rankwood.data.partitions import data_files, file_of, frame_data, open_parti
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import DataError, RankwoodError, listed
 from rankwood.evaluation.conventions import Convention
-from rankwood.evaluation.evaluator import DEFAULT_MEASURES, Evaluation, Evaluations, scores_of, unique_measures
+from rankwood.evaluation.evaluator import (
+    DEFAULT_MEASURES,
+    Evaluation,
+    Evaluations,
+    is_model,
+    scores_of,
+    unique_measures,
+)
 from rankwood.evaluation.evaluator import evaluate as evaluate_dataset
 from rankwood.evaluation.measures import AnyMeasure
 from rankwood.evaluation.per_query import mean, per_query
 from rankwood.matrix import find_roles
+from rankwood.model.ensemble import Ensemble
 from rankwood.scoring.partitions import feature_columns_of, is_lazy
 from rankwood.tasks import in_order, result_of, sees_all
 
 
 @overload
 def evaluate(
-    model: Mapping[str, Any],
+    model: Mapping[str, Any] | Sequence[Ensemble | os.PathLike[str]],
     data: Any,
     measures: AnyMeasure | Sequence[AnyMeasure] = ...,
     *,
@@ -68,9 +76,10 @@ def evaluate(
 
     Parameters
     ----------
-    model : Ensemble, fitted learner or array of scores, or a dict of these by name
+    model : Ensemble, fitted learner, path of a model file or array of scores, or a dict of these by name
         Features are found by name when the model and the data both have names, else by position. A model with early
-        exit is measured with it; `model.replace(exit=None)` is the one without. Scores are one per row.
+        exit is measured with it; `model.replace(exit=None)` is the one without. Scores are one per row. Models in a
+        list have the names of their files, or "model 1", "model 2", ...
     data : Dataset, path-like, sequence of these, or dask.dataframe.DataFrame
         Documents with labels. The mean is over all queries, weighted by query weights if there are any. Files, which
         may be larger than memory, are as `read_data` takes them; a folder stands for the Parquet files in it. A Dask
@@ -87,8 +96,8 @@ def evaluate(
     Returns
     -------
     Evaluation or Evaluations
-        Means by name of the measure, and the values of every query; of a dict, by name of the model. Both have
-        `to_frame`.
+        Means by name of the measure, and the values of every query; of a dict or list, by name of the model. Both
+        have `to_frame`.
 
     See Also
     --------
@@ -102,6 +111,10 @@ def evaluate(
     Evaluation(nDCG@10: 0.5869; convention rankwood)
     """
     settings: dict[str, Any] = {"convention": convention, "n_threads": n_threads, "client": client}
+    if isinstance(model, (list, tuple)) and any(map(_is_model, model)):
+        model = _by_name(model)
+    if isinstance(model, (str, os.PathLike)):
+        model = _loaded(model, data)
     if isinstance(model, Mapping):
         return Evaluations({str(name): evaluate(one, data, measures, **settings) for name, one in model.items()})
     if isinstance(data, Dataset):
@@ -117,6 +130,27 @@ def evaluate(
     width = getattr(getattr(model, "ensemble_", model), "n_features", None)
     opened = open_data(data_files(data), n_features=width, n_threads=n_threads, **reading_for([model]))
     return evaluate_dataset(model, opened, measures, convention=convention, n_threads=n_threads)
+
+
+def _is_model(one: Any) -> bool:
+    """Whether this is a model or its file, and no score."""
+    return isinstance(one, (str, os.PathLike)) or hasattr(one, "ensemble_") or hasattr(one, "predict") or is_model(one)
+
+
+def _by_name(models: Sequence[Any]) -> dict[str, Any]:
+    """Models under the names of their files, or their numbers."""
+    names = [Path(one).name if isinstance(one, (str, os.PathLike)) else "" for one in models]
+    if len(set(names)) < len(names):
+        names = [name if name and names.count(name) == 1 else "" for name in names]
+    return {name or f"model {number}": one for number, (name, one) in enumerate(zip(names, models, strict=True), 1)}
+
+
+def _loaded(path: str | os.PathLike[str], data: Any) -> Any:
+    """The model in a file, as wide as the data where the file does not tell its width."""
+    from rankwood.formats.registry import load_model, widen
+
+    model = load_model(path)
+    return widen(model, data.n_features, data.feature_names) if isinstance(data, Dataset) else model
 
 
 def _are_paths(data: Any) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwood.atomic import atomic_write
 from rankwood.dtypes import FloatArray
+from rankwood.errors import RankwoodError
 from rankwood.explaining.conditions import Place, TreeNotes, condition, short, tree_number, walk
 from rankwood.printable import printable
 
@@ -57,8 +59,13 @@ class TreeDrawing:
         Parameters
         ----------
         path : path-like
-            The file; its name should end in `.svg`.
+            The file; its name ends in `.svg`.
         """
+        if Path(path).suffix.lower() not in (".svg", ""):
+            raise RankwoodError(
+                f"{os.fspath(path)}: a drawing is SVG, so give a name that ends in .svg; browsers and tools like "
+                "rsvg-convert or Inkscape make other formats of it"
+            )
         with atomic_write(path) as file:
             file.write(self.svg.encode())
 

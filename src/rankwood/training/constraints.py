@@ -102,7 +102,10 @@ class _Features:
                 raise RankwoodError(f"{parameter} names the feature {given!r}, which the data does not have{hint}")
         number = int(given)
         if not 0 <= number < self.n_features:
-            raise RankwoodError(f"{parameter} has feature {number}: the data has features 0 to {self.n_features - 1}")
+            raise RankwoodError(
+                f"{parameter} has feature {number}: the data has features 0 to {self.n_features - 1} (feature 0 here is "
+                "feature 1 of SVMlight text)"
+            )
         return number
 
     def entries(self, given: Sequence[Any] | Mapping[Any, Any] | None, parameter: str) -> dict[int, Any]:

@@ -54,7 +54,7 @@ class RoutingDifference:
 
     def __str__(self) -> str:
         a, b = (("left" if left else "right") for left in (self.left_a, self.left_b))
-        feature = f"feature {self.feature}" if self.name is None else one_line(self.name)
+        feature = f"feature {self.feature + 1} (from 1)" if self.name is None else one_line(self.name)
         return (
             f"{self.source} row {self.row}: tree {self.tree}, node {self.node}: {feature} = {self.value!r}"
             f"; A goes {a} ({self.split_a}), B goes {b} ({self.split_b})"

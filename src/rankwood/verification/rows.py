@@ -52,7 +52,7 @@ def matrices(
         whole = _whole_features(models, categories)
         if whole:
             names = models[0].feature_names
-            named = [f"feature {f}" if names is None else one_line(names[f]) for f in whole]
+            named = [f"feature {f + 1} (from 1)" if names is None else one_line(names[f]) for f in whole]
             notes.append(
                 f"{listed(named, 5)}: categories, of which rows at thresholds have whole numbers from 0 on or nothing, "
                 "as tools do not agree on other numbers"

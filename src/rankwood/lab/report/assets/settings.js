@@ -3,7 +3,16 @@
 function settingsSection(place) {
   const local = { differing: models.length > 1 };
   const noted = (model) => data.settings.some(([, values]) => values[model.number] !== null);
-  const differs = (values) => new Set(values).size > 1; // also when only one has it
+  const differs = (values) => new Set(values).size > 1; // also when a model lacks it
+  // What the table leaves out, and which models it cannot tell of.
+  function told(shown, n) {
+    const silent = shown.filter((model) => !noted(model)).map((model) => model.name);
+    const dash = "A dash: the model has no such setting.";
+    const kept = local.differing
+      ? `${whole(n)} of ${whole(data.settings.length)} settings: those with other values, and those that not all models have. ${dash}`
+      : dash;
+    return kept + (silent.length ? ` No settings are known of ${silent.join(", ")}.` : "");
+  }
   const table = tableOf("settings", "Settings of the models", () => {
     const shown = visible();
     const rows = data.settings.filter(
@@ -15,7 +24,7 @@ function settingsSection(place) {
         name.replace(/_/g, " "),
         ...shown.map((model) => ({ text: values[model.number] === null ? "–" : values[model.number], class: "wraps" })),
       ]),
-      caption: rows.length ? "" : "Nothing differs among the models chosen.",
+      caption: told(shown, rows.length),
     };
   });
   if (data.settings.length) {
@@ -25,7 +34,7 @@ function settingsSection(place) {
           "div",
           { class: "controls" },
           tick(
-            "only what differs",
+            "only settings that are not the same in all models",
             local.differing,
             (value) => {
               local.differing = value;
