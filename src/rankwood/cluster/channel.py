@@ -127,7 +127,7 @@ class RankEnd(Channel):
                 raise self._over
         try:
             sent.result()
-        except (OSError, KeyError):  # the scheduler is gone, or the queue is: ranks that saw it first closed it for the dead
+        except (OSError, KeyError):  # no scheduler, or no queue: ranks that saw it first closed it
             self._is_orphan = True
             raise self._over or ClusterError("the client is gone") from None
 
