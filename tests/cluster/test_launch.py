@@ -17,7 +17,7 @@ import pytest
 from cluster.toy import N_CELLS, Training, alone
 from rankwood.cluster.channel import RankEnd
 from rankwood.cluster.client import check_memory, open_client, workers_of
-from rankwood.cluster.launch import RemoteTraceback, run_on_workers, supervise
+from rankwood.cluster.launch import RemoteTraceback, _Watch, run_on_workers, supervise
 from rankwood.errors import ClusterError, DataError, MissingPackageError
 from rankwood.tasks import import_distributed
 
@@ -162,6 +162,19 @@ def test_interrupt_ends_after_the_round(client, workers):
     done, _ = training.checkpoint
     assert 3 <= done < 60
     assert training.checkpoint == alone(NUMBERS, done)
+
+
+def test_interrupt_is_told_though_other_ranks_miss_the_first_that_ended():
+    watch = _Watch(None, ["front", "back"], [], None, None)
+    watch.errors[1] = ClusterError("worker front stopped: KeyboardInterrupt:", ["front"])
+    with pytest.raises(ClusterError, match="front stopped"):
+        watch.results()
+    watch.ended[0], watch.was_interrupted = None, True
+    with pytest.raises(KeyboardInterrupt):
+        watch.results()
+    watch.errors[1] = DataError("of the program")
+    with pytest.raises(DataError):
+        watch.results()
 
 
 def test_a_second_interrupt_ends_at_once(client, workers):

@@ -310,13 +310,13 @@ class _Watch:
         return [name for error in self.errors.values() if isinstance(error, ClusterError) for name in error.workers]
 
     def results(self) -> list[Any]:
-        """What all ranks returned; else raise what tells best why not: an error of the program, then lost workers."""
+        """What all ranks returned; else raise what tells best why not: an error of the program, Ctrl-C, lost workers."""
         for _, error in sorted(self.errors.items()):
             if not isinstance(error, ClusterError):
                 raise error
+        if self.was_interrupted:  # ranks that ended a moment later may have missed the one that ended first
+            raise KeyboardInterrupt
         if not self.errors and not self.lost:
-            if self.was_interrupted:
-                raise KeyboardInterrupt
             return [self.ended[rank] for rank in range(len(self.workers))]
         silent = {
             worker

@@ -219,12 +219,17 @@ def test_hovering_and_focus_show_a_tooltip(opened):
     assert "µs per document" in tip.inner_text()
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
+    page.mouse.move(0, 0)  # scrolling moves charts below the pointer
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     page.locator("#chart-tradeoff .point").nth(2).focus()  # scrolls back there
     expect(tip).to_contain_text(NASTY)
     page.evaluate("window.scrollBy(0, 20)")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     expect(tip).to_be_visible()
+    hover(page, page.locator("#chart-tradeoff .point").nth(1))
+    expect(tip).to_contain_text("small")
+    page.mouse.move(0, 0)
+    expect(tip).to_contain_text(NASTY)  # the focus has its tooltip back
     for chart, word in (("curves svg", "iteration"), ("queries svg", "query"), ("depths rect", "trees")):
         hover(page, page.locator(f"#chart-{chart}").first)
         expect(tip).to_contain_text(word)

@@ -167,31 +167,30 @@ function showTip(lines, x, y) {
   tip.style.left = Math.max(6, Math.min(left, window.innerWidth - box.width - 6)) + "px";
   tip.style.top = Math.max(6, Math.min(y - box.height - 8, window.innerHeight - box.height - 6)) + "px";
 }
-let placeTip = null; // puts the tooltip of a focused element back beside it
+let showFocused = null; // shows the tooltip of the element that has the focus, beside it
 const hideTip = () => {
   tip.hidden = true;
-  placeTip = null;
+  showFocused = null;
 };
+// The pointer has left: what has the focus gets its tooltip back.
+const leaveTip = () => (showFocused ? showFocused() : hideTip());
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") hideTip();
 });
 // What has the focus keeps its tooltip: the browser scrolls there to show it.
-window.addEventListener("scroll", () => (placeTip ? placeTip() : hideTip()), { passive: true });
+window.addEventListener("scroll", leaveTip, { passive: true });
 
 // Show a tooltip over an element, by pointer and by keyboard.
 function withTip(element, lines) {
-  const atPointer = (event) => {
-    placeTip = null;
-    showTip(lines, event.clientX, event.clientY);
-  };
+  const atPointer = (event) => showTip(lines, event.clientX, event.clientY);
   const atBox = () => {
     const box = element.getBoundingClientRect();
     showTip(lines, box.right, box.top);
-    placeTip = atBox;
+    showFocused = atBox;
   };
   return fill(
     element,
-    { pointerenter: atPointer, pointermove: atPointer, pointerleave: hideTip, focus: atBox, blur: hideTip },
+    { pointerenter: atPointer, pointermove: atPointer, pointerleave: leaveTip, focus: atBox, blur: hideTip },
     [],
   );
 }
@@ -203,7 +202,7 @@ function withCursor(sheet, find) {
   svg.append(line);
   const leave = () => {
     line.setAttribute("visibility", "hidden");
-    hideTip();
+    leaveTip();
   };
   const move = (event) => {
     const box = svg.getBoundingClientRect();
