@@ -119,7 +119,8 @@ def _refuse_text_in(array: AnyArray) -> None:
         for value in array[:, column]:
             if isinstance(value, str) and not _is_number(value):
                 raise DataError(
-                    f"column {column} (from 0) holds the text {str(value)!r:.40}: features must be numbers; leave it out"
+                    f"column {column} (from 0) holds the text {str(value)!r:.40}: features must be numbers; "
+                    "leave it out"
                 )
 
 

@@ -310,7 +310,7 @@ class _Watch:
         return [name for error in self.errors.values() if isinstance(error, ClusterError) for name in error.workers]
 
     def results(self) -> list[Any]:
-        """What all ranks returned; else raise what tells best why not: an error of the program, Ctrl-C, lost workers."""
+        """What all ranks returned; else raise what tells why not: an error of the program, Ctrl-C, lost workers."""
         for _, error in sorted(self.errors.items()):
             if not isinstance(error, ClusterError):
                 raise error

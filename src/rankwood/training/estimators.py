@@ -264,12 +264,12 @@ class LambdaMART(ScheduledParameters, RankingParameters, BoostedRanker):
     feature_sampling : {"tree", "split"}, default "tree"
         Whether features are drawn per tree or per split.
     monotone_constraints : sequence or dict, default None
-        Direction of every feature, or of some by name or number from 0: 1, the score never falls when the feature rises; -1,
-        it never rises; 0, none. Exact in the model, and kept by `refit`, `cleaver` and `shrink`. Nothing is promised
-        of missing values.
+        Direction of every feature, or of some by name or number from 0: 1, the score never falls when the feature
+        rises; -1, it never rises; 0, none. Exact in the model, and kept by `refit`, `cleaver` and `shrink`. Nothing is
+        promised of missing values.
     interaction_constraints : sequence of sequences, default None
-        Groups of features, by name or number from 0: features on one path from the root to a leaf are all in one group. A
-        feature of no group stands alone.
+        Groups of features, by name or number from 0: features on one path from the root to a leaf are all in one
+        group. A feature of no group stands alone.
     max_features_used : int or None, default None
         Most different features of the whole model; None sets no limit.
     feature_costs : sequence or dict, default None
