@@ -551,7 +551,7 @@ def test_help_has_the_parameters_of_the_learner(rankwood, learner, monkeypatch):
     for order in (("train", learner, "--help"), ("train", "--help", learner)):
         shown = rankwood(*order).out
         assert max(map(len, shown.splitlines())) <= 80
-        listed = shown.partition(f"Parameters of {learner}")[2].rstrip().splitlines()[1:]
+        listed = shown.partition(f"Parameters of {learner}")[2].partition("\n\n")[0].splitlines()[1:]
         names = [line.partition("=")[0] for line in listed if not line.startswith(" ")]
         kind = learner_class(learner)
         by_text = {field.name for field in dataclasses.fields(kind)} - {*OPTION_OF, "objective"}
