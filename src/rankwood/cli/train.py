@@ -87,7 +87,8 @@ class TrainCommand(typer.core.TyperCommand):
         learner = ctx.meta.get(TrainCommand.__name__)
         if learner is not None:
             _print_parameters(learner)
-            print_text("\nFeatures are given by name, or by number from 0: feature 1 of SVMlight text is number 0.")
+            print_text("")
+            print_text("Features are given by name, or by number from 0: feature 1 of SVMlight text is number 0.")
             return
         print_text("Parameters (-p NAME=VALUE); `rankwood train LEARNER --help` has their defaults and meanings:")
         for name in Learner.__members__:
