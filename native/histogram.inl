@@ -4,12 +4,15 @@
 // hessian, never negative, in the lower. One addition updates both. It is added to two doubles before either sum can
 // leave its half (see grower.hpp), so the upper half never sees a carry that it should not.
 
-// Add n documents of a node to the histograms of one group of kGroup features.
+// Add n documents of a node to the histograms of one group of kGroup features. Those of all features lie side by side,
+// bin by bin: features are often alike, and then their entries are in the same cache line.
 //   IN  bins  bins of the group, kGroup bytes a document      IN  rows  documents of the node
 //   IN  gh    packed gradient and hessian, in the order of rows
-//   OUT out   kGroup histograms of kBins entries, zeroed by the caller
-static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
-                       std::int64_t* out) noexcept {
+//   IN  half  the group has kOctet features at most
+//   OUT out   kBins times kGroup entries, zeroed by the caller
+template <bool kHalf>
+static void accumulate_features(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n,
+                                const std::int64_t* gh, std::int64_t* out) noexcept {
   constexpr std::size_t kAhead = 48;  // rows of a small node lie far apart: fetch them in time
   const auto add = [&](std::size_t i) {
     const std::uint8_t* row = bins + static_cast<std::size_t>(rows[i]) * kGroup;
@@ -17,9 +20,11 @@ static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std:
     std::uint64_t words[2];
     __builtin_memcpy(words, row, sizeof words);
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
-      out[k * kBins + static_cast<std::uint8_t>(words[0] >> (8 * k))] += value;
-      out[(k + 8) * kBins + static_cast<std::uint8_t>(words[1] >> (8 * k))] += value;
+    for (int k = 0; k < kOctet; ++k) {
+      out[k + kGroup * static_cast<std::size_t>(static_cast<std::uint8_t>(words[0] >> (8 * k)))] += value;
+      if constexpr (!kHalf) {
+        out[k + kOctet + kGroup * static_cast<std::size_t>(static_cast<std::uint8_t>(words[1] >> (8 * k)))] += value;
+      }
     }
   };
   std::size_t i = 0;
@@ -28,6 +33,28 @@ static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std:
     add(i);
   }
   for (; i < n; ++i) add(i);
+}
+static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
+                       bool half, std::int64_t* out) noexcept {
+  (half ? accumulate_features<true> : accumulate_features<false>)(bins, rows, n, gh, out);
+}
+
+// Add or subtract the histograms of an octet of features.
+template <class T>
+static void add_octets(T* to, const T* sums, std::size_t n_bins) noexcept {
+  for (std::size_t b = 0; b < n_bins; ++b, to += kGroup, sums += kGroup) {
+    T sum[kOctet];
+    for (int k = 0; k < kOctet; ++k) sum[k] = to[k] + sums[k];
+    __builtin_memcpy(to, sum, sizeof sum);
+  }
+}
+template <class T>
+static void subtract_octets(T* from, const T* sums, std::size_t n_bins) noexcept {
+  for (std::size_t b = 0; b < n_bins; ++b, from += kGroup, sums += kGroup) {
+    T rest[kOctet];
+    for (int k = 0; k < kOctet; ++k) rest[k] = from[k] - sums[k];
+    __builtin_memcpy(from, rest, sizeof rest);
+  }
 }
 
 // A packed sum as two doubles, by putting the halves into the mantissa of 2^52: exact, and in instructions that every
@@ -43,6 +70,20 @@ static inline double gradient_of(std::int64_t sum) {
 }
 static inline double hessian_of(std::int64_t sum) {
   return double_of((static_cast<std::uint64_t>(sum) & 0xffffffffu) | 0x4330000000000000u) - 4503599627370496.0;
+}
+
+// The same side by side.
+static inline VectorOf<double>::Scores gradients_of(Bits sum) {
+  const Bits bits = (sum >> 32) ^ (Bits{} + 0x4330000080000000u);
+  return VectorOf<double>::read<VectorOf<double>::Scores>(&bits) - 4503601774854144.0;
+}
+static inline VectorOf<double>::Scores hessians_of(Bits sum) {
+  const Bits bits = (sum & (Bits{} + 0xffffffffu)) | (Bits{} + 0x4330000000000000u);
+  return VectorOf<double>::read<VectorOf<double>::Scores>(&bits) - 4503599627370496.0;
+}
+static inline VectorOf<double>::Counts choose_counts(VectorOf<double>::Counts mask, VectorOf<double>::Counts a,
+                                                     VectorOf<double>::Counts b) {
+  return (mask & a) | (~mask & b);
 }
 
 // Add packed sums to wide ones.
@@ -246,4 +287,106 @@ static FeatureSplit best_bounded_split(const double* gradient, const double* hes
                          bounded_gains_of(left_gradient, left_hessian, n, total_gradient, total_hessian, rules, bounds,
                                           gain);
                        });
+}
+
+// The same as best_split for the features of an octet, one per lane, where no documents are counted and the smallest
+// hessian sum of a child is above 0. Every bin is looked at, since splits beside an empty bin are equal and the lower
+// one wins; a side without documents has too small a sum.
+struct LaneSplits {
+  VectorOf<double>::Scores gain, left_hessian;
+  VectorOf<double>::Counts bin;
+};
+template <bool kPacked, bool kMayMiss>
+static inline __attribute__((always_inline)) LaneSplits search_lanes(const OctetSums& sums, std::size_t lane,
+                                                                     const Octet& octet, const double* missing_gradient,
+                                                                     const double* missing_hessian,
+                                                                     const NodeSums& total, const SplitRules& rules) {
+  using V = VectorOf<double>;
+  using Scores = V::Scores;
+  using Counts = V::Counts;
+  const double all_gradient = static_cast<double>(total.gradient), all_hessian = static_cast<double>(total.hessian);
+  const double g = all_gradient * rules.gradient_unit, h = all_hessian * rules.hessian_unit;
+  const Scores parent = V::repeat(g * g / (h + rules.l2)), none = V::repeat(-__builtin_huge_val());
+  const Scores g_unit = V::repeat(rules.gradient_unit), h_unit = V::repeat(rules.hessian_unit);
+  const Scores l2 = V::repeat(rules.l2), floor = V::repeat(rules.min_hessian);
+  const Scores total_gradient = V::repeat(all_gradient), total_hessian = V::repeat(all_hessian);
+  const Counts n_values = V::load(octet.n_values + lane);
+  Bits sum{};
+  Scores gradient{}, hessian{};
+  LaneSplits best{none, Scores{}, V::repeat(std::int64_t{-1})};
+  for (std::size_t b = 0; b < octet.n_bins; ++b) {
+    const std::size_t at = b * kGroup + lane;
+    if constexpr (kPacked) {
+      sum += V::read<Bits>(sums.packed + at);
+      gradient = gradients_of(sum);
+      hessian = hessians_of(sum);
+    } else {
+      gradient += V::load(sums.gradient + at);
+      hessian += V::load(sums.hessian + at);
+    }
+    Scores left_gradient = gradient, left_hessian = hessian;
+    if constexpr (kMayMiss) {
+      left_gradient += V::load(missing_gradient + lane);
+      left_hessian += V::load(missing_hessian + lane);
+    }
+    const Scores gl = left_gradient * g_unit, gr = (total_gradient - left_gradient) * g_unit;
+    const Scores hl = left_hessian * h_unit, hr = (total_hessian - left_hessian) * h_unit;
+    const Scores dl = hl + l2, dr = hr + l2;
+    Scores gain = (gl * gl * dr + gr * gr * dl) / (dl * dr) - parent;  // as in gains_of
+    gain = V::select(V::less(hl, floor), none, gain);
+    gain = V::select(V::less(hr, floor), none, gain);
+    const Counts bin = V::repeat(static_cast<std::int64_t>(b));
+    if constexpr (kMayMiss) gain = V::select(V::less(bin, n_values), gain, none);
+    const Counts better = V::less(best.gain, gain);
+    best.gain = V::select(better, gain, best.gain);
+    best.left_hessian = V::select(better, left_hessian, best.left_hessian);
+    best.bin = choose_counts(better, bin, best.bin);
+  }
+  return best;
+}
+
+template <bool kPacked>
+static void best_splits_of(const OctetSums& sums, const Octet& octet, const NodeSums& total, const SplitRules& rules,
+                           FeatureSplit* best) {
+  using V = VectorOf<double>;
+  const double total_hessian = static_cast<double>(total.hessian);
+  alignas(64) double nothing[kOctet] = {}, gradient[kOctet] = {}, hessian[kOctet] = {};
+  bool both_ways[kOctet] = {}, any_both_ways = false;
+  for (int k = 0; octet.may_miss && k < kOctet; ++k) {
+    if (!octet.has_missing[k]) continue;
+    const std::size_t at = static_cast<std::size_t>(octet.n_values[k]) * kGroup + static_cast<std::size_t>(k);
+    gradient[k] = kPacked ? gradient_of(sums.packed[at]) : sums.gradient[at];
+    hessian[k] = kPacked ? hessian_of(sums.packed[at]) : sums.hessian[at];
+    both_ways[k] = gradient[k] != 0.0 || hessian[k] != 0.0;
+    any_both_ways = any_both_ways || both_ways[k];
+  }
+  double gain[kOctet], left_hessian[kOctet];
+  std::int64_t bin[kOctet];
+  const auto keep = [&](std::size_t lane, const LaneSplits& found) {
+    V::store(gain + lane, found.gain);
+    V::store(left_hessian + lane, found.left_hessian);
+    V::store(bin + lane, found.bin);
+  };
+  for (std::size_t lane = 0; lane < kOctet; lane += V::width) {
+    keep(lane, octet.may_miss ? search_lanes<kPacked, true>(sums, lane, octet, nothing, nothing, total, rules)
+                              : search_lanes<kPacked, false>(sums, lane, octet, nothing, nothing, total, rules));
+  }
+  for (int k = 0; k < kOctet; ++k) {
+    best[k] = {gain[k], static_cast<std::int32_t>(bin[k]), false, left_hessian[k]};
+    if (bin[k] >= 0 && !both_ways[k]) best[k].missing_left = left_hessian[k] > total_hessian - left_hessian[k];
+  }
+  if (!any_both_ways) return;
+  for (std::size_t lane = 0; lane < kOctet; lane += V::width) {
+    keep(lane, search_lanes<kPacked, true>(sums, lane, octet, gradient, hessian, total, rules));
+  }
+  for (int k = 0; k < kOctet; ++k) {
+    if (both_ways[k] && gain[k] > best[k].gain) {
+      best[k] = {gain[k], static_cast<std::int32_t>(bin[k]), true, left_hessian[k]};
+    }
+  }
+}
+
+static void best_splits(const OctetSums& sums, const Octet& octet, const NodeSums& total, const SplitRules& rules,
+                        FeatureSplit* best) noexcept {
+  (sums.packed != nullptr ? best_splits_of<true> : best_splits_of<false>)(sums, octet, total, rules, best);
 }
