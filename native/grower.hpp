@@ -1023,10 +1023,37 @@ class TreeGrower {
     if (!goes_on) return;
     for (std::int32_t feature; (feature = choose(nodes_[number])) >= 0;) {
       check_interruption();
+      if (has_documents(nodes_[number], static_cast<std::size_t>(feature))) {
+        nodes_[number].found.checked[static_cast<std::size_t>(feature)] = 1;
+        continue;
+      }
       std::uint32_t counts[kBins];
       count(number, feature, counts);
       check(nodes_[number], feature, counts);
     }
+  }
+
+  // Whether both sides of the split found for a feature have enough documents: as many are looked at as it takes to see
+  // that. Then counting all would lead to the same split, if only it is sure which bins that search would look at.
+  bool has_documents(const GrowerNode& node, std::size_t f) {
+    const FeatureSplit& split = node.found.splits[f];
+    if (!is_plain(node, f) || !(rules_.min_hessian > 0.0)) return false;
+    const std::int32_t missing = data_.has_missing[f] ? data_.n_values[f] : -1;
+    if (missing >= 0) {
+      const WideSum sum =
+          wide_sum(kept_sums(node, f / kOctet), static_cast<std::size_t>(missing) * kGroup + f % kOctet);
+      if (sum.gradient == 0.0 && sum.hessian == 0.0) return false;
+    }
+    const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
+    std::uint32_t n_left = 0, n_right = 0;
+    for (std::size_t i = node.begin; i < node.end; ++i) {
+      const std::int32_t bin = bins[std::size_t{rows_[i]} * kGroup];
+      const bool left = bin == missing ? split.missing_left : bin <= split.bin;
+      n_left += left;
+      n_right += !left;
+      if (std::min(n_left, n_right) >= rules_.min_docs) return true;
+    }
+    return false;
   }
 
   // ---- documents
