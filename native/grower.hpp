@@ -464,7 +464,8 @@ class TreeGrower {
 
  private:
   static constexpr std::size_t kParallelUpdates = 40'000;  // below, waking a thread costs more than it gives
-  static constexpr std::size_t kParallelRows = 16'384;
+  static constexpr std::size_t kEntryUpdates = 4;          // that cost as much as one entry of a histogram, all told
+  static constexpr std::size_t kParallelRows = 8192;
   static constexpr std::size_t kChunk = 4096;        // documents of a task that goes through all of them
   static constexpr std::size_t kPiece = 65'536;      // documents that a packed sum has room for, on average
   static constexpr std::size_t kRunRows = 8192;      // documents that are worth a histogram of their own
@@ -772,7 +773,7 @@ class TreeGrower {
     std::size_t n_runs = (kTasksPerThread * threads + n_groups - 1) / n_groups;
     n_runs = threads == 1 ? 1 : std::max<std::size_t>(1, std::min(n_runs, n / kRunRows));
     if (n_runs == 1) {
-      const bool alone = n * data_.n_features < kParallelUpdates && n_groups * kBins * kGroup < 4 * kParallelUpdates;
+      const bool alone = n * data_.n_features + kEntryUpdates * group_offsets_.back() < kParallelUpdates;
       pool_run(!alone, n_groups, [&](std::size_t g) {
         GroupSums group;
         std::int64_t* const packed = to != nullptr && fits(gathered.sums) ? packed_slot(*to, g) : group.packed;

@@ -229,6 +229,21 @@ def test_leaves_of_other_data_follow_the_thresholds():
     assert_array_equal(grown.leaves_of(encoded, n_threads=2), model.leaves(other)[:, 0])
 
 
+@pytest.mark.parametrize("n_leaves", [2, 40, 400])
+def test_blocks_of_documents_reach_the_leaves_of_single_ones(n_leaves):
+    X, g, h = random_problem(5, n=2000, n_features=20, n_values=90, missing=0.1)
+    binned = BinnedDataset.make(rw.Dataset(X, np.zeros(2000), group=[2000]))
+    builder = TreeBuilder(binned, TreeRules(GrowthRules(n_leaves=n_leaves)), constant_hessian=False, n_threads=1)
+    grown, _ = builder.build(g, h, np.random.default_rng(0))
+    assert len(grown.tree.leaf_value) == n_leaves
+    n = 9000  # two whole blocks, and the beginning of one
+    X, _, _ = random_problem(6, n=n, n_features=20, n_values=90, missing=0.1)
+    expected = rw.Ensemble.from_trees([grown.tree], n_features=20).leaves(X)[:, 0]
+    encoded = BinnedDataset.encode(rw.Dataset(X, np.zeros(n), group=[n]), binned.edges)
+    for n_threads in (1, 2):
+        assert_array_equal(grown.leaves_of(encoded, n_threads=n_threads), expected)
+
+
 def test_samples_are_whole_queries_and_marked_features():
     rng = np.random.default_rng(0)
     sampling = Sampling(query_fraction=0.4, feature_fraction=0.3)
