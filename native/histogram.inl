@@ -14,25 +14,27 @@ template <bool kHalf>
 static void accumulate_features(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n,
                                 const std::int64_t* gh, std::int64_t* out) noexcept {
   constexpr std::size_t kAhead = 48;  // rows of a small node lie far apart: fetch them in time
-  const auto add = [&](std::size_t i) {
-    const std::uint8_t* row = bins + static_cast<std::size_t>(rows[i]) * kGroup;
-    const std::int64_t value = gh[i];
-    std::uint64_t words[2];
-    __builtin_memcpy(words, row, sizeof words);
-#pragma GCC unroll 8
-    for (int k = 0; k < kOctet; ++k) {
-      out[k + kGroup * static_cast<std::size_t>(static_cast<std::uint8_t>(words[0] >> (8 * k)))] += value;
-      if constexpr (!kHalf) {
-        out[k + kOctet + kGroup * static_cast<std::size_t>(static_cast<std::uint8_t>(words[1] >> (8 * k)))] += value;
-      }
-    }
+  constexpr int kRows = 4, kFeatures = kHalf ? kOctet : kGroup;
+  const auto row_of = [&](std::size_t i) { return bins + static_cast<std::size_t>(rows[i]) * kGroup; };
+  // One document after the other, feature by feature: stores to the same cache line follow each other, and are one.
+  const auto add = [&](const std::uint8_t* row, std::int64_t value) {
+#pragma GCC unroll 16
+    for (int k = 0; k < kFeatures; ++k) out[k + kGroup * static_cast<std::size_t>(row[k])] += value;
   };
   std::size_t i = 0;
-  for (; i + kAhead < n; ++i) {
-    __builtin_prefetch(bins + static_cast<std::size_t>(rows[i + kAhead]) * kGroup);
-    add(i);
+  for (; i + kAhead + kRows <= n; i += kRows) {
+    const std::uint8_t* row[kRows];
+    std::int64_t value[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(row_of(i + kAhead + static_cast<std::size_t>(r)));
+      row[r] = row_of(i + static_cast<std::size_t>(r));
+      value[r] = gh[i + static_cast<std::size_t>(r)];
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) add(row[r], value[r]);
   }
-  for (; i < n; ++i) add(i);
+  for (; i < n; ++i) add(row_of(i), gh[i]);
 }
 static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
                        bool half, std::int64_t* out) noexcept {
