@@ -190,18 +190,27 @@ class TreeGrower {
     pool_->run(n_chunks, [&](std::size_t c) {
       const std::size_t begin = c * kChunk, end = std::min(n, begin + kChunk);
       for (std::size_t i = begin; i < end; ++i) rows_[i] = rows ? rows[i] : static_cast<std::uint32_t>(i);
-      double g = 0.0, h = 0.0, not_finite = 0.0;  // 0 * NaN and 0 * infinity are NaN
-      for (std::size_t i = begin; i < end; ++i) {
+      // Four of each at a time: one after the other they would wait for each other.
+      double g[4] = {}, h[4] = {}, not_finite[4] = {};  // 0 * NaN and 0 * infinity are NaN
+      const auto look = [&](std::size_t row, int k) {
+        const double a = std::fabs(gradient[row]), b = hessian[row];
+        g[k] = a > g[k] ? a : g[k];
+        h[k] = b > h[k] ? b : h[k];
+        not_finite[k] += 0.0 * a + 0.0 * b;
+      };
+      std::size_t i = begin;
+      for (; rows == nullptr && i + 4 <= end; i += 4) {
+        for (int k = 0; k < 4; ++k) look(i + static_cast<std::size_t>(k), k);
+      }
+      for (; i < end; ++i) {
         if (rows_[i] >= data_.n_rows) {
-          not_finite = std::numeric_limits<double>::quiet_NaN();
+          not_finite[0] = std::numeric_limits<double>::quiet_NaN();
           break;
         }
-        const double a = std::fabs(gradient[rows_[i]]), b = hessian[rows_[i]];
-        g = a > g ? a : g;
-        h = b > h ? b : h;
-        not_finite += 0.0 * a + 0.0 * b;
+        look(rows_[i], 0);
       }
-      found[c] = {not_finite == 0.0 ? g : -1.0, h};
+      const bool finite = not_finite[0] + not_finite[1] + not_finite[2] + not_finite[3] == 0.0;
+      found[c] = {finite ? *std::max_element(g, g + 4) : -1.0, *std::max_element(h, h + 4)};
     });
     Extremes extremes;
     for (const Extremes& one : found) {
@@ -253,8 +262,8 @@ class TreeGrower {
     pool_->run(n_chunks, [&](std::size_t c) {
       for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
         const std::size_t row = rows_[i];
-        const std::int64_t fixed_g = static_cast<std::int64_t>(std::nearbyint(gradient[row] * g_scale));
-        const std::int64_t fixed_h = static_cast<std::int64_t>(std::nearbyint(hessian[row] * h_scale));
+        const std::int64_t fixed_g = std::llrint(gradient[row] * g_scale);
+        const std::int64_t fixed_h = std::llrint(hessian[row] * h_scale);
         gh_[row] = static_cast<std::int64_t>(static_cast<std::uint64_t>(fixed_g) << 32) + fixed_h;
       }
     });
@@ -426,12 +435,17 @@ class TreeGrower {
     const double g_scale = 1.0 / sum_unit(extremes.gradient), h_scale = 1.0 / sum_unit(extremes.hessian);
     const std::vector<Stretch> stretches = stretches_of(numbers, n);
     std::vector<std::int64_t> parts(4 * stretches.size());
+    constexpr std::size_t kAhead = 32;
     pool_->run(stretches.size(), [&](std::size_t k) {
       const Stretch& stretch = stretches[k];
       std::int64_t* part = parts.data() + 4 * k;
       for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
-        const std::int64_t g = static_cast<std::int64_t>(std::nearbyint(gradient[rows_[i]] * g_scale));
-        const std::int64_t h = static_cast<std::int64_t>(std::nearbyint(hessian[rows_[i]] * h_scale));
+        if (i + kAhead < stretch.end) {
+          __builtin_prefetch(gradient + rows_[i + kAhead]);
+          __builtin_prefetch(hessian + rows_[i + kAhead]);
+        }
+        const std::int64_t g = std::llrint(gradient[rows_[i]] * g_scale);
+        const std::int64_t h = std::llrint(hessian[rows_[i]] * h_scale);
         part[0] += g >> 31;
         part[1] += g & 0x7fffffff;
         part[2] += h >> 31;
