@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -23,12 +24,45 @@ struct BinnedNode {
       nullptr;  // of a split of categories: marks of the bins that go left, missing among them
 };
 
+constexpr std::size_t kReachBlock = 4096;  // documents that go through a tree together
+
+// The leaves of a block of documents, which are divided at every node as when a tree grows.
+//   IN  first, n  the documents
+inline void divide_among_leaves(const std::vector<BinnedNode>& nodes, std::size_t first, std::size_t n,
+                                std::uint16_t* leaf_of_row) {
+  struct Part {
+    std::int32_t node;
+    std::size_t begin, end;
+  };
+  std::uint32_t documents[kReachBlock + kPartitionRoom], right[kReachBlock + kPartitionRoom];
+  for (std::size_t i = 0; i < n; ++i) documents[i] = static_cast<std::uint32_t>(i);
+  std::vector<Part> open{{0, 0, n}};
+  while (!open.empty()) {
+    const Part part = open.back();
+    open.pop_back();
+    std::uint32_t* const rows = documents + part.begin;
+    const std::size_t size = part.end - part.begin;
+    if (part.node < 0) {
+      const std::uint16_t leaf = static_cast<std::uint16_t>(~part.node);
+      for (std::size_t i = 0; i < size; ++i) leaf_of_row[first + rows[i]] = leaf;
+      continue;
+    }
+    const BinnedNode& node = nodes[static_cast<std::size_t>(part.node)];
+    const Side side{node.bin, node.missing_bin, node.missing_left != 0};
+    const std::size_t n_left = kernels().partition(node.bins + first * kGroup, rows, size, side, rows, right);
+    std::memcpy(rows + n_left, right, (size - n_left) * sizeof *rows);
+    if (n_left < size) open.push_back({node.child[0], part.begin + n_left, part.end});
+    if (n_left > 0) open.push_back({node.child[1], part.begin, part.begin + n_left});
+  }
+}
+
 // OUT leaf_of_row: number of the leaf of every document.
 template <bool kHasSets>
 inline void reach_leaves(const std::vector<BinnedNode>& nodes, std::size_t n_rows, std::uint16_t* leaf_of_row,
                          int n_threads) {
-  constexpr std::size_t kBlock = 4096;
-  constexpr std::size_t kLanes = 8;  // documents that walk side by side: their loads overlap
+  constexpr std::size_t kBlock = kReachBlock;
+  constexpr std::size_t kDocsPerNode = 16;  // so that parts of a block are worth being divided
+  constexpr std::size_t kLanes = 8;         // documents that walk side by side: their loads overlap
   const BinnedNode* tree = nodes.data();
   const auto step = [tree](std::int32_t node, std::size_t row) {
     const BinnedNode& at = tree[node];
@@ -45,6 +79,9 @@ inline void reach_leaves(const std::vector<BinnedNode>& nodes, std::size_t n_row
     if (nodes.empty()) {
       for (; row < end; ++row) leaf_of_row[row] = 0;
       return;
+    }
+    if (!kHasSets && nodes.size() * kDocsPerNode <= end - row) {
+      return divide_among_leaves(nodes, row, end - row, leaf_of_row);
     }
     for (; row + kLanes <= end; row += kLanes) {
       std::int32_t at[kLanes] = {};

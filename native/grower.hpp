@@ -10,6 +10,9 @@
 //   packed histogram         +=      +=      +=             one addition per value
 //   wide histogram             +=      +=      +=           now and then
 //
+// A node whose sums all fit keeps packed ones; only the largest nodes are wide. Histograms of a group of features lie
+// side by side, bin by bin, and splits of an octet of features are searched at once, one feature per lane.
+//
 // The unit gives about 2^15 steps to the mean magnitude, so pieces have some 2^16 documents, whatever the size of the
 // data: a billion documents lose no precision.
 //
@@ -99,6 +102,7 @@ class TreeGrower {
       : data_(data), pool_(ThreadPool::shared(n_threads)), bin_offsets_{0} {
     if (data.n_rows > std::numeric_limits<std::uint32_t>::max()) throw std::invalid_argument("too many rows");
     for (std::size_t f = 0; f < data.n_features; ++f) bin_offsets_.push_back(bin_offsets_.back() + n_bins(f));
+    describe_octets();
   }
 
   TreeGrower(const TreeGrower&) = delete;
@@ -146,7 +150,8 @@ class TreeGrower {
       nodes_[0].sums = gathered.sums;
       if (!want_splits || !may_split(nodes_[0])) return;
       Pair root = root_pair();
-      histogram(nodes_[0], gathered, [&](std::size_t f, const double* g, const double* h) { receive(root, f, g, h); });
+      histogram(nodes_[0], gathered, place_of(nodes_[0], root.small_goes_on),
+                [&](std::size_t octet, const OctetSums& sums) { receive(root, octet, sums); });
       choose_alone(0, true);
       give_up(nodes_[0]);
     });
@@ -162,8 +167,8 @@ class TreeGrower {
       if (pair.goes_on()) {
         const Gathered gathered = gather(nodes_[pair.smaller]);
         add_up(pair, gathered.sums);
-        histogram(nodes_[pair.smaller], gathered,
-                  [&](std::size_t f, const double* g, const double* h) { receive(pair, f, g, h); });
+        histogram(nodes_[pair.smaller], gathered, place_of(nodes_[pair.smaller], pair.small_goes_on),
+                  [&](std::size_t octet, const OctetSums& sums) { receive(pair, octet, sums); });
         choose_alone(pair.smaller, pair.small_goes_on);
         choose_alone(pair.larger, pair.large_goes_on);
       }
@@ -185,18 +190,27 @@ class TreeGrower {
     pool_->run(n_chunks, [&](std::size_t c) {
       const std::size_t begin = c * kChunk, end = std::min(n, begin + kChunk);
       for (std::size_t i = begin; i < end; ++i) rows_[i] = rows ? rows[i] : static_cast<std::uint32_t>(i);
-      double g = 0.0, h = 0.0, not_finite = 0.0;  // 0 * NaN and 0 * infinity are NaN
-      for (std::size_t i = begin; i < end; ++i) {
+      // Four of each at a time: one after the other they would wait for each other.
+      double g[4] = {}, h[4] = {}, not_finite[4] = {};  // 0 * NaN and 0 * infinity are NaN
+      const auto look = [&](std::size_t row, int k) {
+        const double a = std::fabs(gradient[row]), b = hessian[row];
+        g[k] = a > g[k] ? a : g[k];
+        h[k] = b > h[k] ? b : h[k];
+        not_finite[k] += 0.0 * a + 0.0 * b;
+      };
+      std::size_t i = begin;
+      for (; rows == nullptr && i + 4 <= end; i += 4) {
+        for (int k = 0; k < 4; ++k) look(i + static_cast<std::size_t>(k), k);
+      }
+      for (; i < end; ++i) {
         if (rows_[i] >= data_.n_rows) {
-          not_finite = std::numeric_limits<double>::quiet_NaN();
+          not_finite[0] = std::numeric_limits<double>::quiet_NaN();
           break;
         }
-        const double a = std::fabs(gradient[rows_[i]]), b = hessian[rows_[i]];
-        g = a > g ? a : g;
-        h = b > h ? b : h;
-        not_finite += 0.0 * a + 0.0 * b;
+        look(rows_[i], 0);
       }
-      found[c] = {not_finite == 0.0 ? g : -1.0, h};
+      const bool finite = not_finite[0] + not_finite[1] + not_finite[2] + not_finite[3] == 0.0;
+      found[c] = {finite ? *std::max_element(g, g + 4) : -1.0, *std::max_element(h, h + 4)};
     });
     Extremes extremes;
     for (const Extremes& one : found) {
@@ -248,8 +262,8 @@ class TreeGrower {
     pool_->run(n_chunks, [&](std::size_t c) {
       for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) {
         const std::size_t row = rows_[i];
-        const std::int64_t fixed_g = static_cast<std::int64_t>(std::nearbyint(gradient[row] * g_scale));
-        const std::int64_t fixed_h = static_cast<std::int64_t>(std::nearbyint(hessian[row] * h_scale));
+        const std::int64_t fixed_g = std::llrint(gradient[row] * g_scale);
+        const std::int64_t fixed_h = std::llrint(hessian[row] * h_scale);
         gh_[row] = static_cast<std::int64_t>(static_cast<std::uint64_t>(fixed_g) << 32) + fixed_h;
       }
     });
@@ -306,17 +320,21 @@ class TreeGrower {
       const bool packed = fits(nodes_[number].sums);
       std::int64_t* entries = out + kSums;
       const Gathered gathered = gather(nodes_[pair.smaller]);
-      histogram(nodes_[pair.smaller], gathered, [&](std::size_t f, const double* g, const double* h) {
-        const std::size_t at = bin_offsets_[f], n = n_bins(f);
-        for (std::size_t b = 0; b < n; ++b) {
-          const std::int64_t gradient = static_cast<std::int64_t>(g[b]), hessian = static_cast<std::int64_t>(h[b]);
-          if (packed) {
-            entries[at + b] = static_cast<std::int64_t>(static_cast<std::uint64_t>(gradient) << 32) + hessian;
-          } else {
-            entries[2 * at + b] = gradient;
-            entries[2 * at + n + b] = hessian;
+      histogram(nodes_[pair.smaller], gathered, nullptr, [&](std::size_t octet, const OctetSums& sums) {
+        for_features(octet, [&](std::size_t f, std::size_t k) {
+          const std::size_t at = bin_offsets_[f], n = n_bins(f);
+          for (std::size_t b = 0; b < n; ++b) {
+            const WideSum sum = wide_sum(sums, b * kGroup + k);
+            const std::int64_t gradient = static_cast<std::int64_t>(sum.gradient);
+            const std::int64_t hessian = static_cast<std::int64_t>(sum.hessian);
+            if (packed) {
+              entries[at + b] = static_cast<std::int64_t>(static_cast<std::uint64_t>(gradient) << 32) + hessian;
+            } else {
+              entries[2 * at + b] = gradient;
+              entries[2 * at + n + b] = hessian;
+            }
           }
-        }
+        });
       });
       out[0] = gathered.sums.gradient;
       out[1] = gathered.sums.hessian;
@@ -338,16 +356,22 @@ class TreeGrower {
       if (pair.small_goes_on) undecided_.push_back(pair.smaller);
       if (pair.large_goes_on) undecided_.push_back(pair.larger);
       const std::int64_t* entries = in + kSums;
-      run_features([&](std::size_t f) {
-        double g[kBins] = {}, h[kBins] = {};
-        const std::size_t at = bin_offsets_[f], n = n_bins(f);
-        if (packed) {
-          kernels().widen(entries + at, n, g, h);
-        } else {
-          for (std::size_t b = 0; b < n; ++b) g[b] = static_cast<double>(entries[2 * at + b]);
-          for (std::size_t b = 0; b < n; ++b) h[b] = static_cast<double>(entries[2 * at + n + b]);
-        }
-        receive(pair, f, g, h);
+      run_octets([&](std::size_t octet) {
+        GroupSums group;
+        group.is_packed = packed;
+        clear(group, octet);
+        for_features(octet, [&](std::size_t f, std::size_t k) {
+          const std::size_t at = bin_offsets_[f], n = n_bins(f), to = octet % 2 * kOctet + k;
+          for (std::size_t b = 0; b < n; ++b) {
+            if (packed) {
+              group.packed[b * kGroup + to] = entries[at + b];
+            } else {
+              group.gradient[b * kGroup + to] = static_cast<double>(entries[2 * at + b]);
+              group.hessian[b * kGroup + to] = static_cast<double>(entries[2 * at + n + b]);
+            }
+          }
+        });
+        receive(pair, octet, group.octet(octet));
       });
     });
   }
@@ -411,12 +435,17 @@ class TreeGrower {
     const double g_scale = 1.0 / sum_unit(extremes.gradient), h_scale = 1.0 / sum_unit(extremes.hessian);
     const std::vector<Stretch> stretches = stretches_of(numbers, n);
     std::vector<std::int64_t> parts(4 * stretches.size());
+    constexpr std::size_t kAhead = 32;
     pool_->run(stretches.size(), [&](std::size_t k) {
       const Stretch& stretch = stretches[k];
       std::int64_t* part = parts.data() + 4 * k;
       for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
-        const std::int64_t g = static_cast<std::int64_t>(std::nearbyint(gradient[rows_[i]] * g_scale));
-        const std::int64_t h = static_cast<std::int64_t>(std::nearbyint(hessian[rows_[i]] * h_scale));
+        if (i + kAhead < stretch.end) {
+          __builtin_prefetch(gradient + rows_[i + kAhead]);
+          __builtin_prefetch(hessian + rows_[i + kAhead]);
+        }
+        const std::int64_t g = std::llrint(gradient[rows_[i]] * g_scale);
+        const std::int64_t h = std::llrint(hessian[rows_[i]] * h_scale);
         part[0] += g >> 31;
         part[1] += g & 0x7fffffff;
         part[2] += h >> 31;
@@ -449,12 +478,12 @@ class TreeGrower {
 
  private:
   static constexpr std::size_t kParallelUpdates = 40'000;  // below, waking a thread costs more than it gives
-  static constexpr std::size_t kParallelRows = 16'384;
-  static constexpr std::size_t kChunk = 4096;         // documents of a task that goes through all of them
-  static constexpr std::size_t kPiece = 65'536;       // documents that a packed sum has room for, on average
-  static constexpr std::size_t kRunRows = 8192;       // documents that are worth a histogram of their own
-  static constexpr std::size_t kTasksPerThread = 6;   // so that all end at about the same time
-  static constexpr std::size_t kFeaturesPerTask = 4;  // when histograms are merged and searched
+  static constexpr std::size_t kEntryUpdates = 4;          // that cost as much as one entry of a histogram, all told
+  static constexpr std::size_t kParallelRows = 8192;
+  static constexpr std::size_t kChunk = 4096;        // documents of a task that goes through all of them
+  static constexpr std::size_t kPiece = 65'536;      // documents that a packed sum has room for, on average
+  static constexpr std::size_t kRunRows = 8192;      // documents that are worth a histogram of their own
+  static constexpr std::size_t kTasksPerThread = 6;  // so that all end at about the same time
   static constexpr std::int64_t kGradientLimit = 2147483646, kHessianLimit = 4294967294;
 
   std::size_t n_bins(std::size_t f) const { return static_cast<std::size_t>(data_.n_values[f]) + 1; }
@@ -638,7 +667,7 @@ class TreeGrower {
       return number;
     }
     if (n_slots_used_ == slots_.size()) {
-      slots_.push_back(std::make_unique<double[]>(2 * bin_offsets_.back()));
+      slots_.emplace_back(2 * group_offsets_.back());
     }
     return static_cast<std::int32_t>(n_slots_used_++);
   }
@@ -648,18 +677,82 @@ class TreeGrower {
     free_slots_.push_back(node.histogram);
     node.histogram = -1;
   }
-  // Gradients of the bins of a feature, hessians after them.
-  double* slot(std::int32_t number, std::size_t f) {
-    return slots_[static_cast<std::size_t>(number)].get() + 2 * bin_offsets_[f];
+  // The histograms of a node that are kept: group by group, packed if all sums of the node fit, or else in doubles,
+  // gradients before hessians.
+  double* wide_slot(const GrowerNode& node, std::size_t group) {
+    return slots_[static_cast<std::size_t>(node.histogram)].data() + 2 * group_offsets_[group];
+  }
+  std::int64_t* packed_slot(const GrowerNode& node, std::size_t group) {
+    return reinterpret_cast<std::int64_t*>(wide_slot(node, group));
+  }
+  OctetSums kept_sums(const GrowerNode& node, std::size_t octet) {
+    const std::size_t group = octet / 2, at = octet % 2 * kOctet;
+    if (fits(node.sums)) return {packed_slot(node, group) + at, nullptr, nullptr};
+    const double* gradient = wide_slot(node, group) + at;
+    return {nullptr, gradient, gradient + entries_of(group)};
+  }
+  // Where packed histograms of a node are kept; null where they are not, or do not fit.
+  const GrowerNode* place_of(const GrowerNode& node, bool goes_on) const {
+    return goes_on && fits(node.sums) ? &node : nullptr;
   }
 
   // ---- histograms
 
-  // Sums of one group of features in doubles.
-  struct WideGroup {
+  // Histograms of one group of features, side by side: packed, or in doubles.
+  struct GroupSums {
+    bool is_packed;
+    alignas(64) std::int64_t packed[kGroup * kBins];  // small enough to stay in the first-level cache
     alignas(64) double gradient[kGroup * kBins];
     alignas(64) double hessian[kGroup * kBins];
+    OctetSums octet(std::size_t number) const {
+      const std::size_t at = number % 2 * kOctet;
+      if (is_packed) return {packed + at, nullptr, nullptr};
+      return {nullptr, gradient + at, hessian + at};
+    }
   };
+  struct WideSum {
+    double gradient, hessian;
+  };
+  static WideSum wide_sum(const OctetSums& sums, std::size_t at) {
+    if (sums.packed == nullptr) return {sums.gradient[at], sums.hessian[at]};
+    const std::int64_t sum = sums.packed[at];
+    return {static_cast<double>(sum >> 32), static_cast<double>(sum & 0xffffffff)};
+  }
+
+  void describe_octets() {
+    group_offsets_.assign(1, 0);
+    octets_.assign((data_.n_features + kOctet - 1) / kOctet, Octet{});
+    for (std::size_t o = 0; o < octets_.size(); ++o) {
+      for_features(o, [&](std::size_t f, std::size_t k) {
+        octets_[o].n_values[k] = data_.n_values[f];
+        octets_[o].has_missing[k] = data_.has_missing[f] != 0;
+        octets_[o].n_bins = std::max(octets_[o].n_bins, n_bins(f));
+        octets_[o].may_miss |= data_.has_missing[f] != 0;
+      });
+    }
+    for (std::size_t g = 0; g < data_.n_groups(); ++g) {
+      std::size_t most = octets_[2 * g].n_bins;
+      if (2 * g + 1 < octets_.size()) most = std::max(most, octets_[2 * g + 1].n_bins);
+      group_offsets_.push_back(group_offsets_.back() + most * kGroup);
+    }
+  }
+  std::size_t entries_of(std::size_t group) const { return group_offsets_[group + 1] - group_offsets_[group]; }
+  // use(f, k) for every feature of an octet, the k-th of it.
+  template <class Use>
+  void for_features(std::size_t octet, const Use& use) const {
+    for (std::size_t f = octet * kOctet; f < std::min(data_.n_features, (octet + 1) * kOctet); ++f) {
+      use(f, f % kOctet);
+    }
+  }
+  void clear(GroupSums& group, std::size_t octet) const {
+    const std::size_t n = entries_of(octet / 2);
+    if (group.is_packed) {
+      std::memset(group.packed, 0, n * sizeof *group.packed);
+    } else {
+      std::memset(group.gradient, 0, n * sizeof *group.gradient);
+      std::memset(group.hessian, 0, n * sizeof *group.hessian);
+    }
+  }
 
   // Gradients and hessians of the documents of a node, side by side, and their sums chunk by chunk.
   struct Gathered {
@@ -686,71 +779,77 @@ class TreeGrower {
     return found;
   }
 
-  // Histograms of a node's documents: take(f, gradients, hessians) once per feature, on any thread.
+  // Histograms of a node's documents: take(octet, sums) once per octet of features, on any thread. If `to` is not null,
+  // packed ones are made where those of that node are kept.
   template <class Take>
-  void histogram(const GrowerNode& node, const Gathered& gathered, const Take& take) {
+  void histogram(const GrowerNode& node, const Gathered& gathered, const GrowerNode* to, const Take& take) {
     const std::size_t n = node.end - node.begin, n_groups = data_.n_groups(), threads = pool_->size();
     std::size_t n_runs = (kTasksPerThread * threads + n_groups - 1) / n_groups;
     n_runs = threads == 1 ? 1 : std::max<std::size_t>(1, std::min(n_runs, n / kRunRows));
-    const auto take_features = [&](std::size_t first, std::size_t last, const WideGroup& wide) {
-      for (std::size_t f = first; f < last; ++f) {
-        take(f, wide.gradient + f % kGroup * kBins, wide.hessian + f % kGroup * kBins);
-      }
-    };
     if (n_runs == 1) {
-      const bool alone = n * data_.n_features < kParallelUpdates && n_groups * kBins * kGroup < 4 * kParallelUpdates;
+      const bool alone = n * data_.n_features + kEntryUpdates * group_offsets_.back() < kParallelUpdates;
       pool_run(!alone, n_groups, [&](std::size_t g) {
-        WideGroup wide;
-        accumulate(g, node, gathered, 0, n, wide);
-        take_features(g * kGroup, group_end(g), wide);
+        GroupSums group;
+        std::int64_t* const packed = to != nullptr && fits(gathered.sums) ? packed_slot(*to, g) : group.packed;
+        accumulate(g, node, gathered, 0, n, group, packed);
+        for (std::size_t octet = 2 * g; octet < std::min(octets_.size(), 2 * g + 2); ++octet) {
+          OctetSums sums = group.octet(octet);
+          if (group.is_packed) sums.packed = packed + octet % 2 * kOctet;
+          take(octet, sums);
+        }
       });
       return;
     }
     if (partials_.size() < n_runs * n_groups) partials_.resize(n_runs * n_groups);
     for (auto& partial : partials_) {
-      if (!partial) partial = std::make_unique<WideGroup>();
+      if (!partial) partial = std::make_unique<GroupSums>();
     }
     const std::size_t n_chunks = chunks_of(n);
     pool_->run(n_runs * n_groups, [&](std::size_t task) {
       const std::size_t g = task % n_groups, run = task / n_groups;
+      GroupSums& group = *partials_[task];
       accumulate(g, node, gathered, run * n_chunks / n_runs * kChunk,
-                 std::min(n, (run + 1) * n_chunks / n_runs * kChunk), *partials_[task]);
+                 std::min(n, (run + 1) * n_chunks / n_runs * kChunk), group, group.packed);
     });
-    run_features([&](std::size_t f) {
-      const std::size_t g = f / kGroup, at = f % kGroup * kBins, size = n_bins(f);
-      WideGroup& total = *partials_[g];
+    run_octets([&](std::size_t octet) {
+      const std::size_t g = octet / 2, at = octet % 2 * kOctet, size = octets_[octet].n_bins;
+      GroupSums& total = *partials_[g];
       for (std::size_t run = 1; run < n_runs; ++run) {
-        const WideGroup& part = *partials_[run * n_groups + g];
-        for (std::size_t b = at; b < at + size; ++b) total.gradient[b] += part.gradient[b];
-        for (std::size_t b = at; b < at + size; ++b) total.hessian[b] += part.hessian[b];
+        const GroupSums& part = *partials_[run * n_groups + g];
+        if (total.is_packed) {
+          kernels().add_packed(total.packed + at, part.packed + at, size);
+        } else {
+          kernels().add_wide(total.gradient + at, part.gradient + at, size);
+          kernels().add_wide(total.hessian + at, part.hessian + at, size);
+        }
       }
-      take_features(f, f + 1, total);
+      take(octet, total.octet(octet));
     });
   }
 
-  // Histograms of one group of features over some of a node's documents; `begin` is the first of a chunk.
+  // Histograms of one group of features over some of a node's documents; `begin` is the first of a chunk. Packed ones
+  // are made in `packed`.
   void accumulate(std::size_t g, const GrowerNode& node, const Gathered& gathered, std::size_t begin, std::size_t end,
-                  WideGroup& wide) const {
-    alignas(64) std::int64_t packed[kGroup * kBins];  // small enough to stay in the first-level cache
-    for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
-      const std::size_t at = f % kGroup * kBins, size = n_bins(f) * sizeof(double);
-      std::memset(wide.gradient + at, 0, size);
-      std::memset(wide.hessian + at, 0, size);
-    }
+                  GroupSums& group, std::int64_t* packed) const {
+    const std::size_t n_entries = entries_of(g);
+    const bool half = 2 * g + 1 == octets_.size();
     const std::uint32_t* rows = rows_.data() + node.begin;
+    group.is_packed = fits(gathered.sums);
+    if (group.is_packed) {
+      std::memset(packed, 0, n_entries * sizeof *packed);
+    } else {
+      clear(group, 2 * g);
+    }
     while (begin < end) {
       const std::size_t piece_end = end_of_piece(gathered, begin, end);
-      std::memset(packed, 0, sizeof packed);
+      if (!group.is_packed) std::memset(packed, 0, n_entries * sizeof *packed);
       constexpr std::size_t kLook = 131'072;  // documents: a few milliseconds
       for (std::size_t from = begin; from < piece_end; from += kLook) {
         if (from != 0) check_interruption();
-        kernels().accumulate(data_.group(g), rows + from, std::min(kLook, piece_end - from), gathered.gh + from,
+        kernels().accumulate(data_.group(g), rows + from, std::min(kLook, piece_end - from), gathered.gh + from, half,
                              packed);
       }
-      for (std::size_t f = g * kGroup; f < group_end(g); ++f) {
-        const std::size_t at = f % kGroup * kBins;
-        kernels().widen(packed + at, n_bins(f), wide.gradient + at, wide.hessian + at);
-      }
+      if (!group.is_packed) kernels().widen(packed, n_entries, group.gradient, group.hessian);
       begin = piece_end;
     }
   }
@@ -779,23 +878,76 @@ class TreeGrower {
     return end;
   }
 
-  std::size_t group_end(std::size_t g) const { return std::min(data_.n_features, (g + 1) * kGroup); }
-
-  // The histogram of the smaller child comes in: it is kept, and the larger child's is the rest. Both are searched.
-  void receive(Pair& pair, std::size_t f, const double* gradient, const double* hessian) {
-    const std::size_t n = n_bins(f);
+  // The histograms of an octet of features of the smaller child come in: they are kept, and the larger child's are the
+  // rest. Both are searched.
+  void receive(Pair& pair, std::size_t octet, const OctetSums& sums) {
     if (pair.small_goes_on) {
-      double* to = slot(nodes_[pair.smaller].histogram, f);
-      std::memcpy(to, gradient, n * sizeof *to);
-      std::memcpy(to + n, hessian, n * sizeof *to);
-      search(nodes_[pair.smaller], f, pair.small_features);
+      GrowerNode& small = nodes_[pair.smaller];
+      if (sums.packed == nullptr || sums.packed != kept_sums(small, octet).packed) keep(small, octet, sums);
+      search(small, octet, pair.small_features);
     }
     if (pair.large_goes_on) {
-      double* from = slot(nodes_[pair.larger].histogram, f);
-      for (std::size_t b = 0; b < n; ++b) from[b] -= gradient[b];
-      for (std::size_t b = 0; b < n; ++b) from[n + b] -= hessian[b];
-      search(nodes_[pair.larger], f, pair.large_features);
+      GrowerNode& large = nodes_[pair.larger];
+      take_away(nodes_[pair.parent], large, octet, sums);
+      search(large, octet, pair.large_features);
     }
+  }
+
+  // Packed sums of a node are as many as fit; doubles hold all.
+  void keep(const GrowerNode& node, std::size_t octet, const OctetSums& sums) {
+    const std::size_t group = octet / 2, place = octet % 2 * kOctet, n = octets_[octet].n_bins;
+    if (!fits(node.sums)) {
+      keep_wide(wide_slot(node, group) + place, entries_of(group), n, sums);
+    } else {
+      keep_packed(packed_slot(node, group) + place, n, sums);
+    }
+  }
+  static void keep_wide(double* gradient, std::size_t to_hessian, std::size_t n_bins, const OctetSums& sums) {
+    for (std::size_t b = 0; b < n_bins; ++b) {
+      for (std::size_t k = 0; k < kOctet; ++k) {
+        const WideSum sum = wide_sum(sums, b * kGroup + k);
+        gradient[b * kGroup + k] = sum.gradient;
+        gradient[b * kGroup + k + to_hessian] = sum.hessian;
+      }
+    }
+  }
+  // The sums may be where the packed ones are to be.
+  static void keep_packed(std::int64_t* to, std::size_t n_bins, const OctetSums& sums) {
+    for (std::size_t b = 0; b < n_bins; ++b, to += kGroup) {
+      std::int64_t row[kOctet];
+      for (std::size_t k = 0; k < kOctet; ++k) {
+        if (sums.packed != nullptr) {
+          row[k] = sums.packed[b * kGroup + k];
+          continue;
+        }
+        const std::int64_t gradient = static_cast<std::int64_t>(sums.gradient[b * kGroup + k]);
+        row[k] = static_cast<std::int64_t>(static_cast<std::uint64_t>(gradient) << 32) +
+                 static_cast<std::int64_t>(sums.hessian[b * kGroup + k]);
+      }
+      std::memcpy(to, row, sizeof row);
+    }
+  }
+  // The larger child, which has taken over the parent's histograms, gets what the smaller one leaves of them.
+  void take_away(const GrowerNode& parent, const GrowerNode& large, std::size_t octet, const OctetSums& sums) {
+    const std::size_t group = octet / 2, place = octet % 2 * kOctet, n = octets_[octet].n_bins;
+    if (fits(parent.sums)) {  // and so do those of the smaller child
+      return kernels().subtract_packed(packed_slot(large, group) + place, sums.packed, n);
+    }
+    double* const gradient = wide_slot(large, group) + place;
+    double* const hessian = gradient + entries_of(group);
+    if (sums.packed == nullptr) {
+      kernels().subtract_wide(gradient, sums.gradient, n);
+      kernels().subtract_wide(hessian, sums.hessian, n);
+    } else {
+      for (std::size_t b = 0; b < n; ++b) {
+        for (std::size_t k = 0; k < kOctet; ++k) {
+          const WideSum sum = wide_sum(sums, b * kGroup + k);
+          gradient[b * kGroup + k] -= sum.gradient;
+          hessian[b * kGroup + k] -= sum.hessian;
+        }
+      }
+    }
+    if (fits(large.sums)) keep_packed(packed_slot(large, group) + place, n, {nullptr, gradient, hessian});
   }
 
   // ---- splits
@@ -807,25 +959,46 @@ class TreeGrower {
             rules_.min_docs};
   }
 
-  void search(GrowerNode& node, std::size_t f, const std::vector<std::uint8_t>& features) {
-    if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) return;
-    node.found.splits[f] = best_split(node, f, nullptr);
+  void search(GrowerNode& node, std::size_t octet, const std::vector<std::uint8_t>& features) {
+    const SplitRules rules = split_rules();
+    FeatureSplit found[kOctet];
+    bool searched = false;
+    for_features(octet, [&](std::size_t f, std::size_t k) {
+      if (!features[f] || data_.n_values[f] + data_.has_missing[f] < 2) return;
+      if (!is_plain(node, f) || !(rules.min_hessian > 0.0)) {
+        node.found.splits[f] = best_split(node, f, nullptr);
+        return;
+      }
+      if (!searched) kernels().best_splits(kept_sums(node, octet), octets_[octet], node.sums, rules, found);
+      searched = true;
+      node.found.splits[f] = found[k];
+    });
+  }
+  // Whether splits of a feature are "bin <= b", and leaf values are not bounded.
+  bool is_plain(const GrowerNode& node, std::size_t f) const {
+    if (!categorical_.empty() && categorical_[f]) return false;
+    return directions_.empty() || (directions_[f] == 0 && std::isinf(node.lower) && std::isinf(node.upper));
   }
   FeatureSplit best_split(GrowerNode& node, std::size_t f, const std::uint32_t* counts) {
-    const double* histogram = slot(node.histogram, f);
+    const OctetSums sums = kept_sums(node, f / kOctet);
+    double gradient[kBins], hessian[kBins];
+    for (std::size_t b = 0; b < n_bins(f); ++b) {
+      const WideSum sum = wide_sum(sums, b * kGroup + f % kOctet);
+      gradient[b] = sum.gradient;
+      hessian[b] = sum.hessian;
+    }
     const bool has_missing = data_.has_missing[f] != 0;
     if (!categorical_.empty() && categorical_[f]) {
-      return best_set_split(histogram, histogram + n_bins(f), counts, static_cast<std::size_t>(data_.n_values[f]),
-                            has_missing, node.sums, node.n_docs, split_rules(), {node.lower, node.upper, 0.0},
-                            category_rules_, node.found.left_bins[f]);
+      return best_set_split(gradient, hessian, counts, static_cast<std::size_t>(data_.n_values[f]), has_missing,
+                            node.sums, node.n_docs, split_rules(), {node.lower, node.upper, 0.0}, category_rules_,
+                            node.found.left_bins[f]);
     }
-    if (directions_.empty() || (directions_[f] == 0 && std::isinf(node.lower) && std::isinf(node.upper))) {
-      return kernels().best_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], has_missing, node.sums,
-                                  split_rules());
+    if (is_plain(node, f)) {
+      return kernels().best_split(gradient, hessian, counts, data_.n_values[f], has_missing, node.sums, split_rules());
     }
     const ValueBounds bounds{node.lower, node.upper, static_cast<double>(directions_[f])};
-    return kernels().best_bounded_split(histogram, histogram + n_bins(f), counts, data_.n_values[f], has_missing,
-                                        node.sums, split_rules(), bounds);
+    return kernels().best_bounded_split(gradient, hessian, counts, data_.n_values[f], has_missing, node.sums,
+                                        split_rules(), bounds);
   }
 
   // Take the best feature. Histograms hold no document counts: where a minimum is asked for and hessians do not show
@@ -865,10 +1038,37 @@ class TreeGrower {
     if (!goes_on) return;
     for (std::int32_t feature; (feature = choose(nodes_[number])) >= 0;) {
       check_interruption();
+      if (has_documents(nodes_[number], static_cast<std::size_t>(feature))) {
+        nodes_[number].found.checked[static_cast<std::size_t>(feature)] = 1;
+        continue;
+      }
       std::uint32_t counts[kBins];
       count(number, feature, counts);
       check(nodes_[number], feature, counts);
     }
+  }
+
+  // Whether both sides of the split found for a feature have enough documents: as many are looked at as it takes to see
+  // that. Then counting all would lead to the same split, if only it is sure which bins that search would look at.
+  bool has_documents(const GrowerNode& node, std::size_t f) {
+    const FeatureSplit& split = node.found.splits[f];
+    if (!is_plain(node, f) || !(rules_.min_hessian > 0.0)) return false;
+    const std::int32_t missing = data_.has_missing[f] ? data_.n_values[f] : -1;
+    if (missing >= 0) {
+      const WideSum sum =
+          wide_sum(kept_sums(node, f / kOctet), static_cast<std::size_t>(missing) * kGroup + f % kOctet);
+      if (sum.gradient == 0.0 && sum.hessian == 0.0) return false;
+    }
+    const std::uint8_t* bins = data_.group(f / kGroup) + f % kGroup;
+    std::uint32_t n_left = 0, n_right = 0;
+    for (std::size_t i = node.begin; i < node.end; ++i) {
+      const std::int32_t bin = bins[std::size_t{rows_[i]} * kGroup];
+      const bool left = bin == missing ? split.missing_left : bin <= split.bin;
+      n_left += left;
+      n_right += !left;
+      if (std::min(n_left, n_right) >= rules_.min_docs) return true;
+    }
+    return false;
   }
 
   // ---- documents
@@ -957,12 +1157,8 @@ class TreeGrower {
     }
   }
   template <class Task>
-  void run_features(const Task& task) {
-    const std::size_t n = data_.n_features;
-    pool_run(n * kBins >= 2 * kParallelUpdates / kGroup, (n + kFeaturesPerTask - 1) / kFeaturesPerTask,
-             [&](std::size_t k) {
-               for (std::size_t f = k * kFeaturesPerTask; f < std::min(n, (k + 1) * kFeaturesPerTask); ++f) task(f);
-             });
+  void run_octets(const Task& task) {
+    pool_run(data_.n_features * kBins >= 2 * kParallelUpdates / kGroup, octets_.size(), task);
   }
 
   BinnedView data_;
@@ -975,7 +1171,9 @@ class TreeGrower {
   CategoryRules category_rules_;
   Extremes extremes_;
   double gradient_unit_ = 1.0, hessian_unit_ = 1.0;
-  std::vector<std::size_t> bin_offsets_;  // where the entries of each feature start in a kept histogram
+  std::vector<std::size_t> bin_offsets_;    // where the entries of each feature start in what a group exchanges,
+  std::vector<std::size_t> group_offsets_;  // and those of each group of features in a kept histogram
+  std::vector<Octet> octets_;
   std::vector<std::uint8_t> features_;
   HugeVector<std::uint32_t> rows_;
   bool has_all_rows_ = false;
@@ -985,10 +1183,10 @@ class TreeGrower {
   std::vector<GrowerNode> nodes_;
   std::vector<Pair> pairs_;
   std::vector<std::size_t> undecided_;  // nodes whose splits are searched, and not chosen yet
-  std::vector<std::unique_ptr<double[]>> slots_;
+  std::vector<AlignedVector<double>> slots_;
   std::vector<std::int32_t> free_slots_;
   std::size_t n_slots_used_ = 0;
-  std::vector<std::unique_ptr<WideGroup>> partials_;
+  std::vector<std::unique_ptr<GroupSums>> partials_;
   std::vector<std::size_t> left_counts_;
 };
 

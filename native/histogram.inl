@@ -4,30 +4,59 @@
 // hessian, never negative, in the lower. One addition updates both. It is added to two doubles before either sum can
 // leave its half (see grower.hpp), so the upper half never sees a carry that it should not.
 
-// Add n documents of a node to the histograms of one group of kGroup features.
+// Add n documents of a node to the histograms of one group of kGroup features. Those of all features lie side by side,
+// bin by bin: features are often alike, and then their entries are in the same cache line.
 //   IN  bins  bins of the group, kGroup bytes a document      IN  rows  documents of the node
 //   IN  gh    packed gradient and hessian, in the order of rows
-//   OUT out   kGroup histograms of kBins entries, zeroed by the caller
-static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
-                       std::int64_t* out) noexcept {
+//   IN  half  the group has kOctet features at most
+//   OUT out   kBins times kGroup entries, zeroed by the caller
+template <bool kHalf>
+static void accumulate_features(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n,
+                                const std::int64_t* gh, std::int64_t* out) noexcept {
   constexpr std::size_t kAhead = 48;  // rows of a small node lie far apart: fetch them in time
-  const auto add = [&](std::size_t i) {
-    const std::uint8_t* row = bins + static_cast<std::size_t>(rows[i]) * kGroup;
-    const std::int64_t value = gh[i];
-    std::uint64_t words[2];
-    __builtin_memcpy(words, row, sizeof words);
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
-      out[k * kBins + static_cast<std::uint8_t>(words[0] >> (8 * k))] += value;
-      out[(k + 8) * kBins + static_cast<std::uint8_t>(words[1] >> (8 * k))] += value;
-    }
+  constexpr int kRows = 4, kFeatures = kHalf ? kOctet : kGroup;
+  const auto row_of = [&](std::size_t i) { return bins + static_cast<std::size_t>(rows[i]) * kGroup; };
+  // One document after the other, feature by feature: stores to the same cache line follow each other, and are one.
+  const auto add = [&](const std::uint8_t* row, std::int64_t value) {
+#pragma GCC unroll 16
+    for (int k = 0; k < kFeatures; ++k) out[k + kGroup * static_cast<std::size_t>(row[k])] += value;
   };
   std::size_t i = 0;
-  for (; i + kAhead < n; ++i) {
-    __builtin_prefetch(bins + static_cast<std::size_t>(rows[i + kAhead]) * kGroup);
-    add(i);
+  for (; i + kAhead + kRows <= n; i += kRows) {
+    const std::uint8_t* row[kRows];
+    std::int64_t value[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(row_of(i + kAhead + static_cast<std::size_t>(r)));
+      row[r] = row_of(i + static_cast<std::size_t>(r));
+      value[r] = gh[i + static_cast<std::size_t>(r)];
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) add(row[r], value[r]);
   }
-  for (; i < n; ++i) add(i);
+  for (; i < n; ++i) add(row_of(i), gh[i]);
+}
+static void accumulate(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
+                       bool half, std::int64_t* out) noexcept {
+  (half ? accumulate_features<true> : accumulate_features<false>)(bins, rows, n, gh, out);
+}
+
+// Add or subtract the histograms of an octet of features.
+template <class T>
+static void add_octets(T* to, const T* sums, std::size_t n_bins) noexcept {
+  for (std::size_t b = 0; b < n_bins; ++b, to += kGroup, sums += kGroup) {
+    T sum[kOctet];
+    for (int k = 0; k < kOctet; ++k) sum[k] = to[k] + sums[k];
+    __builtin_memcpy(to, sum, sizeof sum);
+  }
+}
+template <class T>
+static void subtract_octets(T* from, const T* sums, std::size_t n_bins) noexcept {
+  for (std::size_t b = 0; b < n_bins; ++b, from += kGroup, sums += kGroup) {
+    T rest[kOctet];
+    for (int k = 0; k < kOctet; ++k) rest[k] = from[k] - sums[k];
+    __builtin_memcpy(from, rest, sizeof rest);
+  }
 }
 
 // A packed sum as two doubles, by putting the halves into the mantissa of 2^52: exact, and in instructions that every
@@ -45,6 +74,20 @@ static inline double hessian_of(std::int64_t sum) {
   return double_of((static_cast<std::uint64_t>(sum) & 0xffffffffu) | 0x4330000000000000u) - 4503599627370496.0;
 }
 
+// The same side by side.
+static inline VectorOf<double>::Scores gradients_of(Bits sum) {
+  const Bits bits = (sum >> 32) ^ (Bits{} + 0x4330000080000000u);
+  return VectorOf<double>::read<VectorOf<double>::Scores>(&bits) - 4503601774854144.0;
+}
+static inline VectorOf<double>::Scores hessians_of(Bits sum) {
+  const Bits bits = (sum & (Bits{} + 0xffffffffu)) | (Bits{} + 0x4330000000000000u);
+  return VectorOf<double>::read<VectorOf<double>::Scores>(&bits) - 4503599627370496.0;
+}
+static inline VectorOf<double>::Counts choose_counts(VectorOf<double>::Counts mask, VectorOf<double>::Counts a,
+                                                     VectorOf<double>::Counts b) {
+  return (mask & a) | (~mask & b);
+}
+
 // Add packed sums to wide ones.
 static void widen(const std::int64_t* packed, std::size_t n, double* gradient, double* hessian) noexcept {
   for (std::size_t b = 0; b < n; ++b) {
@@ -57,14 +100,22 @@ static void widen(const std::int64_t* packed, std::size_t n, double* gradient, d
 //   OUT out  null: only the sums
 static NodeSums gather_gradients(const std::int64_t* gh, const std::uint32_t* rows, std::size_t n,
                                  std::int64_t* out) noexcept {
+  constexpr std::size_t kAhead = 64;
   NodeSums sums;
-  for (std::size_t i = 0; i < n; ++i) {
+  const auto add = [&](std::size_t i) {
     const std::int64_t value = gh[rows[i]], gradient = value >> 32;
     if (out) out[i] = value;
     sums.gradient += gradient;
     sums.hessian += static_cast<std::int64_t>(static_cast<std::uint64_t>(value) & 0xffffffffu);
     sums.magnitude += gradient < 0 ? -gradient : gradient;
+  };
+  // Block by block, the next one but one fetched in time: vector instructions would have no room between prefetches.
+  std::size_t i = 0;
+  for (; i + 2 * kAhead <= n; i += kAhead) {
+    for (std::size_t k = i + kAhead; k < i + 2 * kAhead; ++k) __builtin_prefetch(gh + rows[k]);
+    for (std::size_t k = i; k < i + kAhead; ++k) add(k);
   }
+  for (; i < n; ++i) add(i);
   return sums;
 }
 
@@ -73,6 +124,8 @@ static NodeSums gather_gradients(const std::int64_t* gh, const std::uint32_t* ro
 //   OUT left   may be rows; OUT right; both have kPartitionRoom entries more than they need
 static std::size_t partition(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const Side& side,
                              std::uint32_t* left, std::uint32_t* right) noexcept {
+  constexpr std::size_t kAhead = 128;
+  const auto fetch = [&](std::size_t j) { __builtin_prefetch(bins + static_cast<std::size_t>(rows[j]) * kGroup); };
   std::size_t n_left = 0, i = 0;
 #if defined(__AVX512F__) && defined(__AVX512BW__)
   const __m512i bin = _mm512_set1_epi32(side.bin), missing = _mm512_set1_epi32(side.missing);
@@ -82,6 +135,9 @@ static std::size_t partition(const std::uint8_t* bins, const std::uint32_t* rows
   // have too many digits.
   const bool in_reach = n > 0 && rows[n - 1] < std::uint32_t{1} << 30;
   for (; in_reach && i + 32 <= n; i += 16) {
+    if (i + kAhead + 16 <= n) {
+      for (std::size_t k = i + kAhead; k < i + kAhead + 16; ++k) fetch(k);
+    }
     const __m512i row = _mm512_loadu_si512(rows + i);
     const __m512i at = _mm512_add_epi32(row, row);  // in steps of eight bytes
     static_assert(kGroup == 16);
@@ -95,6 +151,7 @@ static std::size_t partition(const std::uint8_t* bins, const std::uint32_t* rows
   }
 #endif
   for (; i < n; ++i) {
+    if (i + kAhead < n) fetch(i + kAhead);
     const std::uint32_t row = rows[i];
     const std::int32_t value = bins[static_cast<std::size_t>(row) * kGroup];
     const std::size_t goes_left = value == side.missing ? side.missing_left : value <= side.bin;
@@ -246,4 +303,106 @@ static FeatureSplit best_bounded_split(const double* gradient, const double* hes
                          bounded_gains_of(left_gradient, left_hessian, n, total_gradient, total_hessian, rules, bounds,
                                           gain);
                        });
+}
+
+// The same as best_split for the features of an octet, one per lane, where no documents are counted and the smallest
+// hessian sum of a child is above 0. Every bin is looked at, since splits beside an empty bin are equal and the lower
+// one wins; a side without documents has too small a sum.
+struct LaneSplits {
+  VectorOf<double>::Scores gain, left_hessian;
+  VectorOf<double>::Counts bin;
+};
+template <bool kPacked, bool kMayMiss>
+static inline __attribute__((always_inline)) LaneSplits search_lanes(const OctetSums& sums, std::size_t lane,
+                                                                     const Octet& octet, const double* missing_gradient,
+                                                                     const double* missing_hessian,
+                                                                     const NodeSums& total, const SplitRules& rules) {
+  using V = VectorOf<double>;
+  using Scores = V::Scores;
+  using Counts = V::Counts;
+  const double all_gradient = static_cast<double>(total.gradient), all_hessian = static_cast<double>(total.hessian);
+  const double g = all_gradient * rules.gradient_unit, h = all_hessian * rules.hessian_unit;
+  const Scores parent = V::repeat(g * g / (h + rules.l2)), none = V::repeat(-__builtin_huge_val());
+  const Scores g_unit = V::repeat(rules.gradient_unit), h_unit = V::repeat(rules.hessian_unit);
+  const Scores l2 = V::repeat(rules.l2), floor = V::repeat(rules.min_hessian);
+  const Scores total_gradient = V::repeat(all_gradient), total_hessian = V::repeat(all_hessian);
+  const Counts n_values = V::load(octet.n_values + lane);
+  Bits sum{};
+  Scores gradient{}, hessian{};
+  LaneSplits best{none, Scores{}, V::repeat(std::int64_t{-1})};
+  for (std::size_t b = 0; b < octet.n_bins; ++b) {
+    const std::size_t at = b * kGroup + lane;
+    if constexpr (kPacked) {
+      sum += V::read<Bits>(sums.packed + at);
+      gradient = gradients_of(sum);
+      hessian = hessians_of(sum);
+    } else {
+      gradient += V::load(sums.gradient + at);
+      hessian += V::load(sums.hessian + at);
+    }
+    Scores left_gradient = gradient, left_hessian = hessian;
+    if constexpr (kMayMiss) {
+      left_gradient += V::load(missing_gradient + lane);
+      left_hessian += V::load(missing_hessian + lane);
+    }
+    const Scores gl = left_gradient * g_unit, gr = (total_gradient - left_gradient) * g_unit;
+    const Scores hl = left_hessian * h_unit, hr = (total_hessian - left_hessian) * h_unit;
+    const Scores dl = hl + l2, dr = hr + l2;
+    Scores gain = (gl * gl * dr + gr * gr * dl) / (dl * dr) - parent;  // as in gains_of
+    gain = V::select(V::less(hl, floor), none, gain);
+    gain = V::select(V::less(hr, floor), none, gain);
+    const Counts bin = V::repeat(static_cast<std::int64_t>(b));
+    if constexpr (kMayMiss) gain = V::select(V::less(bin, n_values), gain, none);
+    const Counts better = V::less(best.gain, gain);
+    best.gain = V::select(better, gain, best.gain);
+    best.left_hessian = V::select(better, left_hessian, best.left_hessian);
+    best.bin = choose_counts(better, bin, best.bin);
+  }
+  return best;
+}
+
+template <bool kPacked>
+static void best_splits_of(const OctetSums& sums, const Octet& octet, const NodeSums& total, const SplitRules& rules,
+                           FeatureSplit* best) {
+  using V = VectorOf<double>;
+  const double total_hessian = static_cast<double>(total.hessian);
+  alignas(64) double nothing[kOctet] = {}, gradient[kOctet] = {}, hessian[kOctet] = {};
+  bool both_ways[kOctet] = {}, any_both_ways = false;
+  for (int k = 0; octet.may_miss && k < kOctet; ++k) {
+    if (!octet.has_missing[k]) continue;
+    const std::size_t at = static_cast<std::size_t>(octet.n_values[k]) * kGroup + static_cast<std::size_t>(k);
+    gradient[k] = kPacked ? gradient_of(sums.packed[at]) : sums.gradient[at];
+    hessian[k] = kPacked ? hessian_of(sums.packed[at]) : sums.hessian[at];
+    both_ways[k] = gradient[k] != 0.0 || hessian[k] != 0.0;
+    any_both_ways = any_both_ways || both_ways[k];
+  }
+  double gain[kOctet], left_hessian[kOctet];
+  std::int64_t bin[kOctet];
+  const auto keep = [&](std::size_t lane, const LaneSplits& found) {
+    V::store(gain + lane, found.gain);
+    V::store(left_hessian + lane, found.left_hessian);
+    V::store(bin + lane, found.bin);
+  };
+  for (std::size_t lane = 0; lane < kOctet; lane += V::width) {
+    keep(lane, octet.may_miss ? search_lanes<kPacked, true>(sums, lane, octet, nothing, nothing, total, rules)
+                              : search_lanes<kPacked, false>(sums, lane, octet, nothing, nothing, total, rules));
+  }
+  for (int k = 0; k < kOctet; ++k) {
+    best[k] = {gain[k], static_cast<std::int32_t>(bin[k]), false, left_hessian[k]};
+    if (bin[k] >= 0 && !both_ways[k]) best[k].missing_left = left_hessian[k] > total_hessian - left_hessian[k];
+  }
+  if (!any_both_ways) return;
+  for (std::size_t lane = 0; lane < kOctet; lane += V::width) {
+    keep(lane, search_lanes<kPacked, true>(sums, lane, octet, gradient, hessian, total, rules));
+  }
+  for (int k = 0; k < kOctet; ++k) {
+    if (both_ways[k] && gain[k] > best[k].gain) {
+      best[k] = {gain[k], static_cast<std::int32_t>(bin[k]), true, left_hessian[k]};
+    }
+  }
+}
+
+static void best_splits(const OctetSums& sums, const Octet& octet, const NodeSums& total, const SplitRules& rules,
+                        FeatureSplit* best) noexcept {
+  (sums.packed != nullptr ? best_splits_of<true> : best_splits_of<false>)(sums, octet, total, rules, best);
 }

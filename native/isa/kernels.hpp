@@ -14,6 +14,7 @@ namespace rankwood {
 
 constexpr int kGroup = 16;  // features whose bins lie side by side in memory
 constexpr int kBins = 256;  // entries of a histogram
+constexpr int kOctet = 8;   // features of a group whose splits are searched side by side
 
 // The best split of one feature of one node.
 struct FeatureSplit {
@@ -28,6 +29,20 @@ struct SplitRules {
   double l2;
   double min_hessian;      // smallest hessian sum of a child
   std::uint32_t min_docs;  // smallest number of documents of a child; checked where counts are given
+};
+
+// The histograms of an octet of features. Bin b of feature k is at [b * kGroup + k]: those of a group lie side by side.
+struct OctetSums {
+  const std::int64_t* packed;        // null: the sums are in doubles
+  const double *gradient, *hessian;  // whole numbers
+};
+// Its features: bins for values, after which comes that of missing values where there may be some; 0 where a group has
+// fewer features.
+struct Octet {
+  std::int64_t n_values[kOctet];
+  bool has_missing[kOctet];
+  std::size_t n_bins;  // the most that a feature has, that of missing values among them
+  bool may_miss;       // whether some feature has missing values
 };
 
 // What the leaf values below a node are kept between, and how they must change from the left side of a split to the
@@ -189,8 +204,14 @@ struct Kernels {
 
   // histogram.inl
   void (*accumulate)(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const std::int64_t* gh,
-                     std::int64_t* out) noexcept;
+                     bool half, std::int64_t* out) noexcept;
   void (*widen)(const std::int64_t* packed, std::size_t n, double* gradient, double* hessian) noexcept;
+  void (*add_packed)(std::int64_t* to, const std::int64_t* sums, std::size_t n_bins) noexcept;
+  void (*add_wide)(double* to, const double* sums, std::size_t n_bins) noexcept;
+  void (*subtract_packed)(std::int64_t* from, const std::int64_t* sums, std::size_t n_bins) noexcept;
+  void (*subtract_wide)(double* from, const double* sums, std::size_t n_bins) noexcept;
+  void (*best_splits)(const OctetSums& sums, const Octet& octet, const NodeSums& total, const SplitRules& rules,
+                      FeatureSplit* best) noexcept;
   NodeSums (*gather_gradients)(const std::int64_t* gh, const std::uint32_t* rows, std::size_t n,
                                std::int64_t* out) noexcept;
   std::size_t (*partition)(const std::uint8_t* bins, const std::uint32_t* rows, std::size_t n, const Side& side,

@@ -15,12 +15,29 @@ namespace rankwood::RANKWOOD_ISA_NS {
 
 extern const Kernels table;
 const Kernels table = {
-    topk::top_k<double>, topk::top_k<float>, grades::count_grades,
-    parse_svmlight_rows, accumulate,         widen,
-    gather_gradients,    partition,          best_split,
-    best_bounded_split,  pair_lambdas,       begin_rows,
-    pairs_of_rows,       end_rows,           left_sums,
-    lines::line_dcg,     explain_by_cover,   explain_by_background,
+    topk::top_k<double>,
+    topk::top_k<float>,
+    grades::count_grades,
+    parse_svmlight_rows,
+    accumulate,
+    widen,
+    add_octets<std::int64_t>,
+    add_octets<double>,
+    subtract_octets<std::int64_t>,
+    subtract_octets<double>,
+    best_splits,
+    gather_gradients,
+    partition,
+    best_split,
+    best_bounded_split,
+    pair_lambdas,
+    begin_rows,
+    pairs_of_rows,
+    end_rows,
+    left_sums,
+    lines::line_dcg,
+    explain_by_cover,
+    explain_by_background,
 };
 
 }  // namespace rankwood::RANKWOOD_ISA_NS

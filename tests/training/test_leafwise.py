@@ -47,9 +47,10 @@ def random_problem(seed, n=60, n_features=3, n_values=6, missing=0.0):
     l2=st.sampled_from([0.0, 1.0]),
     min_hessian=st.sampled_from([1e-3, 2.0]),
     min_docs=st.sampled_from([1, 2, 7]),
+    n_features=st.sampled_from([3, 8, 21]),  # eight are searched side by side, sixteen are counted together
 )
-def test_the_first_split_is_the_best_of_all(seed, missing, l2, min_hessian, min_docs):
-    X, g, h = random_problem(seed, missing=missing)
+def test_the_first_split_is_the_best_of_all(seed, missing, l2, min_hessian, min_docs, n_features):
+    X, g, h = random_problem(seed, n_features=n_features, missing=missing)
     thresholds = [oracle.candidate_thresholds(X[:, f]) for f in range(X.shape[1])]
     expected = oracle.best_split(X, g, h, thresholds, l2=l2, min_hessian=min_hessian, min_docs=min_docs)
     grown, leaf = build(X, g, h, n_leaves=2, l2=l2, min_hessian=min_hessian, min_docs_per_leaf=min_docs)
@@ -110,6 +111,31 @@ def test_threads_do_not_change_a_bit(gain):
         assert_array_equal(leaf, trees[0][1])
         for name in ("feature", "threshold", "leaf_value", "split_gain", "missing_left"):
             assert_array_equal(getattr(grown.tree, name), getattr(trees[0][0].tree, name))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_features_searched_side_by_side_split_as_alone(missing):
+    rng = np.random.default_rng(1)
+    X = np.stack([rng.integers(n, size=3000) for n in (2, 300, 3, 40, 1, 255, 7, 90, 30, 2, 254)], 1).astype(np.float32)
+    X[rng.random(X.shape) < missing] = np.nan
+    g, h = rng.normal(size=3000) + 0.1 * (np.nan_to_num(X) % 3).sum(1), rng.random(3000)
+    rules = {"n_leaves": 2, "min_hessian": 0.5}
+    alone = [build(X[:, [f]], g, h, **rules)[0].tree for f in range(X.shape[1])]
+    gains = [tree.split_gain[0] if len(tree.feature) else 0.0 for tree in alone]
+    for first in range(X.shape[1]):  # every feature is the best one of those that are left, one after the other
+        rest = sorted(range(X.shape[1]), key=gains.__getitem__)[: X.shape[1] - first]
+        tree = build(X[:, rest], g, h, **rules)[0].tree
+        expected = alone[rest[-1]]
+        assert_array_equal(tree.threshold, expected.threshold)
+        assert_array_equal(tree.split_gain, expected.split_gain)
+        assert_array_equal(tree.missing_left, expected.missing_left)
+
+
+def test_without_a_least_hessian_the_same_splits_are_found():
+    X, g, h = random_problem(3, n=300, n_features=10, n_values=30, missing=0.1)
+    trees = [build(X, g, h, n_leaves=9, min_hessian=least)[0].tree for least in (0.0, 1e-9)]
+    for name in ("feature", "threshold", "split_gain", "missing_left"):
+        assert_array_equal(getattr(trees[0], name), getattr(trees[1], name))
 
 
 def test_variance_gain_ignores_the_hessians():
@@ -201,6 +227,21 @@ def test_leaves_of_other_data_follow_the_thresholds():
     other[::7] = np.nan
     encoded = BinnedDataset.encode(rw.Dataset(other, np.zeros(100), group=[100]), binned.edges)
     assert_array_equal(grown.leaves_of(encoded, n_threads=2), model.leaves(other)[:, 0])
+
+
+@pytest.mark.parametrize("n_leaves", [2, 40, 400])
+def test_blocks_of_documents_reach_the_leaves_of_single_ones(n_leaves):
+    X, g, h = random_problem(5, n=2000, n_features=20, n_values=90, missing=0.1)
+    binned = BinnedDataset.make(rw.Dataset(X, np.zeros(2000), group=[2000]))
+    builder = TreeBuilder(binned, TreeRules(GrowthRules(n_leaves=n_leaves)), constant_hessian=False, n_threads=1)
+    grown, _ = builder.build(g, h, np.random.default_rng(0))
+    assert len(grown.tree.leaf_value) == n_leaves
+    n = 9000  # two whole blocks, and the beginning of one
+    X, _, _ = random_problem(6, n=n, n_features=20, n_values=90, missing=0.1)
+    expected = rw.Ensemble.from_trees([grown.tree], n_features=20).leaves(X)[:, 0]
+    encoded = BinnedDataset.encode(rw.Dataset(X, np.zeros(n), group=[n]), binned.edges)
+    for n_threads in (1, 2):
+        assert_array_equal(grown.leaves_of(encoded, n_threads=n_threads), expected)
 
 
 def test_samples_are_whole_queries_and_marked_features():
