@@ -26,6 +26,7 @@ from rankwood.lab.papers.igbrt import (
     with_gaps,
 )
 from rankwood.lab.runs import RunTable
+from rankwood.lab.study import FewerQueries
 
 
 def slow_model(study, method, task, fold, seed, measure):
@@ -181,6 +182,19 @@ def test_ways_to_treat_missing_values_are_compared_on_validation_data(source, tm
     tables = {one.name: one for one in make_report(results).tables}
     assert [row[0] for row in tables["missing"].rows] == list(WAYS)
     assert tables["missing"].rows[-1][6] == f"{max(values):.5f}"
+
+
+def test_ways_to_treat_missing_values_may_be_compared_on_fewer_queries(source):
+    study = IgbrtStudy(source, (1,), n_trees=4, boosted_trees=1, learning_rates=(0.3,), gaps="zero", gap_queries=7)
+    found = study.perform(study.filling(1, 0, "mean"))
+    fold = source.load(1)
+    train = with_gaps(FewerQueries(source, 7).load(1).train, "zero")
+    assert found["queries"] == train.n_queries == 7 < fold.train.n_queries
+    forest = rw.RandomForest(4, max_features=0.1, missing="mean").fit(train)
+    convention = replace(rw.Convention.get("yahoo"), max_grade=4.0)
+    valid = with_gaps(fold.valid, "zero")
+    assert found["valid"]["RF"]["ERR"] == rw.evaluate(forest, valid, "ERR", convention=convention)["ERR"]
+    assert study.filling(1, 0, "mean") != replace(study, gap_queries=8).filling(1, 0, "mean")
 
 
 def test_findings_are_tests_on_all_queries(igbrt_study, igbrt_results):
