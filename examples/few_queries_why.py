@@ -1,10 +1,10 @@
 """Why trees that see few queries gain on some data and lose on other: forests on data changed one thing at a time.
 
-python examples/few_queries_why.py [FOLDER] [--train-queries 500] [--test-queries 2000] [--trees 200]
+python examples/few_queries_why.py [FOLDER] [--train-queries 500] [--test-queries 2000] [--trees 200] [--seed 0]
 
 FOLDER has the folds of a data set, as `rankwood reproduce` takes them; else the data is synthetic. For each change of
 the training data, forests with 2 % and 63 % of the queries per tree, and forests of 63 % whose leaves hold 10 documents
-at least, are compared on test data.
+at least, are compared on test data. Components: see `components`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import rankwood as rw
-from rankwood.lab.study import FoldData, fewer_queries, open_source
+from rankwood.lab.study import FoldData, fewer_queries, open_source, p_text
 
 Change = Callable[[FoldData, np.random.Generator], tuple[rw.Dataset, rw.Dataset]]
 
@@ -70,6 +70,7 @@ def noise(share: float) -> Change:
 CHANGES: dict[str, Change] = {
     "as it is": as_it_is,
     "46 features": features(46),
+    "20 features": features(20),
     "10 features": features(10),
     "20 documents a query": documents(20),
     "grades 0 to 2": three_grades,
@@ -77,6 +78,21 @@ CHANGES: dict[str, Change] = {
     "half of labels moved": noise(0.5),
     "all but a quarter moved": noise(0.75),
 }
+
+
+def components(train: rw.Dataset, share: float = 0.9, n_queries: int = 100) -> int:
+    """How many principal components hold most of the variance of the features' ranks within queries."""
+    ranks = []
+    for begin, end in zip(train.offsets[:n_queries], train.offsets[1 : n_queries + 1], strict=False):
+        X = np.nan_to_num(train.X[begin:end], nan=-np.inf)
+        at = [np.unique(values, return_inverse=True)[1] for values in X.T]
+        order = [np.argsort(np.argsort(values, kind="stable")) for values in X.T]
+        mean = [(np.bincount(i, j) / np.bincount(i))[i] for i, j in zip(at, order, strict=True)]  # of equal values
+        ranks.append((np.transpose(mean) - (end - begin - 1) / 2) / (end - begin))
+    ranked = np.concatenate(ranks)
+    ranked = ranked[:, ranked.std(axis=0) > 0]
+    held = np.linalg.eigvalsh(np.corrcoef(ranked.T))[::-1].cumsum()
+    return int(np.searchsorted(held, share * ranked.shape[1]) + 1)
 
 
 def per_query(train: rw.Dataset, test: rw.Dataset, n_trees: int, **how: float) -> tuple[np.ndarray, float]:
@@ -94,17 +110,19 @@ def main(
     train_queries: int = 500,
     test_queries: int = 2000,
     n_trees: int = 200,
+    seed: int = 0,
 ) -> None:
     source = open_source(folder, quick=True, train_queries=train_queries)
-    print("| data | 63 % | 2 % | difference, p | 63 %, 10 a leaf | difference, p | a tree, 63 % | 2 % |")
-    print("| :--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| data | components | 63 % | 2 % | difference (p) | 63 %, 10 a leaf | difference (p) | a tree, 63 % | 2 % |")
+    print("| :--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in names:
         values: list[list[np.ndarray]] = [[], [], []]
-        alone = np.zeros(3)
+        alone, n_components = np.zeros(3), []
         for number in range(1, source.n_folds + 1):
             fold = source.load(number)
             fold = FoldData(fold.train, fold.valid, fewer_queries(fold.test, test_queries))
-            train, test = CHANGES[name](fold, np.random.default_rng(number))
+            train, test = CHANGES[name](fold, np.random.default_rng(number + 100 * seed))
+            n_components.append(components(train))
             for at, how in enumerate((
                 {"queries_per_tree": 0.63}, {"queries_per_tree": 0.02},
                 {"queries_per_tree": 0.63, "min_docs_per_leaf": 10},
@@ -114,9 +132,9 @@ def main(
                 alone[at] += strength / source.n_folds
         whole, few, large = (np.concatenate(one) for one in values)
         tests = [rw.randomisation_test(whole, other) for other in (few, large)]
-        told = [f"{test.mean_difference:+.4f}, {test.p_value:.3f}" for test in tests]
+        told = [f"{test.mean_difference:+.4f} ({p_text(test.p_value)})" for test in tests]
         print(
-            f"| {name} | {whole.mean():.4f} | {few.mean():.4f} | {told[0]} | {large.mean():.4f} | {told[1]} "
+            f"| {name} | {np.mean(n_components):.0f} | {whole.mean():.4f} | {few.mean():.4f} | {told[0]} | {large.mean():.4f} | {told[1]} "
             f"| {alone[0]:.3f} | {alone[1]:.3f} |",
             flush=True,
         )
@@ -129,5 +147,6 @@ if __name__ == "__main__":
     parser.add_argument("--train-queries", type=int, default=500)
     parser.add_argument("--test-queries", type=int, default=2000)
     parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn from the data: features, documents, labels")
     given = parser.parse_args()
-    main(given.folder, given.changes, given.train_queries, given.test_queries, given.trees)
+    main(given.folder, given.changes, given.train_queries, given.test_queries, given.trees, given.seed)
