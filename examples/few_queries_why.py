@@ -133,8 +133,9 @@ def main(
         whole, few, large = (np.concatenate(one) for one in values)
         tests = [rw.randomisation_test(whole, other) for other in (few, large)]
         told = [f"{test.mean_difference:+.4f} ({p_text(test.p_value)})" for test in tests]
+        n_held = f"{np.mean(n_components):.0f}"
         print(
-            f"| {name} | {np.mean(n_components):.0f} | {whole.mean():.4f} | {few.mean():.4f} | {told[0]} | {large.mean():.4f} | {told[1]} "
+            f"| {name} | {n_held} | {whole.mean():.4f} | {few.mean():.4f} | {told[0]} | {large.mean():.4f} | {told[1]} "
             f"| {alone[0]:.3f} | {alone[1]:.3f} |",
             flush=True,
         )
@@ -147,6 +148,8 @@ if __name__ == "__main__":
     parser.add_argument("--train-queries", type=int, default=500)
     parser.add_argument("--test-queries", type=int, default=2000)
     parser.add_argument("--trees", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn from the data: features, documents, labels")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of what is drawn from the data: features, documents, labels"
+    )
     given = parser.parse_args()
     main(given.folder, given.changes, given.train_queries, given.test_queries, given.trees, given.seed)

@@ -134,7 +134,7 @@ def igbrt(
         typer.Option(help="What is missing where ways to treat missing values are compared: nan, or zero as well."),
     ] = None,
     gap_queries: Annotated[
-        int, typer.Option(min=1, help="Most training queries that these ways are compared on.")
+        int, typer.Option(min=0, help="Most training queries that these ways are compared on; 0: they are not.")
     ] = 1000,
     quick: Quick = False,
     threads: RunThreads = None,

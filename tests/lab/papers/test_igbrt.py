@@ -17,6 +17,7 @@ from rankwood.lab.papers.igbrt import (
     PAPER,
     PAPER_DATA,
     WAYS,
+    Filling,
     IgbrtResults,
     IgbrtStudy,
     boost_in_three,
@@ -195,6 +196,16 @@ def test_ways_to_treat_missing_values_may_be_compared_on_fewer_queries(source):
     valid = with_gaps(fold.valid, "zero")
     assert found["valid"]["RF"]["ERR"] == rw.evaluate(forest, valid, "ERR", convention=convention)["ERR"]
     assert study.filling(1, 0, "mean") != replace(study, gap_queries=8).filling(1, 0, "mean")
+
+
+def test_ways_to_treat_missing_values_may_be_left_out(source, tmp_path):
+    study = IgbrtStudy(source, (1,), n_trees=4, boosted_trees=1, learning_rates=(0.3,), gaps="zero", gap_queries=0)
+    assert not any(isinstance(run, Filling) for run in study.plan())
+    report = make_report(IgbrtResults(study, study.runs(RunTable(tmp_path / "runs.sqlite"))))
+    (table,) = (one for one in report.tables if one.name == "missing")
+    assert table.rows == [["Not compared: --gap-queries is 0."]]
+    with pytest.raises(rw.RankwoodError, match="gap_queries must be at least 0, got -1"):
+        replace(study, gap_queries=-1)
 
 
 def test_findings_are_tests_on_all_queries(igbrt_study, igbrt_results):

@@ -121,7 +121,7 @@ class IgbrtStudy(PaperStudy):
     gap_queries : int, default 1000
         Most training queries that ways to treat missing values are compared on, drawn as `FewerQueries` draws them:
         boosting with splits in three sorts the documents of every node by every feature, which all documents of large
-        data would make the longest part of the study.
+        data would make the longest part of the study. With 0 they are not compared.
     """
 
     name = "igbrt"
@@ -135,11 +135,10 @@ class IgbrtStudy(PaperStudy):
     gap_queries: int = 1000
 
     def __post_init__(self) -> None:
-        counts = (self.n_seeds, self.n_trees, self.boosted_trees, *self.initial_trees, self.gap_queries)
-        if min(counts) < 1 or not self.learning_rates:
-            raise RankwoodError(
-                "a study needs at least one seed, one tree of each kind, one learning rate and one query for gaps"
-            )
+        if min(self.n_seeds, self.n_trees, self.boosted_trees, *self.initial_trees) < 1 or not self.learning_rates:
+            raise RankwoodError("a study needs at least one seed, one tree of each kind and one learning rate")
+        if self.gap_queries < 0:
+            raise RankwoodError(f"gap_queries must be at least 0, got {self.gap_queries}")
 
     def boostings(self, fold: int, seed: int, task: TaskName, initial_trees: int) -> list[Boosting]:
         """The runs that boost from one forest, one per learning rate."""
@@ -162,7 +161,8 @@ class IgbrtStudy(PaperStudy):
                     for size in dict.fromkeys(sizes):
                         found += [Growing(fold, seed, task, size)] if size else []
                         found += self.boostings(fold, seed, task, size)
-            found += [self.filling(fold, seed, way) for seed in range(self.n_seeds) for way in WAYS]
+            if self.gap_queries:
+                found += [self.filling(fold, seed, way) for seed in range(self.n_seeds) for way in WAYS]
         return found
 
     def report(self, runs: Runs) -> Report:
@@ -722,6 +722,8 @@ def _table1(found: IgbrtResults) -> Table:
 def _missing(found: IgbrtResults) -> Table:
     """Section 7: ways to treat missing values, on validation data; a row that says so when none is missing."""
     title = f"Ways to treat missing values (section 7): validation data, {found.study.source.name}"
+    if not found.study.gap_queries:
+        return Table("missing", title, ["way"], [["Not compared: --gap-queries is 0."]])
     counted_as = "0 or missing" if found.study.gaps == "zero" else "missing"
     if not found.filled(WAYS[0]):
         hint = (
