@@ -2,10 +2,10 @@
 
 python examples/forest_residuals.py [FOLDER] [--train-queries 1000] [--queries 1000] [--trees 100]
 
-FOLDER has the folds of a data set, as `rankwood reproduce` takes them; else the data is synthetic. Trees of full depth
-give the documents that they were grown on their own labels, so a forest leaves less over of these than of others. Beside
-GBRT and iGBRT as the paper has it, boosting learns what the forest leaves over out of the bag: of every document by
-those trees only that have not seen it. The number of rounds is chosen on validation data.
+FOLDER has the folds of a data set, as `rankwood reproduce` takes them; else the data is synthetic. Trees of full
+depth give the documents that they were grown on their own labels, so a forest leaves less over of these than of
+others. Beside GBRT and iGBRT as the paper has it, boosting learns what the forest leaves over out of the bag: of
+every document by those trees only that have not seen it. The number of rounds is chosen on validation data.
 """
 
 from __future__ import annotations
