@@ -201,6 +201,7 @@ def test_all_are_the_five_with_the_same_options(rankwood, tmp_path, monkeypatch)
     outcome = rankwood("reproduce", "all", "--data", "d", "--folds", "1", "--train-queries", 9, "--seeds", 2,
                        "--quick", "--threads", 1, "--workers", 2, "--no-resume", "--out", tmp_path)  # fmt: skip
     assert outcome.status == 0
+    assert "study 4 of 5, igbrt: in " in " ".join(outcome.err.split())
     assert [name for name, _ in done] == list(STUDIES)
     shared = {"data": Path("d"), "folds": "1", "train_queries": 9, "seeds": 2, "quick": True, "threads": 1,
               "workers": 2, "dask": None, "resume": False}  # fmt: skip

@@ -133,6 +133,9 @@ def igbrt(
         Gaps | None,
         typer.Option(help="What is missing where ways to treat missing values are compared: nan, or zero as well."),
     ] = None,
+    gap_queries: Annotated[
+        int, typer.Option(min=0, help="Most training queries that these ways are compared on; 0: they are not.")
+    ] = 1000,
     quick: Quick = False,
     threads: RunThreads = None,
     workers: Workers = 1,
@@ -154,6 +157,7 @@ def igbrt(
         learning_rates=numbers(learning_rates or ("0.1,0.3" if quick else "0.1,0.2,0.3,0.4,0.5"), float),
         initial_trees=numbers(initial_trees or ("10" if quick else "100"), int),
         gaps=(Gaps.zero if quick and data is None else Gaps.nan).value if gaps is None else gaps.value,
+        gap_queries=gap_queries,
         n_threads=threads,
     )
     conduct(study, out=out, resume=resume, workers=workers, dask=dask, as_json=as_json)
@@ -312,8 +316,8 @@ def all_studies(
         "data": data, "folds": folds, "train_queries": train_queries, "quick": quick, "threads": threads,
         "workers": workers, "dask": dask, "resume": resume,
     }  # fmt: skip
-    for name, study in STUDIES.items():
-        tell(f"{name}: in {out / name}")
+    for number, (name, study) in enumerate(STUDIES.items(), start=1):
+        tell(f"study {number} of {len(STUDIES)}, {name}: in {out / name}")
         study(seeds=seeds, out=out / name, **shared)
 
 

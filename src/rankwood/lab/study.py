@@ -288,8 +288,14 @@ class FewerQueries:
         return self._drawn.get("fold", fold, lambda: self._draw(self.source.load(fold)))  # type: ignore[no-any-return]
 
     def _draw(self, whole: FoldData) -> FoldData:
-        chosen = np.random.default_rng(0).permutation(whole.train.n_queries)[: self.n_queries]
-        return dataclasses.replace(whole, train=whole.train.select_queries(np.sort(chosen)))
+        return dataclasses.replace(whole, train=fewer_queries(whole.train, self.n_queries))
+
+
+def fewer_queries(data: Dataset, n_queries: int) -> Dataset:
+    """Return so many queries of a data set, drawn once and for all and in their order; all where there are not more."""
+    if data.n_queries <= n_queries:
+        return data
+    return data.select_queries(np.sort(np.random.default_rng(0).permutation(data.n_queries)[:n_queries]))
 
 
 # Folds for the workers of a Dask cluster: read from the same files where these are seen, else sent there once.

@@ -17,6 +17,7 @@ from rankwood.lab.papers.igbrt import (
     PAPER,
     PAPER_DATA,
     WAYS,
+    Filling,
     IgbrtResults,
     IgbrtStudy,
     boost_in_three,
@@ -26,6 +27,7 @@ from rankwood.lab.papers.igbrt import (
     with_gaps,
 )
 from rankwood.lab.runs import RunTable
+from rankwood.lab.study import FewerQueries
 
 
 def slow_model(study, method, task, fold, seed, measure):
@@ -181,6 +183,29 @@ def test_ways_to_treat_missing_values_are_compared_on_validation_data(source, tm
     tables = {one.name: one for one in make_report(results).tables}
     assert [row[0] for row in tables["missing"].rows] == list(WAYS)
     assert tables["missing"].rows[-1][6] == f"{max(values):.5f}"
+
+
+def test_ways_to_treat_missing_values_may_be_compared_on_fewer_queries(source):
+    study = IgbrtStudy(source, (1,), n_trees=4, boosted_trees=1, learning_rates=(0.3,), gaps="zero", gap_queries=7)
+    found = study.perform(study.filling(1, 0, "mean"))
+    fold = source.load(1)
+    train = with_gaps(FewerQueries(source, 7).load(1).train, "zero")
+    assert found["queries"] == train.n_queries == 7 < fold.train.n_queries
+    forest = rw.RandomForest(4, max_features=0.1, missing="mean").fit(train)
+    convention = replace(rw.Convention.get("yahoo"), max_grade=4.0)
+    valid = with_gaps(fold.valid, "zero")
+    assert found["valid"]["RF"]["ERR"] == rw.evaluate(forest, valid, "ERR", convention=convention)["ERR"]
+    assert study.filling(1, 0, "mean") != replace(study, gap_queries=8).filling(1, 0, "mean")
+
+
+def test_ways_to_treat_missing_values_may_be_left_out(source, tmp_path):
+    study = IgbrtStudy(source, (1,), n_trees=4, boosted_trees=1, learning_rates=(0.3,), gaps="zero", gap_queries=0)
+    assert not any(isinstance(run, Filling) for run in study.plan())
+    report = make_report(IgbrtResults(study, study.runs(RunTable(tmp_path / "runs.sqlite"))))
+    (table,) = (one for one in report.tables if one.name == "missing")
+    assert table.rows == [["Not compared: --gap-queries is 0."]]
+    with pytest.raises(rw.RankwoodError, match="gap_queries must be at least 0, got -1"):
+        replace(study, gap_queries=-1)
 
 
 def test_findings_are_tests_on_all_queries(igbrt_study, igbrt_results):
