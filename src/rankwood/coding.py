@@ -278,8 +278,9 @@ def value_in_words(value: float, known: Sequence[Any] = (), limit: int = 24) -> 
     >>> value_in_words(1.0, ("blue", "red")), value_in_words(2.0, ("blue", "red")), value_in_words(0.12345)
     ('red', '2', '0.1235')
     """
-    is_code = 0 <= value < len(known) and value == int(value)
-    return one_line(str(known[int(value)]), limit) if is_code else f"{value:.4g}"
+    if 0 <= value < len(known) and value == int(value):
+        return one_line(str(known[int(value)]), limit)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def reading_for(models: Iterable[Any]) -> dict[str, Any]:
