@@ -26,10 +26,9 @@ from rankwood.data.tables import (
     source_tables,
 )
 from rankwood.errors import DataError, one_line
-from rankwood.matrix import column_kinds, column_names
+from rankwood.matrix import NO_FEATURES, column_kinds, column_names
 
 _MOST_KEPT = 1 << 16  # values of a column, after which there are too many in any case
-_ROLES = ("qid", "label")  # columns of tables in memory that are no features
 
 
 @dataclass(frozen=True)
@@ -44,22 +43,27 @@ class Categories:
         Values that occur, of each feature that holds categories.
     as_written : bool, default False
         Whether values are what a file that is all text has: a column of numbers alone then holds codes.
+    is_known : bool, default True
+        Whether there were rows, which have columns.
     """
 
     features: tuple[str | int, ...]
     found: Mapping[str | int, set[Any]]
     as_written: bool = False
+    is_known: bool = True
 
 
-def categories_in(X: Any, wanted: Collection[str | int] = ()) -> Categories:
+def categories_in(X: Any, wanted: Collection[str | int] = (), apart: Collection[str] = NO_FEATURES) -> Categories:
     """The categories of columns that are categories by their type, and of wanted ones that hold texts.
 
     Parameters
     ----------
     X : DataFrame, Arrow table or TablePart
-        Anything else has no categories. Columns `qid` and `label` are not looked at.
+        Anything else has no categories.
     wanted : collection of str or int
         Names or numbers of features.
+    apart : collection of str, default ("qid", "label")
+        Columns of tables in memory that are no features.
 
     Examples
     --------
@@ -75,7 +79,7 @@ def categories_in(X: Any, wanted: Collection[str | int] = ()) -> Categories:
         return Categories((), {})
     labels = X.column_names if hasattr(X, "column_names") else X.columns
     is_named = all(isinstance(label, str) for label in labels)
-    places = [place for place, name in enumerate(names) if name not in _ROLES]
+    places = [place for place, name in enumerate(names) if name not in apart]
     features = tuple(names[place] if is_named else number for number, place in enumerate(places))
     kinds = column_kinds(X)
     found = {}

@@ -103,8 +103,8 @@ class _Features:
         number = int(given)
         if not 0 <= number < self.n_features:
             raise RankwoodError(
-                f"{parameter} has feature {number}: the data has features 0 to {self.n_features - 1} (feature 0 here is "
-                "feature 1 of SVMlight text)"
+                f"{parameter} has feature {number}: the data has features 0 to {self.n_features - 1} (feature 0 here "
+                "is feature 1 of SVMlight text)"
             )
         return number
 

@@ -181,8 +181,6 @@ class BoostedRanker(Ranker):
         if client is not None:
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
-            if p.categorical_features is not None:
-                raise RankwoodError("categorical_features cannot be had on a cluster yet: train on one machine")
             if position is not None:
                 raise RankwoodError("on a cluster positions come with a Dataset: give Dataset(X, y, position=...)")
             return fit_on(
@@ -222,8 +220,9 @@ class BoostedRanker(Ranker):
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
         result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
-        if coding is not None:
-            self.ensemble_ = self.ensemble_.with_metadata(categories=coding.as_note())
+        known = coding or p._codes_so_far(init_model)  # data in codes goes on with those of the model
+        if known is not None:
+            self.ensemble_ = self.ensemble_.with_metadata(categories=known.as_note())
         return self
 
     def _codes_so_far(self, init_model: Any) -> Coding | None:
@@ -447,12 +446,12 @@ class LambdaMART(ScheduledRanker, LambdaRanker):
     feature_sampling : {"tree", "split"}, default "tree"
         Whether features are drawn per tree or per split.
     monotone_constraints : sequence or dict, default None
-        Direction of every feature, or of some by name or number from 0: 1, the score never falls when the feature rises; -1,
-        it never rises; 0, none. Exact in the model, and kept by `refit`, `cleaver` and `shrink`. Nothing is promised
-        of missing values.
+        Direction of every feature, or of some by name or number from 0: 1, the score never falls when the feature
+        rises; -1, it never rises; 0, none. Exact in the model, and kept by `refit`, `cleaver` and `shrink`. Nothing is
+        promised of missing values.
     interaction_constraints : sequence of sequences, default None
-        Groups of features, by name or number from 0: features on one path from the root to a leaf are all in one group. A
-        feature of no group stands alone.
+        Groups of features, by name or number from 0: features on one path from the root to a leaf are all in one group.
+        A feature of no group stands alone.
     max_features_used : int or None, default None
         Most different features of the whole model; None sets no limit.
     feature_costs : sequence or dict, default None

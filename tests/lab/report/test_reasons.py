@@ -1,4 +1,4 @@
-"""What a report explains: contributions that add up, of as many queries, documents and features as there is room for."""
+"""What a report explains: contributions that add up, of as many queries, documents and features as have room."""
 
 from __future__ import annotations
 

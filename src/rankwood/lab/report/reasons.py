@@ -1,7 +1,7 @@
 """Explanations of a report: what features add to the scores of documents that it shows, and of a sample of all.
 
-All are exact SHAP values, from one call of `explain` per model. Queries, documents and features are bounded, so that the
-page stays small and making it stays quick.
+All are exact SHAP values, from one call of `explain` per model. Queries, documents and features are bounded, so that
+the page stays small and making it stays quick.
 """
 
 from __future__ import annotations
