@@ -19,6 +19,8 @@ Kind: TypeAlias = Literal["number", "text", "category"]
 # Where columns come from: a table in memory, a file with types (Parquet), or a file that is all text (CSV).
 Origin: TypeAlias = Literal["frame", "file", "text"]
 
+MAX_CATEGORIES = 253  # of a feature in training: codes with a bin of their own, beside smaller and larger values
+
 # Texts that stand for a missing value in files.
 MISSING_TEXTS = ["", "NaN", "nan", "-nan", "NA", "na", "N/A", "n/a", "#N/A", "NULL", "null", "?"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rankwood.coding import Coding
 from rankwood.data.bins import BinnedDataset
-from rankwood.data.categories import Categories, categories_in
+from rankwood.data.categories import Categories, categories_in, categories_of_part
 from rankwood.data.dataset import Dataset
 from rankwood.data.parts import ArrayPart, PartRows, TablePart, file_parts
 from rankwood.data.queries import find_queries
@@ -282,12 +282,12 @@ def _in_codes(X: Any, coding: Coding) -> Any:
 def categories_of(partition: Partition, wanted: Collection[str | int]) -> Categories:
     """The categories that the rows of a partition have."""
     X = partition[0][0] if isinstance(partition[0], tuple) and partition[0] else partition[0]
-    return categories_in(X, wanted, _apart(X))
+    return categories_of_part(X, wanted) if isinstance(X, TablePart) else categories_in(X, wanted, _apart(X))
 
 
 def _apart(X: Any) -> Collection[str]:
     """Columns of a DataFrame or table that are no features."""
-    names = None if isinstance(X, (np.ndarray, TablePart)) else column_names(X)
+    names = None if isinstance(X, np.ndarray) else column_names(X)
     return () if names is None else find_roles(names).values()
 
 

@@ -2,21 +2,19 @@
 
 The code of a category is its place among all that occur in the data, numbers before texts, each in their order::
 
-    categories_in(piece)    of every piece: a table in memory, or a part of a file or of what a cluster has
-    coding_of(pieces)       all of them, sorted: the coding that the model keeps
+    categories_in, categories_of_part    of every piece: a table in memory, or a part of a file
+    coding_of                            of all pieces, sorted: the coding that the model keeps
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwood.coding import MISSING_TEXTS, Codes, Coding
-from rankwood.data.bins import MAX_CATEGORIES
-from rankwood.data.parts import TablePart
+from rankwood.coding import MAX_CATEGORIES, MISSING_TEXTS, Codes, Coding
 from rankwood.data.tables import (
     ArrowSource,
     CsvSource,
@@ -27,6 +25,9 @@ from rankwood.data.tables import (
 )
 from rankwood.errors import DataError, one_line
 from rankwood.matrix import NO_FEATURES, column_kinds, column_names
+
+if TYPE_CHECKING:
+    from rankwood.data.parts import TablePart
 
 _MOST_KEPT = 1 << 16  # values of a column, after which there are too many in any case
 
@@ -58,7 +59,7 @@ def categories_in(X: Any, wanted: Collection[str | int] = (), apart: Collection[
 
     Parameters
     ----------
-    X : DataFrame, Arrow table or TablePart
+    X : DataFrame or Arrow table
         Anything else has no categories.
     wanted : collection of str or int
         Names or numbers of features.
@@ -72,8 +73,6 @@ def categories_in(X: Any, wanted: Collection[str | int] = (), apart: Collection[
     >>> categories_in(frame).found, sorted(categories_in(frame, ["shop"]).found["shop"])
     ({}, ['a', 'b'])
     """
-    if isinstance(X, TablePart):
-        return _in_part(X, wanted)
     names = None if isinstance(X, np.ndarray) else column_names(X)
     if names is None or hasattr(X, "npartitions"):
         return Categories((), {})
@@ -110,7 +109,16 @@ def _arrow_values(column: Any) -> Iterable[Any]:
     return list(column.unique().to_pylist())
 
 
-def _in_part(part: TablePart, wanted: Collection[str | int]) -> Categories:
+def categories_of_part(part: TablePart, wanted: Collection[str | int] = ()) -> Categories:
+    """The categories of a part of a table, as `categories_in` has those of a table in memory; it is read for them.
+
+    Parameters
+    ----------
+    part : TablePart
+        A file, or a piece of one.
+    wanted : collection of str or int
+        Names or numbers of features.
+    """
     source, as_written = part.source, isinstance(part.source, CsvSource)
     typed, texts = set[str](), set(part.features)
     if isinstance(source, (ParquetSource, ArrowSource)):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from rankwood.coding import Coding
-from rankwood.data.bins import MAX_CATEGORIES, BinnedDataset
-from rankwood.data.categories import categories_in, coding_of
+from rankwood.coding import MAX_CATEGORIES, Coding
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.categories import categories_in, categories_of_part, coding_of
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
 from rankwood.data.parts import arrow_part, as_dataset, file_parts
@@ -238,7 +238,7 @@ def training_coding(X: Any, wanted: Sequence[int | str] | None, start: Coding | 
     if (kind := kind_of_all(files)) == "svmlight":
         return None
     parts = file_parts(files, kind, queries="optional", n_threads=1)
-    return coding_of([categories_in(part, chosen) for part in parts], start)
+    return coding_of([categories_of_part(part, chosen) for part in parts], start)
 
 
 def wanted_features(given: Sequence[int | str] | None) -> set[int | str]:
