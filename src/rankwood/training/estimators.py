@@ -1087,8 +1087,9 @@ class InitializedMART(MART):
         return None if start is None else constraints.projected(start)
 
     def _codes_so_far(self, init_model: Any) -> Coding | None:
-        is_grown = init_model is None and hasattr(self.forest, "fit") and not hasattr(self.forest, "ensemble_")
-        return super()._codes_so_far(None if is_grown else init_model or self.forest)
+        start = getattr(self.forest, "ensemble_", self.forest)
+        is_model = init_model is None and isinstance(start, Ensemble)
+        return super()._codes_so_far(start if is_model else init_model)
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)
