@@ -19,6 +19,8 @@ Kind: TypeAlias = Literal["number", "text", "category"]
 # Where columns come from: a table in memory, a file with types (Parquet), or a file that is all text (CSV).
 Origin: TypeAlias = Literal["frame", "file", "text"]
 
+MAX_CATEGORIES = 253  # of a feature in training: codes with a bin of their own, beside smaller and larger values
+
 # Texts that stand for a missing value in files.
 MISSING_TEXTS = ["", "NaN", "nan", "-nan", "NA", "na", "N/A", "n/a", "#N/A", "NULL", "null", "?"]
 
@@ -278,8 +280,9 @@ def value_in_words(value: float, known: Sequence[Any] = (), limit: int = 24) -> 
     >>> value_in_words(1.0, ("blue", "red")), value_in_words(2.0, ("blue", "red")), value_in_words(0.12345)
     ('red', '2', '0.1235')
     """
-    is_code = 0 <= value < len(known) and value == int(value)
-    return one_line(str(known[int(value)]), limit) if is_code else f"{value:.4g}"
+    if 0 <= value < len(known) and value == int(value):
+        return one_line(str(known[int(value)]), limit)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def reading_for(models: Iterable[Any]) -> dict[str, Any]:

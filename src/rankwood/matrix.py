@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -371,10 +371,13 @@ def _shown(names: Iterable[str]) -> str:
     return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
 
 
-def with_codes(X: Any, coding: Coding | None) -> Any:
+NO_FEATURES = ("qid", "label")  # columns of tables in memory that `fit` leaves alone
+
+
+def with_codes(X: Any, coding: Coding | None, apart: Collection[str] = NO_FEATURES) -> Any:
     """A DataFrame or table with codes in place of the categories of a model; anything else as it is.
 
-    Columns `qid` and `label` are left alone. A category that the model does not know is a missing value.
+    A category that the model does not know is a missing value.
 
     Parameters
     ----------
@@ -382,11 +385,13 @@ def with_codes(X: Any, coding: Coding | None) -> Any:
         The features, and what stands beside them.
     coding : Coding or None
         `Ensemble.coding` of the model.
+    apart : collection of str, default ("qid", "label")
+        Columns that are no features.
     """
     names = None if coding is None or isinstance(X, np.ndarray) else column_names(X)
     if coding is None or names is None or hasattr(X, "npartitions"):
         return X
-    places = [place for place, name in enumerate(names) if name not in ("qid", "label")]
+    places = [place for place, name in enumerate(names) if name not in apart]
     is_named = feature_names_of(X) is not None
     order = column_order([names[place] for place in places] if is_named else None, coding.feature_names)
     places = places if order is None else [places[number] for number in order]

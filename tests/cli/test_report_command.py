@@ -54,7 +54,7 @@ def test_figures_are_written(rankwood, models, data_file, tmp_path, monkeypatch)
     arguments = ["report", *models, "--data", data_file, "-o", tmp_path / "r.html", "-m", "AP"]
     outcome = rankwood(*arguments, "--figures", tmp_path / "figures", "--engine", "reference", "--threads", 1)
     assert outcome.status == 0
-    assert f"and 6 figures into {tmp_path / 'figures'}" in outcome.err
+    assert f"and 7 figures into {tmp_path / 'figures'}" in outcome.err
 
 
 def test_what_is_wrong_is_one_sentence(rankwood, models, data_file, tmp_path):

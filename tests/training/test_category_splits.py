@@ -140,8 +140,9 @@ def test_codes_beyond_the_bins_are_refused():
         rw.MART(2, 2, categorical_features=[0]).fit(X, [0, 1, 2])
     with pytest.raises(RankwoodError, match=r"BinnedDataset\.make"):
         rw.LambdaMART(2, 2, categorical_features=[1]).fit(BinnedDataset.make(TRAIN))
-    with pytest.raises(RankwoodError, match="on a cluster"):
-        rw.LambdaMART(2, 2, categorical_features=[1]).fit(TRAIN, client=object())
+    binned = BinnedDataset.make(rw.Dataset(X, [0, 1, 2], group=[3]), categories=[0])
+    with pytest.raises(RankwoodError, match="codes of 253 or more"):
+        rw.MART(2, 2, categorical_features=[0]).fit(binned)
 
 
 def test_lightgbm_scores_an_export_alike(tmp_path):

@@ -87,8 +87,6 @@ class TrainCommand(typer.core.TyperCommand):
         learner = ctx.meta.get(TrainCommand.__name__)
         if learner is not None:
             _print_parameters(learner)
-            print_text("")
-            print_text("Features are given by name, or by number from 0: feature 1 of SVMlight text is number 0.")
             return
         print_text("Parameters (-p NAME=VALUE); `rankwood train LEARNER --help` has their defaults and meanings:")
         for name in Learner.__members__:
@@ -103,6 +101,7 @@ def _given_by_p(learner: str) -> list[Described]:
 
 
 def _print_parameters(learner: str) -> None:
+    print_text("Features are given by name, or by number from 0: feature 1 of SVMlight text is number 0.")
     print_text(f"Parameters of {learner}, with their defaults: -p NAME=VALUE")
     for one in _given_by_p(learner):
         print_text(f"{one.name}={'none' if one.default is None else one.default}")

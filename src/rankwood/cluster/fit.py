@@ -28,14 +28,17 @@ from rankwood.atomic import check_writable
 from rankwood.cluster.channel import Channel
 from rankwood.cluster.client import check_memory, threads_of_worker
 from rankwood.cluster.launch import run_on_workers, supervise
-from rankwood.cluster.placement import Placed, place, place_features
-from rankwood.cluster.sources import open_source
+from rankwood.cluster.placement import Placed, find_categories, place, place_features
+from rankwood.cluster.sources import Source, Spread, open_source
+from rankwood.coding import Coding
 from rankwood.data.bins import BinEdges, BinnedDataset, BinSketch, coded_exactly, forest_bytes
+from rankwood.data.categories import coding_of
 from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, FeatureMatrix
 from rankwood.errors import RankwoodError
 from rankwood.group import Group
+from rankwood.matrix import column_names
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.callbacks import (
     Callback,
@@ -46,8 +49,9 @@ from rankwood.training.callbacks import (
     stopped_at,
 )
 from rankwood.training.checkpoint import Checkpoint, Identity, check_identity
+from rankwood.training.constraints import numbers_of
 from rankwood.training.driver import deferred_interrupt, interrupts_from
-from rankwood.training.inputs import filled
+from rankwood.training.inputs import filled, in_codes, is_paths, training_coding, wanted_features
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -162,32 +166,53 @@ class _Training:
     saved: dict[str, Ensemble] = field(default_factory=dict)
     answers: dict[tuple[bool, int], Answer] = field(default_factory=dict)  # of callbacks, by what they were asked
     sources: dict[str | None, Any] = field(default_factory=dict)
+    coding: Coding | None = None  # of the categories in the training data
 
     def __post_init__(self) -> None:
         checkpoint, order = self.order.checkpoint, self.order
+        self.parameters = order.ranker.noted_parameters()
         if checkpoint is not None:
             check_writable(str(checkpoint.path))
             for path in (str(checkpoint.path), f"{checkpoint.path}.forest"):  # iGBRT has one for its forest, too
                 if Path(path).exists():
                     self.saved[path] = Ensemble.load(path)
-        given: list[tuple[str | None, Rows | None]] = [(None, order.train), *order.valid.items()]
-        for name, rows in given:
-            if rows is not None:
-                self.sources[name] = open_source(
-                    rows.X,
-                    rows.y,
-                    qid=rows.qid,
-                    group=rows.group,
-                    sample_weight=rows.sample_weight,
-                    query_weight=rows.query_weight,
-                    alone=order.alone and name is None,
-                    client=self.client,
-                )
         self.before, self.after = in_order(order.callbacks)
+
+    def _open(self, workers: list[str]) -> None:
+        """Open all data sets, with codes in place of categories."""
+        order, learns_sets = self.order, hasattr(self.order.ranker, "categorical_features")
+        wanted = order.ranker.categorical_features if learns_sets else None
+        start = None if order.init_model is None else order.init_model.coding
+        if learns_sets and is_table(order.train.X):
+            self.coding = training_coding(order.train.X, wanted, start)
+        train = self._source(None, order.train)
+        if learns_sets and isinstance(train, Spread):
+            self.coding = coding_of(find_categories(self.client, workers, train, wanted_features(wanted)), start)
+        if self.coding is not None:
+            order.ranker.set_params(categorical_features=[*(wanted or ()), *(self.coding.columns or ())])
+            train = self._source(None, order.train)
+        self.sources[None] = train
+        self.sources |= {name: self._source(name, rows) for name, rows in order.valid.items() if rows is not None}
+
+    def _source(self, name: str | None, rows: Rows) -> Source:
+        opened = open_source(
+            in_codes(rows.X, self.coding) if is_table(rows.X) else rows.X,
+            rows.y,
+            qid=rows.qid,
+            group=rows.group,
+            sample_weight=rows.sample_weight,
+            query_weight=rows.query_weight,
+            alone=self.order.alone and name is None,
+            client=self.client,
+            coding=self.coding,
+        )
+        return opened.coded(self.coding) if isinstance(opened, Spread) and self.coding is not None else opened
 
     def attempt(self, workers: list[str]) -> dict[str, Any]:
         """Train on these workers, from the last checkpoint on."""
         order = self.order
+        if not self.sources:
+            self._open(workers)
         placed = self._place(workers)
         train = placed[None]
         self._check_memory(placed)
@@ -222,9 +247,18 @@ class _Training:
                 one.release()
         assert results[0] is not None
         fitted, said = results[0]
+        fitted["ensemble_"] = self._as_on_one_machine(fitted["ensemble_"])
         for category, message in said:
             warnings.warn(message, category, stacklevel=6)
         return fitted
+
+    def _as_on_one_machine(self, model: Ensemble) -> Ensemble:
+        """The model with the notes of a training on one machine: codes, and parameters as they were given."""
+        start = None if self.order.init_model is None else self.order.init_model.coding
+        coding = self.coding or start
+        if coding is not None:
+            model = model.with_metadata(categories=coding.as_note())
+        return model if self.coding is None else model.with_metadata(parameters=self.parameters)
 
     def _place(self, workers: list[str]) -> dict[str | None, Placed]:
         order = self.order
@@ -240,6 +274,7 @@ class _Training:
                 source,
                 edges=None if train is None else train.edges,
                 max_bins=order.max_bins,
+                categories=getattr(order.ranker, "categorical_features", None),
                 shuffle=order.shuffle,
                 start=order.init_model,
                 missing_as=missing_value(order.ranker.missing),
@@ -342,12 +377,21 @@ def _in_bins(group: Group, share: Sequence[BinnedDataset] | Sequence[Dataset], t
     return binned
 
 
+def is_table(X: Any) -> bool:
+    """Whether this is a table in the client's memory, not of Dask's, files or a data set."""
+    is_other = is_paths(X) or isinstance(X, (Dataset, BinnedDataset, list, tuple, np.ndarray))
+    return not is_other and not hasattr(X, "__dask_graph__") and column_names(X) is not None
+
+
 def _found_edges(data: Dataset, share: Share, told: ShareFit) -> BinEdges:
     if told.shuffled and share.n_docs > _native.BIN_SAMPLE_ROWS:
         raise RankwoodError("a forest on so many documents needs them query by query: sort the data, without shuffle")
     first_row = sum(share.group.gather(data.n_docs)[: share.group.rank])
     sketch = BinSketch.of(data.X, first_row, share.n_docs, told.max_bins)
-    return BinSketch.merge(share.group.gather(sketch)).edges()
+    edges = BinSketch.merge(share.group.gather(sketch)).edges()
+    codes = getattr(told.ranker, "categorical_features", None) or ()
+    numbers = numbers_of(codes, data.n_features, data.feature_names, "categorical_features")
+    return edges.with_categories(numbers) if numbers else edges
 
 
 def fit_share(

@@ -25,7 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood.cluster.client import check_memory, workers_of
-from rankwood.cluster.sources import Here, NamedPart, Partition, Source, Spread, is_empty, naming, same_columns
+from rankwood.cluster.sources import (
+    Here,
+    NamedPart,
+    Partition,
+    Source,
+    Spread,
+    categories_of,
+    is_empty,
+    naming,
+    same_columns,
+)
 from rankwood.data.bins import (
     MAX_BINS,
     BinEdges,
@@ -36,6 +46,7 @@ from rankwood.data.bins import (
     find_edges,
     sketch_blocks,
 )
+from rankwood.data.categories import Categories
 from rankwood.data.dataset import Dataset
 from rankwood.data.parts import Layout, PartRows
 from rankwood.data.queries import Queries, find_queries
@@ -44,6 +55,7 @@ from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, FeatureMatrix, Float
 from rankwood.errors import ClusterError, DataError
 from rankwood.matrix import column_order
 from rankwood.tasks import import_distributed
+from rankwood.training.constraints import numbers_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -102,6 +114,7 @@ def place(
     *,
     edges: BinEdges | None = None,
     max_bins: int = MAX_BINS,
+    categories: Sequence[int | str] | None = None,
     shuffle: bool = False,
     start: Ensemble | None = None,
     missing_as: FeatureMatrix | None = None,
@@ -122,6 +135,8 @@ def place(
         Upper ends of the bins: those of the training data for validation data. Found in the data unless given.
     max_bins : int, default 255
         Most bins of a feature, unless there are edges.
+    categories : sequence of int or str, optional
+        Features whose values are codes of categories, each of which gets a bin, unless there are edges.
     shuffle : bool, default False
         Whether rows of a query may stand apart in the partitions: they are moved together. Else that is an error.
     start : Ensemble, optional
@@ -141,14 +156,17 @@ def place(
         When a worker was lost; `workers` of the error are those to do without.
     """
     if isinstance(source, Here):
-        return _sent(client, workers, _in_bins(source.data, edges, max_bins, start, missing_as, feature_names))
+        binned = _in_bins(source.data, edges, max_bins, categories, start, missing_as, feature_names)
+        return _sent(client, workers, binned)
     n_passes = 2 if edges is None else 1  # after the first one
     n_tasks = len(source.partitions) * (1 + n_passes) + n_passes - 1 + len(workers)
     with _Tasks(client, workers, progress, n_tasks) as tasks:
         table = _looked_at(tasks, source, shuffle, feature_names)
         tasks.n_tasks -= n_passes * (len(source.partitions) - len(table.partitions))
         if edges is None:
+            codes = _numbers_of(categories, table.n_features, table.names)
             edges = _found_edges(tasks, table, max_bins, missing_as)
+            edges = edges.with_categories(codes) if codes else edges
         if table.n_features != edges.n_features:
             raise DataError(f"the bins are of {edges.n_features} features, the data has {table.n_features}")
         return _made(tasks, table, _Encoding(edges, start, missing_as, table.names), pinned=source.in_files)
@@ -173,6 +191,35 @@ def place_features(
         table = _looked_at(tasks, source, shuffle, None)
         tasks.n_tasks -= len(source.partitions) - len(table.partitions)
         return _made(tasks, table, _Encoding(None, None, None, table.names), pinned=source.in_files)
+
+
+def find_categories(
+    client: Client, workers: Sequence[str], source: Spread, wanted: Collection[str | int]
+) -> list[Categories]:
+    """The categories that the rows of every partition have: of columns that are categories, and of wanted ones.
+
+    When none are wanted, and the first partition that has rows has no such columns, no others are computed for it.
+    """
+    with _Tasks(client, workers, None, len(source.partitions)) as tasks:
+
+        def found_in(partitions: Sequence[Partition], first: int = 0) -> list[Categories]:
+            arguments = [(number, wanted) for number in range(first, first + len(partitions))]
+            found: list[Categories] = tasks.results(tasks.each("categories", _categories, partitions, arguments))
+            return found
+
+        if wanted:
+            return found_in(source.partitions)
+        for number, partition in enumerate(source.partitions):
+            (first,) = found_in([partition], number)
+            if first.found:
+                return [first, *found_in(source.partitions[number + 1 :], number + 1)]
+            if first.is_known:
+                break
+        return []
+
+
+def _numbers_of(features: Sequence[int | str] | None, n_features: int, names: Sequence[str] | None) -> list[int]:
+    return [] if features is None else numbers_of(features, n_features, names, "categorical_features")
 
 
 def over_partitions(
@@ -233,6 +280,7 @@ def _in_bins(
     data: Dataset | BinnedDataset,
     edges: BinEdges | None,
     max_bins: int,
+    categories: Sequence[int | str] | None,
     start: Ensemble | None,
     missing_as: FeatureMatrix | None,
     feature_names: Sequence[str] | None,
@@ -251,8 +299,15 @@ def _in_bins(
         data = data.select_features(order)
     if missing_as is not None and came_in is None:
         data = data.without_features().replace(read_blocks=partial(_filled_blocks, data, missing_as))
+    codes = _numbers_of(categories, data.n_features, data.feature_names) if edges is None else []
     if came_in is None:
-        came_in = BinnedDataset.encode(data, find_edges(data, max_bins) if edges is None else edges)
+        edges = find_edges(data, max_bins).with_categories(codes) if edges is None else edges
+        came_in = BinnedDataset.encode(data, edges)
+    if not came_in.edges.has_categories(codes):
+        raise DataError(
+            "the data comes in bins that are not those of categorical_features: make them with "
+            "BinnedDataset.make(data, categories=[...]), or give the data without bins"
+        )
     if start is None or not data.can_read_features:
         return came_in
     return replace(came_in, known_scores=((start, data.per_row(start.score)),))
@@ -463,7 +518,7 @@ class _Encoding:
         if self.edges is None:
             values[0, here] = X
             return np.zeros(X.shape[1], dtype=np.uint8)
-        return encode_rows(X, self.edges, values, here, n_threads=1)
+        return encode_rows(X, self.edges, values, here, feature_names=self.names, n_threads=1)
 
 
 def _room(edges: BinEdges | None, n_rows: int, n_features: int) -> _Values:
@@ -489,6 +544,13 @@ def _look(partition: Partition, number: int) -> _Head:
         part = NamedPart.of(partition)
         rows, _, weights = part.rows()
         return _Head(rows, part.names, part.n_features, weights is not None)
+
+
+def _categories(partition: Partition, number: int, wanted: Collection[str | int]) -> Categories:
+    if is_empty(partition):
+        return Categories((), {}, is_known=False)
+    with naming(number, partition):
+        return categories_of(partition, wanted)
 
 
 def _on_features(partition: Partition, number: int, function: Callable[[Iterator[FeatureMatrix]], Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from rankwood.coding import Coding
 from rankwood.data.bins import BinnedDataset
+from rankwood.data.categories import Categories, categories_in, categories_of_part
 from rankwood.data.dataset import Dataset
 from rankwood.data.parts import ArrayPart, PartRows, TablePart, file_parts
 from rankwood.data.queries import find_queries
@@ -20,7 +21,7 @@ from rankwood.data.tables import feature_columns, import_pyarrow
 from rankwood.data.text import PathLike, as_paths, file_kind, kind_of_all
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import DataError, listed
-from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of
+from rankwood.matrix import as_feature_matrix, column_names, drop_column, feature_names_of, find_roles, with_codes
 from rankwood.tasks import import_distributed
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ class Spread:
     group: Any = None
     query_weights: Any = None
     alone: bool = False
+
+    def coded(self, coding: Coding) -> Spread:
+        """The same with codes in place of categories, where workers compute partitions; files are opened with it."""
+        if self.in_files:
+            return self
+        from dask.delayed import delayed
+
+        in_codes = delayed(_in_codes, pure=False)
+        return replace(self, partitions=[(in_codes(X, coding), *rest) for X, *rest in self.partitions])
 
 
 @dataclass(frozen=True)
@@ -260,6 +270,25 @@ class NamedPart:
         one_query = find_queries(rows.n_rows, group=[rows.n_rows])
         data = Dataset.without_matrix(rows.y, n_features=self.n_features, queries=one_query, weights=rows.weights)
         return replace(rows, y=None, weights=None), data.y, data.weights
+
+
+def _in_codes(X: Any, coding: Coding) -> Any:
+    """Features of a partition, or all that it gives, with codes in place of categories."""
+    if isinstance(X, tuple) and X:
+        return (_in_codes(X[0], coding), *X[1:])
+    return X if is_empty((X, None, None, None)) else with_codes(X, coding, _apart(X))
+
+
+def categories_of(partition: Partition, wanted: Collection[str | int]) -> Categories:
+    """The categories that the rows of a partition have."""
+    X = partition[0][0] if isinstance(partition[0], tuple) and partition[0] else partition[0]
+    return categories_of_part(X, wanted) if isinstance(X, TablePart) else categories_in(X, wanted, _apart(X))
+
+
+def _apart(X: Any) -> Collection[str]:
+    """Columns of a DataFrame or table that are no features."""
+    names = None if isinstance(X, np.ndarray) else column_names(X)
+    return () if names is None else find_roles(names).values()
 
 
 def is_empty(partition: Partition) -> bool:

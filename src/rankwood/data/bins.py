@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwood import _native
+from rankwood.coding import MAX_CATEGORIES
 from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix, FloatArray, IndexArray
@@ -71,7 +72,6 @@ class ByQuery:
 
 
 MAX_BINS = 255
-MAX_CATEGORIES = 253  # codes with a bin of their own, beside bins of smaller and of larger values
 _MERGED_AT_ONCE = 64  # sketches
 RowsDone: TypeAlias = Callable[[int], None]
 _FEATURES_AT_ONCE = 32

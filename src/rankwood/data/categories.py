@@ -2,21 +2,19 @@
 
 The code of a category is its place among all that occur in the data, numbers before texts, each in their order::
 
-    categories_in(piece)    of every piece: a table in memory, or a part of a file or of what a cluster has
-    coding_of(pieces)       all of them, sorted: the coding that the model keeps
+    categories_in, categories_of_part    of every piece: a table in memory, or a part of a file
+    coding_of                            of all pieces, sorted: the coding that the model keeps
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwood.coding import MISSING_TEXTS, Codes, Coding
-from rankwood.data.bins import MAX_CATEGORIES
-from rankwood.data.parts import TablePart
+from rankwood.coding import MAX_CATEGORIES, MISSING_TEXTS, Codes, Coding
 from rankwood.data.tables import (
     ArrowSource,
     CsvSource,
@@ -26,10 +24,12 @@ from rankwood.data.tables import (
     source_tables,
 )
 from rankwood.errors import DataError, one_line
-from rankwood.matrix import column_kinds, column_names
+from rankwood.matrix import NO_FEATURES, column_kinds, column_names
+
+if TYPE_CHECKING:
+    from rankwood.data.parts import TablePart
 
 _MOST_KEPT = 1 << 16  # values of a column, after which there are too many in any case
-_ROLES = ("qid", "label")  # columns of tables in memory that are no features
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,27 @@ class Categories:
         Values that occur, of each feature that holds categories.
     as_written : bool, default False
         Whether values are what a file that is all text has: a column of numbers alone then holds codes.
+    is_known : bool, default True
+        Whether there were rows, which have columns.
     """
 
     features: tuple[str | int, ...]
     found: Mapping[str | int, set[Any]]
     as_written: bool = False
+    is_known: bool = True
 
 
-def categories_in(X: Any, wanted: Collection[str | int] = ()) -> Categories:
+def categories_in(X: Any, wanted: Collection[str | int] = (), apart: Collection[str] = NO_FEATURES) -> Categories:
     """The categories of columns that are categories by their type, and of wanted ones that hold texts.
 
     Parameters
     ----------
-    X : DataFrame, Arrow table or TablePart
-        Anything else has no categories. Columns `qid` and `label` are not looked at.
+    X : DataFrame or Arrow table
+        Anything else has no categories.
     wanted : collection of str or int
         Names or numbers of features.
+    apart : collection of str, default ("qid", "label")
+        Columns of tables in memory that are no features.
 
     Examples
     --------
@@ -68,14 +73,12 @@ def categories_in(X: Any, wanted: Collection[str | int] = ()) -> Categories:
     >>> categories_in(frame).found, sorted(categories_in(frame, ["shop"]).found["shop"])
     ({}, ['a', 'b'])
     """
-    if isinstance(X, TablePart):
-        return _in_part(X, wanted)
     names = None if isinstance(X, np.ndarray) else column_names(X)
     if names is None or hasattr(X, "npartitions"):
         return Categories((), {})
     labels = X.column_names if hasattr(X, "column_names") else X.columns
     is_named = all(isinstance(label, str) for label in labels)
-    places = [place for place, name in enumerate(names) if name not in _ROLES]
+    places = [place for place, name in enumerate(names) if name not in apart]
     features = tuple(names[place] if is_named else number for number, place in enumerate(places))
     kinds = column_kinds(X)
     found = {}
@@ -106,7 +109,16 @@ def _arrow_values(column: Any) -> Iterable[Any]:
     return list(column.unique().to_pylist())
 
 
-def _in_part(part: TablePart, wanted: Collection[str | int]) -> Categories:
+def categories_of_part(part: TablePart, wanted: Collection[str | int] = ()) -> Categories:
+    """The categories of a part of a table, as `categories_in` has those of a table in memory; it is read for them.
+
+    Parameters
+    ----------
+    part : TablePart
+        A file, or a piece of one.
+    wanted : collection of str or int
+        Names or numbers of features.
+    """
     source, as_written = part.source, isinstance(part.source, CsvSource)
     typed, texts = set[str](), set(part.features)
     if isinstance(source, (ParquetSource, ArrowSource)):

@@ -117,8 +117,6 @@ class BoostedRanker(BoostedParameters, Ranker):
 
             if p.refit is not False:
                 raise RankwoodError("refit needs the features on one machine: use rankwood.refit afterwards")
-            if p.categorical_features is not None:
-                raise RankwoodError("categorical_features cannot be had on a cluster yet: train on one machine")
             if position is not None:
                 raise RankwoodError("on a cluster positions come with a Dataset: give Dataset(X, y, position=...)")
             return fit_on(
@@ -158,8 +156,9 @@ class BoostedRanker(BoostedParameters, Ranker):
         models_at = {size: routed(model, missing_as) for size, model in result.models_at.items()}
         result = replace(result, ensemble=routed(result.ensemble, missing_as), models_at=models_at)
         self._note(result, start, session.seed)
-        if coding is not None:
-            self.ensemble_ = self.ensemble_.with_metadata(categories=coding.as_note())
+        known = coding or p._codes_so_far(init_model)  # data in codes goes on with those of the model
+        if known is not None:
+            self.ensemble_ = self.ensemble_.with_metadata(categories=known.as_note())
         return self
 
     def _codes_so_far(self, init_model: Any) -> Coding | None:
@@ -644,10 +643,9 @@ class InitializedMART(MART):
         return None if start is None else constraints.projected(start)
 
     def _codes_so_far(self, init_model: Any) -> Coding | None:
-        if init_model is not None or (hasattr(self.forest, "fit") and not hasattr(self.forest, "ensemble_")):
-            return super()._codes_so_far(init_model)
-        start = ensemble_of(self.forest, "forest")
-        return None if start is None else start.coding
+        start = getattr(self.forest, "ensemble_", self.forest)
+        is_model = init_model is None and isinstance(start, Ensemble)
+        return super()._codes_so_far(start if is_model else init_model)
 
     def _note(self, result: Boosted, start: Ensemble | None, seed: int) -> None:
         super()._note(result, start, seed)

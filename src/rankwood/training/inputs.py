@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from rankwood.coding import Coding
-from rankwood.data.bins import MAX_CATEGORIES, BinnedDataset
-from rankwood.data.categories import categories_in, coding_of
+from rankwood.coding import MAX_CATEGORIES, Coding
+from rankwood.data.bins import BinnedDataset
+from rankwood.data.categories import categories_in, categories_of_part, coding_of
 from rankwood.data.dataset import Dataset
 from rankwood.data.files import open_data
 from rankwood.data.parts import arrow_part, as_dataset, file_parts
@@ -196,6 +196,7 @@ def in_bins(
             "the data comes in bins that are not those of categorical_features: make them with "
             "BinnedDataset.make(data, categories=[...]), or give the data without bins"
         )
+    _checked_codes(rows.X, categories)
     if data is not rows.X.data:  # missing values were replaced
         return replace(BinnedDataset.encode(data, rows.X.edges, n_threads=n_threads), share=rows.X.share)
     return rows.X
@@ -230,15 +231,26 @@ def training_coding(X: Any, wanted: Sequence[int | str] | None, start: Coding | 
     """
     if isinstance(X, (Dataset, BinnedDataset)):
         return None
-    chosen = {int(one) if not isinstance(one, str) or one.isdigit() else one for one in wanted or ()}
-    chosen |= {one for one in wanted or () if isinstance(one, str)}
+    chosen = wanted_features(wanted)
     if not is_paths(X):
         return coding_of([categories_in(X, chosen)], start)
     files = as_paths(X)
     if (kind := kind_of_all(files)) == "svmlight":
         return None
     parts = file_parts(files, kind, queries="optional", n_threads=1)
-    return coding_of([categories_in(part, chosen) for part in parts], start)
+    return coding_of([categories_of_part(part, chosen) for part in parts], start)
+
+
+def wanted_features(given: Sequence[int | str] | None) -> set[int | str]:
+    """Names and numbers of features as `categorical_features` gives them, where a text may be a number.
+
+    Examples
+    --------
+    >>> sorted(map(str, wanted_features(["shop", "3"])))
+    ['3', '3', 'shop']
+    """
+    texts = {one for one in given or () if isinstance(one, str)}
+    return texts | {int(one) for one in given or () if not isinstance(one, str) or one.isdigit()}
 
 
 def in_codes(X: Any, coding: Coding | None, *, n_threads: int | None = None) -> Any:
@@ -254,10 +266,10 @@ def in_codes(X: Any, coding: Coding | None, *, n_threads: int | None = None) -> 
 
 
 def as_columns(X: Any) -> Any:
-    """What has no columns but gives them to Arrow, as a table, since it may give them once; anything else as it is."""
-    if is_paths(X) or isinstance(X, (Dataset, BinnedDataset)) or column_names(X) is not None:
+    """What gives columns to Arrow alone, perhaps only once, as a table; DataFrames, tables and all else as they are."""
+    if not hasattr(X, "__arrow_c_stream__") or any(hasattr(X, one) for one in ("iloc", "column_names", "to_numpy")):
         return X
-    return ArrowSource.of(X).table if hasattr(X, "__arrow_c_stream__") else X
+    return ArrowSource.of(X).table
 
 
 @dataclass(frozen=True)

@@ -247,15 +247,19 @@ class Ranker(BaseEstimator):
 
     def _notes(self, seed: int) -> dict[str, Any]:
         """What the model remembers of its training."""
+        parameters = self.noted_parameters()
+        return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
+
+    def noted_parameters(self) -> dict[str, Any]:
+        """The parameters that the model remembers."""
         unimportant = ("n_jobs", "random_state", "importance_type", "on_interrupt")
-        parameters = {
+        return {
             name: _plain(value)
             for name, value in self.get_params().items()
             if name not in unimportant
             and not name.endswith("__n_jobs")
             and not _is_left_out(name.split("__")[-1], value)
         }
-        return {"learner": type(self).__name__, "parameters": parameters, "seed": seed, "version": __version__}
 
 
 class GradesMixin(Ranker):

@@ -270,6 +270,61 @@ def test_the_measure_and_the_axes_can_be_chosen(opened):
     assert page.locator("#table-settings").get_by_text("n trees").count() == 1
 
 
+def test_a_query_says_why_a_document_is_above_another(opened):
+    page = opened(viewport={"width": 390, "height": 800})
+    table, tools = page.locator("#table-reasons"), page.locator("#choose-reasons")
+    told = page.locator("#table-reasons").locator("xpath=../..").locator(".note")
+
+    def rows():
+        return table.locator("tbody tr").evaluate_all(
+            "rows => rows.map(row => [...row.children].map(cell => Number(cell.textContent.replace('−', '-'))))"
+        )
+
+    def sums_up():
+        values = rows()
+        for _, difference, _, _, to_a, to_b in values:
+            assert abs(difference - (to_a - to_b)) < 2e-3
+        said = float(re.search(r"differs by ([+−0-9.]+) in all", told.inner_text())[1].replace("−", "-"))
+        assert abs(sum(row[1] for row in values) - said) < 1e-2
+
+    assert "by small: A is row" in told.inner_text()
+    sums_up()
+    first = rows()
+    a, b = (tools.locator(f"#choose-{which}").input_value() for which in ("above", "below"))
+    tools.locator("#choose-above").select_option(b)
+    tools.locator("#choose-below").select_option(a)
+    sums_up()
+    assert sorted(-row[1] for row in rows()) == sorted(row[1] for row in first)
+    tools.locator("#choose-by").select_option("0")
+    assert "by large: A is row" in told.inner_text()
+    sums_up()
+    page.locator("#swap").click()
+    assert "by large: A is row" in told.inner_text()
+    sums_up()
+    page.locator("#table-best th button").first.click()
+    sums_up()
+    assert page.locator("#chart-effects rect").count() > 3
+    page.locator("#choose-share").select_option("shap")
+    assert "mean |SHAP|" in page.locator("#anatomy").inner_text()
+
+
+def test_settings_keep_words_whole_on_a_phone(opened):
+    page = opened(viewport={"width": 390, "height": 800})
+    page.locator("#choose-differing").uncheck()
+    broken = page.locator("#table-settings tbody th, #table-settings thead th").evaluate_all(
+        """heads => heads.map(head => {
+            const range = document.createRange(), text = head.firstChild, found = [];
+            for (const word of text.data.matchAll(/[^ ]+/g)) {
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                if (word[0].length <= 14 && range.getClientRects().length > 1) found.push(word[0]);
+            }
+            return found;
+        }).flat()"""
+    )
+    assert broken == []
+
+
 def test_choosing_models_changes_the_queries(opened):
     page = opened()
     told, bars = page.locator("#told"), page.locator("#chart-queries .bar")

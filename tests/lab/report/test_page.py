@@ -132,7 +132,7 @@ def draw(figure) -> None:
 
 def test_there_is_a_figure_of_every_part(facts):
     figures = report_figures(facts)
-    parts = ["tradeoff", "curves", "shapes", "trees", "features", "queries", "significance"]
+    parts = ["tradeoff", "curves", "shapes", "trees", "features", "effects", "queries", "significance"]
     assert [figure.name for figure in figures] == parts
     for figure in figures:
         draw(figure)

@@ -108,6 +108,29 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Effects:
+    """How much each feature moves scores.
+
+    Parameters
+    ----------
+    shares : sequence of float
+        Mean size of a feature's contributions (SHAP values) without their signs, as a share of that of all features, by
+        column of the data.
+    total : float
+        The mean sizes of all features, added up.
+    n_docs : int
+        Documents that the means are of.
+    by_training : bool
+        Whether contributions are weighed by the training data of the leaves; else by the data of the report.
+    """
+
+    shares: Sequence[float]
+    total: float
+    n_docs: int
+    by_training: bool
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """Everything that a report shows of one model.
 
@@ -130,6 +153,30 @@ class ModelFacts:
     anatomy: Anatomy
     curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    effects: Effects | None = None
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What features add to the scores of some documents of a query, by two models.
+
+    Parameters
+    ----------
+    documents : sequence of int
+        Which of the query's documents.
+    features : sequence of int
+        Columns of the data, those whose contributions differ most.
+    values : sequence of sequences of str
+        Of each feature, its value in every document.
+    first, second : sequence of sequences of float
+        Of each feature, and of all others together, what it adds to the score of every document by either model.
+    """
+
+    documents: Sequence[int]
+    features: Sequence[int]
+    values: Sequence[Sequence[str]]
+    first: Sequence[Sequence[float]]
+    second: Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -142,6 +189,7 @@ class Document:
     second_rank: int
     first_score: float
     second_score: float
+    row: int  # of the data
 
 
 @dataclass(frozen=True)
@@ -162,6 +210,8 @@ class Extreme:
         How many documents are the first ones of a model.
     documents : sequence of Document
         The first ones of either model, in the order of the first model.
+    reasons : Reasons, optional
+        Why documents have their scores; of as many queries as a report has room for.
     """
 
     query: str
@@ -171,6 +221,7 @@ class Extreme:
     second: float
     n_ranked: int
     documents: Sequence[Document]
+    reasons: Reasons | None = None
 
 
 @dataclass(frozen=True)
@@ -227,6 +278,7 @@ class ReportFacts:
     depth_bins: Bins
     leaf_bins: Bins
     environment: Mapping[str, Any]
+    numbered: bool = False  # whether features have numbers for names, from 1
 
     @property
     def base(self) -> ModelFacts:
@@ -530,6 +582,7 @@ class _QueryNotes:
                 second_rank=int(ranks[1][place]) + 1,
                 first_score=float(scores[0][place]),
                 second_score=float(scores[1][place]),
+                row=int(rows[place]),
             )
             for place in np.argsort(ranks[0])
             if min(ranks[0][place], ranks[1][place]) < self._n_ranked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,7 +40,13 @@ def report_figures(facts: ReportFacts) -> list[Figure]:
         figures.append(Figure("trees", "Weights and output ranges by tree", partial(_draw_trees, facts), (9.0, 3.8)))
     if any(any(model.anatomy.splits) for model in facts.models):
         size = (3.2 + 1.1 * n_models, 1.6 + 0.3 * min(TOP_FEATURES, len(facts.features)))
-        figures.append(Figure("features", "Share of splits by feature", partial(_draw_features, facts), size))
+        splits = [model.anatomy.splits for model in facts.models]
+        drawn = partial(_draw_features, facts, splits, "share of splits, %")
+        figures.append(Figure("features", "Share of splits by feature", drawn, size))
+        effects = [model.effects.shares for model in facts.models if model.effects is not None]
+        if len(effects) == len(facts.models):
+            drawn = partial(_draw_features, facts, effects, "share of mean |SHAP|, %")
+            figures.append(Figure("effects", "What moves scores: share of mean |SHAP|", drawn, size))
     against = _against_baseline(facts)
     if against:
         columns = min(3, len(against))
@@ -197,9 +203,9 @@ def _draw_trees(facts: ReportFacts, figure: Any) -> None:
     figure.legend(loc="outside lower center", ncols=min(5, len(facts.models)), frameon=False)
 
 
-def _draw_features(facts: ReportFacts, figure: Any) -> None:
-    """Share of splits of the features that are used most, a column per model."""
-    shares = np.array([model.anatomy.splits for model in facts.models])  # models x features
+def _draw_features(facts: ReportFacts, of_models: Sequence[Sequence[float]], label: str, figure: Any) -> None:
+    """Shares of the features that have the largest ones, a column per model."""
+    shares = np.array(of_models)  # models x features
     top = np.argsort(-shares.mean(axis=0), kind="stable")[:TOP_FEATURES]
     shown = 100 * shares[:, top].T
     ax = figure.subplots()
@@ -207,7 +213,7 @@ def _draw_features(facts: ReportFacts, figure: Any) -> None:
     for (row, column), value in np.ndenumerate(shown):
         ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8)
     _label_matrix(ax, [_name(facts.features[f]) for f in top], [_name(m.name, 16) for m in facts.models])
-    figure.colorbar(image, ax=ax, label="share of splits, %", shrink=0.8)
+    figure.colorbar(image, ax=ax, label=label, shrink=0.8)
 
 
 def _label_matrix(ax: Any, rows: list[str], columns: list[str]) -> None:

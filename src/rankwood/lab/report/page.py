@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from rankwood.lab.report.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, ReportFacts
+from rankwood.lab.report.facts import ALPHA, Bins, Estimate, Extreme, ModelFacts, Pair, Reasons, ReportFacts
+from rankwood.lab.report.reasons import MOST_RANKED
 from rankwood.lab.study import p_text
 from rankwood.printable import printable
 
@@ -211,7 +212,8 @@ def to_json(value: Any) -> str:
 def page_data(facts: ReportFacts) -> dict[str, Any]:
     """Return the data of the script; lists by measure and by model are in the order of `measures` and `models`."""
     queries: dict[str, int] = {}  # ids that are shown, numbered
-    pairs = [_pair(pair, facts.measures, queries) for pair in facts.pairs]
+    features: dict[int, int] = {}  # columns that explanations name, numbered
+    pairs = [_pair(pair, facts.measures, queries, features) for pair in facts.pairs]
     return {
         "title": facts.title,
         "made": facts.made,
@@ -221,12 +223,16 @@ def page_data(facts: ReportFacts) -> dict[str, Any]:
         "measures": facts.measures,
         "convention": facts.convention,
         "baseline": facts.baseline,
-        "pair": _first_pair(facts),
+        "pair": first_pair(facts),
         "margin": facts.margin,
         "alpha": ALPHA,
         "models": [_model(model, facts.measures) for model in facts.models],
         "pairs": pairs,
         "queries": list(queries),
+        "explained": [facts.features[column] for column in features],
+        "mostExplained": MOST_RANKED,
+        "numbered": facts.numbered,
+        "nExplained": len({one.query for pair in facts.pairs for one in (*pair.worst, *pair.best) if one.reasons}),
         "features": _features(facts),
         "depthBins": _bins(facts.depth_bins),
         "leafBins": _bins(facts.leaf_bins),
@@ -235,7 +241,7 @@ def page_data(facts: ReportFacts) -> dict[str, Any]:
     }
 
 
-def _first_pair(facts: ReportFacts) -> list[int] | None:
+def first_pair(facts: ReportFacts) -> list[int] | None:
     """The two models that are compared query by query first: the baseline, and that of the headline."""
     if len(facts.models) == 1:
         return None
@@ -247,7 +253,7 @@ def _first_pair(facts: ReportFacts) -> list[int] | None:
 
 def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
     """A model for the script."""
-    anatomy = model.anatomy
+    anatomy, effects = model.anatomy, model.effects
     found = [model.difference.get(measure) for measure in measures]
     return {
         "name": model.name,
@@ -273,6 +279,7 @@ def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
         "treeNumbers": anatomy.trees,
         "weights": anatomy.weights,
         "ranges": anatomy.ranges,
+        "effects": None if effects is None else [effects.total, effects.n_docs, effects.by_training],
         "curves": {
             name: {measure: [curve.iterations, curve.values] for measure, curve in by_measure.items()}
             for name, by_measure in model.curves.items()
@@ -280,8 +287,8 @@ def _model(model: ModelFacts, measures: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[str, Any]:
-    """A pair for the script; `queries` numbers the ids of queries, and new ones are added."""
+def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int], features: dict[int, int]) -> dict[str, Any]:
+    """A pair for the script; `queries` numbers the ids of queries, `features` columns, and new ones are added."""
 
     def place(query: str) -> int:
         return queries.setdefault(query, len(queries))
@@ -290,7 +297,8 @@ def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[
         documents = [
             [d.name, d.label, d.first_rank, d.second_rank, d.first_score, d.second_score] for d in one.documents
         ]
-        return [place(one.query), one.n_docs, one.labels, one.first, one.second, one.n_ranked, documents]
+        reasons = None if one.reasons is None else _reasons(one.reasons, features)
+        return [place(one.query), one.n_docs, one.labels, one.first, one.second, one.n_ranked, documents, reasons]
 
     return {
         "a": pair.first,
@@ -308,12 +316,23 @@ def _pair(pair: Pair, measures: Sequence[str], queries: dict[str, int]) -> dict[
     }
 
 
+def _reasons(reasons: Reasons, features: dict[int, int]) -> list[Any]:
+    """What features add to scores of a query's documents, for the script."""
+    return [
+        list(reasons.documents),
+        [features.setdefault(column, len(features)) for column in reasons.features],
+        [list(values) for values in reasons.values],
+        *([[float(f"{value:.4g}") for value in values] for values in by] for by in (reasons.first, reasons.second)),
+    ]
+
+
 def _features(facts: ReportFacts) -> list[dict[str, Any]]:
-    """The features that some model uses most, by splits or by gain."""
+    """The features that some model uses most: by splits, by gain, or by how much they move scores."""
     shares = [model.anatomy.splits for model in facts.models]
     gains = [model.anatomy.gains for model in facts.models]
+    effects = [None if model.effects is None else model.effects.shares for model in facts.models]
     most = [
-        max((one[column] for one in (*shares, *gains) if one is not None), default=0.0)
+        max((one[column] for one in (*shares, *gains, *effects) if one is not None), default=0.0)
         for column in range(len(facts.features))
     ]
     order = sorted(range(len(most)), key=lambda column: -most[column])[:TOP_FEATURES]
@@ -322,6 +341,7 @@ def _features(facts: ReportFacts) -> list[dict[str, Any]]:
             "name": facts.features[column],
             "splits": [one[column] for one in shares],
             "gain": [None if one is None else one[column] for one in gains],
+            "shap": [None if one is None else one[column] for one in effects],
         }
         for column in order
         if most[column] > 0

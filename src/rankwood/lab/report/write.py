@@ -39,7 +39,8 @@ from rankwood.lab.report.facts import (
     settings_of,
     shared_bins,
 )
-from rankwood.lab.report.page import render_page
+from rankwood.lab.report.page import first_pair, render_page
+from rankwood.lab.report.reasons import Explained, with_reasons
 from rankwood.matrix import column_order
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.file import model_bytes
@@ -193,7 +194,7 @@ def gather(
     subjects = _subjects(models, data, curves, settings)
     base = _baseline_number([one.name for one in subjects], baseline)
     n_pairs = len(subjects) * (len(subjects) - 1) // 2
-    steps = _Steps(on_step, 4 * len(subjects) + n_pairs * len(names))
+    steps = _Steps(on_step, 5 * len(subjects) + n_pairs * len(names))
 
     evaluations = []
     for one in subjects:
@@ -237,7 +238,7 @@ def gather(
             )
         )
         steps.advance(f"describing {one.name}")
-    return ReportFacts(
+    found = ReportFacts(
         title=title,
         made=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         data=_describe_data(data),
@@ -251,6 +252,14 @@ def gather(
         depth_bins=depth_bins,
         leaf_bins=leaf_bins,
         environment=environment(n_threads),
+        numbered=data.feature_names is None and all(one.model.feature_names is None for one in subjects),
+    )
+    return with_reasons(
+        found,
+        [Explained(one.model, one.X, one.columns) for one in subjects],
+        first_pair(found),
+        n_threads=n_threads,
+        on_model=lambda name: steps.advance(f"explaining {name}"),
     )
 
 

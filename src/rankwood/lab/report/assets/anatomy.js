@@ -34,6 +34,31 @@ function anatomySection(place) {
   );
   weights.element.insertBefore(make("div", { class: "controls" }, pick), weights.place);
   place.append(make("div", { class: "grid" }, depth.element, leaves.element, weights.element));
+  const weighed = models.filter((model) => model.effects);
+  const moved = () =>
+    [...data.features]
+      .map((one) => [one, Math.max(...visible().map((model) => one.shap[model.number] || 0))])
+      .filter(([, most]) => most > 0)
+      .sort((one, two) => two[1] - one[1])
+      .slice(0, 12)
+      .map(([one]) => one);
+  const effects = figure("effects", "What moves scores", {
+    wide: true,
+    lines: () => [
+      ["feature", ...visible().map((model) => model.name)],
+      ...moved().map((one) => [one.name, ...visible().map((model) => one.shap[model.number])]),
+    ],
+    caption: weighed.length
+      ? "Mean size of what a feature adds to scores (mean |SHAP|), as a share of that of all features: of " +
+        weighed.map((model) => `${whole(model.effects[1])} documents by ${model.name}`).join(", ") +
+        "." +
+        numbered +
+        (weighed.some((model) => !model.effects[2])
+          ? ` ${weighed.filter((model) => !model.effects[2]).map((model) => model.name).join(", ")}: leaves are weighed by this data, as the file does not tell that of training.`
+          : "")
+      : "",
+  });
+  if (weighed.length) place.append(make("div", { class: "grid" }, effects.element));
   const features = tableOf(
     "features",
     "Feature use",
@@ -62,14 +87,14 @@ function anatomySection(place) {
             ]),
         ],
         caption:
-          `Share of all ${local.share === "splits" ? "splits" : "gain in training"}, for the ${data.features.length} features that some model uses most.` +
+          `Share of all ${{ splits: "splits", gain: "gain in training", shap: "mean |SHAP|" }[local.share]}, for the ${data.features.length} features that some model uses most.${numbered}` +
           (local.share === "gain" ? " A dash: the model does not know its gains." : ""),
       };
     },
     { sortable: true },
   );
-  const hasGain = data.features.some((one) => one.gain.some((value) => value !== null));
-  if (hasGain)
+  const has = (key) => data.features.some((one) => one[key].some((value) => value !== null));
+  if (has("gain") || has("shap"))
     features.element.insertBefore(
       make(
         "div",
@@ -78,7 +103,8 @@ function anatomySection(place) {
           "Share of",
           [
             ["splits", "splits"],
-            ["gain", "gain"],
+            ...(has("gain") ? [["gain", "gain"]] : []),
+            ...(has("shap") ? [["shap", "mean |SHAP|"]] : []),
           ],
           local.share,
           (value) => {
@@ -134,6 +160,15 @@ function anatomySection(place) {
         fromZero: true,
       },
     );
+    if (weighed.length)
+      groupedBars(
+        effects.place,
+        moved().map((one) => one.name),
+        visible()
+          .filter((model) => model.effects)
+          .map((model) => ({ ...model, values: moved().map((one) => one.shap[model.number]) })),
+        { label: "Share of mean |SHAP| by feature", format: percent },
+      );
     features.refill();
   }
   return refill;

@@ -29,6 +29,7 @@ function three(value) {
 const minus = (text) => text.replace("-", "−");
 const whole = (value) => (value === null ? "–" : value.toLocaleString("en-US"));
 const four = (value) => (value === null || value === undefined ? "–" : minus(value.toFixed(4)));
+const plus = (value) => (value > 0 ? "+" : "") + three(value);
 const signed = (value) => (value === null || value === undefined ? "–" : (value > 0 ? "+" : "") + four(value));
 const percent = (share) => (share === null || share === undefined ? "–" : (100 * share).toFixed(1) + " %");
 const pText = (p) => (p === null || p === undefined ? "–" : p < 0.001 ? "< 0.001" : p.toFixed(3));
@@ -377,6 +378,43 @@ function histogramRows(place, rows, { first, width: step, xTitle, label, unit })
     svg.append(draw("text", { x: at, y: height - foot + 16, "text-anchor": "middle" }, whole(first + k * step)));
   }
   svg.append(draw("text", { class: "title", x: width - right, y: height - 6, "text-anchor": "end" }, xTitle));
+  place.replaceChildren(svg);
+}
+
+// Bars side by side, a group for every row and a bar for every series in it: { name, number, values }, gaps are null.
+function groupedBars(place, rows, series, { label, format }) {
+  if (!series.length || !rows.length) return empty(place, "There is nothing to draw for the models chosen.");
+  const width = Math.max(260, place.clientWidth || 640);
+  const bar = series.length > 4 ? 8 : 12,
+    group = series.length * bar + 12,
+    left = Math.min(210, width * 0.36),
+    right = 56;
+  const height = rows.length * group + 8;
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": label });
+  const most = Math.max(1e-12, ...series.flatMap((one) => one.values.map((value) => value || 0)));
+  rows.forEach((row, r) => {
+    const top = r * group + 6,
+      title = draw("text", { class: "name", x: 0, y: top + (series.length * bar) / 2 + 4 }, short(row, Math.floor(left / 8.4)));
+    svg.append(fill(title, {}, [draw("title", null, row)]));
+    series.forEach((one, k) => {
+      const value = one.values[r];
+      if (value === null) return;
+      const y = top + k * bar,
+        long = ((width - left - right) * value) / most;
+      const drawn = draw("rect", {
+        x: left,
+        y: y + 1,
+        width: Math.max(1, long),
+        height: bar - 2,
+        rx: 2,
+        fill: colour(one.number),
+        "data-model": one.number,
+      });
+      svg.append(withTip(drawn, [one.name, `${row}: ${format(value)}`]));
+      if (bar >= 12) svg.append(draw("text", { x: left + long + 5, y: y + bar - 2 }, format(value)));
+    });
+  });
+  svg.append(draw("line", { class: "axis", x1: left, x2: left, y1: 2, y2: height - 4 }));
   place.replaceChildren(svg);
 }
 

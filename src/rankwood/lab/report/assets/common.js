@@ -54,5 +54,6 @@ function figure(name, title, { caption = "", lines = null, wide = false, untitle
   );
   return { element, place };
 }
+const numbered = data.numbered ? " Features are numbered from 1, as in data files." : "";
 const interval = (low, high, text) => (low === null || low === undefined ? "" : `${text(low)} to ${text(high)}`);
 const named = (number) => make("span", { class: "named" }, swatch(number), make("span", null, models[number].name));

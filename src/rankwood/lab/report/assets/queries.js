@@ -6,9 +6,11 @@ const pairOf = (a, b, measure) => {
   );
   if (!found || found.a === a) return found;
   const exchanged = ([name, label, rank, otherRank, score, otherScore]) => [name, label, otherRank, rank, otherScore, score];
-  const turned = ([query, n, labels, first, second, ranked, documents]) => {
-    const others = documents.map(exchanged).sort((one, two) => one[2] - two[2]);
-    return [query, n, labels, second, first, ranked, others];
+  const turned = ([query, n, labels, first, second, ranked, documents, why]) => {
+    const order = [...documents.keys()].sort((one, two) => documents[one][3] - documents[two][3]);
+    const others = order.map((place) => exchanged(documents[place]));
+    const reasons = why && [why[0].map((place) => order.indexOf(place)), why[1], why[2], why[4], why[3]];
+    return [query, n, labels, second, first, ranked, others, reasons];
   };
   return {
     ...found,
@@ -28,7 +30,8 @@ function queriesSection(place) {
     place.append(make("p", { class: "empty" }, "There is one model: nothing to compare with."));
     return () => {};
   }
-  const local = { a: data.pair[0], b: data.pair[1], query: null }; // the headline's, and a query whose documents are shown
+  // The headline's models, a query whose documents are shown, and two of them, one above the other in the ranking `by`.
+  const local = { a: data.pair[0], b: data.pair[1], query: null, by: 1, above: null, below: null };
   const names = models.map((model, number) => [number, model.name]);
   const pick = (key, label) =>
     choice(
@@ -37,7 +40,7 @@ function queriesSection(place) {
       local[key],
       (value) => {
         local[key] = Number(value);
-        local.query = null;
+        local.query = local.above = local.below = null;
         refill();
       },
       { id: `choose-${key}` },
@@ -101,6 +104,7 @@ function queriesSection(place) {
         "aria-pressed": String(query === chosen()[0]),
         click: () => {
           local.query = query;
+          local.above = local.below = null;
           refill();
           documents.element.scrollIntoView({ block: "nearest" });
         },
@@ -110,7 +114,7 @@ function queriesSection(place) {
   // The query whose documents are shown: the one that was pressed, or else the one that loses most.
   const chosen = () => {
     const told = pair() ? [...pair().worst, ...pair().best] : [];
-    return told.find((one) => one[0] === local.query) || told[0] || [null, 0, "", 0, 0, 0, []];
+    return told.find((one) => one[0] === local.query) || told[0] || [null, 0, "", 0, 0, 0, [], null];
   };
   const documents = tableOf(
     "documents",
@@ -143,6 +147,100 @@ function queriesSection(place) {
     },
     { sortable: true },
   );
+  // Why one document has a higher score than another, by one of the two models.
+  const choices = make("div", { class: "controls", id: "choose-reasons" });
+  const name = (one) => `${short(one[0], 28)}, label ${one[1]}, rank ${whole(one[2 + local.by])}`;
+  // Places, among those explained, of a document and of a better one that is ranked below it: of the largest mistake.
+  function mistake(shown) {
+    const order = [...shown.keys()].sort((one, two) => shown[one][2 + local.by] - shown[two][2 + local.by]);
+    let found = order.slice(0, 2),
+      most = 0;
+    order.forEach((above, at) =>
+      order.slice(at + 1).forEach((below) => {
+        const gap = shown[below][1] - shown[above][1];
+        if (gap > most) [found, most] = [[above, below], gap];
+      }),
+    );
+    return found;
+  }
+  const effect = (value, most) => {
+    const side = value < 0 ? "down" : "up";
+    return {
+      text: plus(value),
+      sort: value,
+      node: make(
+        "span",
+        { class: `effect ${side}`, style: `--share:${(Math.abs(value) / most).toFixed(3)}` },
+        make("span", null, plus(value)),
+        make("i"),
+      ),
+    };
+  };
+  const reasons = tableOf("reasons", "Why a document is above another", () => {
+    const [query, , , , , , rows, why] = chosen();
+    if (!why || why[0].length < 2) {
+      choices.hidden = true;
+      return {
+        columns: [{ title: "feature" }],
+        rows: [],
+        caption:
+          query === null
+            ? "The models differ on no query."
+            : `Query ${data.queries[query]} is not explained under this choice: the page has explanations of ${whole(data.nExplained)} queries, first of those that the headline's models differ on most. rankwood explain MODEL --data FILE --query ID explains any.`,
+      };
+    }
+    choices.hidden = false;
+    const shown = why[0].map((place) => rows[place]);
+    if (local.above === null || local.above >= shown.length || local.below >= shown.length)
+      [local.above, local.below] = mistake(shown);
+    const numbers = [...shown.keys()].map((number) => [number, name(shown[number])]);
+    const set = (key) => (value) => {
+      local[key] = Number(value);
+      if (key === "by") local.above = local.below = null;
+      reasons.refill();
+    };
+    const rankers = [local.a, local.b].map((number, place) => [place, models[number].name]);
+    choices.replaceChildren(
+      choice("Model", rankers, local.by, set("by"), { id: "choose-by" }),
+      choice("A", numbers, local.above, set("above"), { id: "choose-above" }),
+      choice("B", numbers, local.below, set("below"), { id: "choose-below" }),
+    );
+    const [a, b, parts] = [local.above, local.below, why[3 + local.by]];
+    const difference = parts.map((values) => values[a] - values[b]);
+    const most = Math.max(...difference.map(Math.abs), 1e-12);
+    const sum = (at) => parts.reduce((total, values) => total + values[at], 0);
+    const order = [...why[1].keys()].sort((one, two) => Math.abs(difference[two]) - Math.abs(difference[one]));
+    const line = (title, values, at) => [
+      title,
+      effect(difference[at], most),
+      ...values,
+      plus(parts[at][a]),
+      plus(parts[at][b]),
+    ];
+    const feature = (at) => data.explained[why[1][at]];
+    const rest = data.data.features - why[1].length;
+    const scores = [a, b].map((at) => shown[at][4 + local.by]);
+    const model = short(models[[local.a, local.b][local.by]].name, 24);
+    const gap = sum(a) - sum(b);
+    return {
+      columns: [
+        { title: "feature" },
+        { title: "A − B", class: "text", hint: "what it adds to the score of A, less what it adds to that of B" },
+        { title: "A has" },
+        { title: "B has" },
+        { title: "adds to A" },
+        { title: "adds to B" },
+      ],
+      rows: [
+        ...order.map((at) => line({ text: feature(at), hint: feature(at) }, [why[2][at][a], why[2][at][b]], at)),
+        ...(rest > 0 ? [line(`${whole(rest)} other features`, ["", ""], parts.length - 1)] : []),
+      ],
+      caption:
+        `Query ${data.queries[query]}, by ${model}: A is ${shown[a][0]} with score ${three(scores[0])}, B is ${shown[b][0]} with ${three(scores[1])}; ` +
+        `what features add differs by ${plus(gap)} in all (exact SHAP values). Shown are the ${why[1].length} features that tell the query's first documents apart most, and the ${why[0].length} documents that either model ranks among its first ${data.mostExplained}.${numbered}`,
+    };
+  });
+  reasons.element.insertBefore(choices, reasons.element.children[1]);
   const worst = extremes("worst", "Where the second model loses most", "worst"),
     best = extremes("best", "Where the second model gains most", "best");
   place.append(
@@ -158,6 +256,7 @@ function queriesSection(place) {
           id: "swap",
           click: () => {
             [local.a, local.b] = [local.b, local.a];
+            local.by = 1 - local.by;
             for (const key of ["a", "b"]) document.getElementById(`choose-${key}`).value = local[key];
             refill();
           },
@@ -167,7 +266,7 @@ function queriesSection(place) {
     ),
     told,
     tally,
-    make("div", { class: "stack" }, element, worst.element, best.element, documents.element),
+    make("div", { class: "stack" }, element, worst.element, best.element, documents.element, reasons.element),
   );
 
   function refill() {
@@ -175,6 +274,7 @@ function queriesSection(place) {
     worst.refill();
     best.refill();
     documents.refill();
+    reasons.refill();
     if (!found) {
       tally.replaceChildren();
       told.textContent = "";

@@ -3,13 +3,17 @@
 function settingsSection(place) {
   const local = { differing: models.length > 1 };
   const noted = (model) => data.settings.some(([, values]) => values[model.number] !== null);
-  const differs = (values) => new Set(values).size > 1; // also when a model lacks it
+  // Whether models that have a setting have it differently, or one model alone has it.
+  function differs(values) {
+    const known = values.filter((value) => value !== null);
+    return new Set(known).size > 1 || (known.length === 1 && values.length > 1);
+  }
   // What the table leaves out, and which models it cannot tell of.
   function told(shown, n) {
     const silent = shown.filter((model) => !noted(model)).map((model) => model.name);
     const dash = "A dash: the model has no such setting.";
     const kept = local.differing
-      ? `${whole(n)} of ${whole(data.settings.length)} settings: those with other values, and those that not all models have. ${dash}`
+      ? `${whole(n)} of ${whole(data.settings.length)} settings: those whose values differ among the models that have them, and those of one model alone. ${dash}`
       : dash;
     return kept + (silent.length ? ` No settings are known of ${silent.join(", ")}.` : "");
   }
@@ -34,7 +38,7 @@ function settingsSection(place) {
           "div",
           { class: "controls" },
           tick(
-            "only settings that are not the same in all models",
+            "only settings that differ",
             local.differing,
             (value) => {
               local.differing = value;
