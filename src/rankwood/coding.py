@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from rankwood.dtypes import AnyArray, FloatArray
-from rankwood.errors import DataError, one_line
+from rankwood.errors import DataError, listed, one_line
 
 # What a column of data holds: numbers, texts, or categories as pandas has them.
 Kind: TypeAlias = Literal["number", "text", "category"]
@@ -328,5 +328,4 @@ def _is_missing(value: Any, known: Container[Any] = ()) -> bool:
 
 
 def _shown(known: Sequence[Any]) -> str:
-    """The first three categories, for a message."""
-    return ", ".join(one_line(repr(value)) for value in known[:3]) + (", ..." if len(known) > 3 else "")
+    return listed([one_line(repr(value)) for value in known], 3)

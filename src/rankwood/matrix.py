@@ -7,13 +7,12 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix, FloatArray
-from rankwood.errors import DataError
+from rankwood.errors import DataError, listed
 
 if TYPE_CHECKING:
     from rankwood.coding import Codes, Coding, Kind
@@ -327,11 +326,12 @@ def column_order(names: Sequence[str] | None, feature_names: Sequence[str] | Non
     missing, unknown = Counter(feature_names) - Counter(names), Counter(names) - Counter(feature_names)
     if not missing and not unknown and names != given:
         pairs = [f"{old!r} is {new!r}" for old, new in zip(given, names, strict=True) if old != new]
-        few = ", ".join(pairs[:3]) + (", ..." if len(pairs) > 3 else "")
-        warnings.warn(f"columns are matched by names with underscores, as LightGBM writes them: {few}", stacklevel=2)
+        warnings.warn(
+            f"columns are matched by names with underscores, as LightGBM writes them: {listed(pairs, 3)}", stacklevel=2
+        )
     if missing or unknown:
         differ = [
-            f"{what} {_shown(odd)}"
+            f"{what} {listed([repr(name) for name in odd], 3)}"
             for what, odd in (("there is no", missing), ("the model does not know", unknown))
             if odd
         ]
@@ -363,12 +363,6 @@ def respelled(names: Sequence[str], feature_names: Sequence[str]) -> Sequence[st
 
 def _plain_name(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)
-
-
-def _shown(names: Iterable[str]) -> str:
-    """The first three names, for a message."""
-    few = list(islice(names, 4))
-    return ", ".join(map(repr, few[:3])) + (", ..." if len(few) > 3 else "")
 
 
 NO_FEATURES = ("qid", "label")  # columns of tables in memory that `fit` leaves alone
