@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -171,6 +171,20 @@ def make_report(found: SweepResults) -> Report:
             "n_points": max((len(setting.points) for setting in study.settings), default=0),
             "rows": [_fact(found, row) for row in found.rows],
         },
+    )
+
+
+def search_report(found: SweepResults) -> Report:
+    """Make the table of a search whose final runs are still to be done."""
+    study = found.study
+    left = {run_key(config) for config in replace(study, chosen=found.chosen).alone()}
+    return Report(
+        title=f"Search of {study.title}: {study.source.name}",
+        summary=f"The search is done. On test data {counted(len(left), 'run')}, which are timed, are left to the same "
+        "command without --search-only.",
+        tables=[_searched(found)],
+        figures=[],
+        facts={"folds": list(study.folds), "data": study.source.name, "measure": study.measures[0], "left": len(left)},
     )
 
 
