@@ -2,8 +2,8 @@
 
 python examples/same_parameters.py mq2008/S*.txt.gz
 
-No early stopping and no samples: the same trees, leaves, learning rate, documents per leaf and truncation for both, five
-folds of several random partitions of all queries. Differences are from LightGBM's model of the same size.
+No early stopping and no samples: the same trees, leaves, learning rate, documents per leaf and truncation for both,
+five folds of several random partitions of all queries. Differences are from LightGBM's model of the same size.
 """
 
 from __future__ import annotations
