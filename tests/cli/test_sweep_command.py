@@ -79,3 +79,34 @@ def test_a_file_that_is_not_there(rankwood, tmp_path):
     outcome = rankwood("sweep", tmp_path / "none.toml")
     assert outcome.status == 2
     assert "none.toml: No such file" in outcome.err
+
+
+def test_the_timed_runs_may_wait(rankwood, tmp_path):
+    (tmp_path / "c.toml").write_text(
+        "learner = 'mart'\nfolds = [1, 2]\nparameters = {n_trees = 3, n_leaves = 4}\n"
+        "data.synthetic = {n_queries = 40, docs_per_query = 8, n_features = 6}\n"
+        "[[configurations]]\nname = 'plain'\n"
+        "[[configurations]]\nname = 'chosen'\n[configurations.search]\nn_leaves = [3, 5]\n"
+    )
+    given = ["sweep", tmp_path / "c.toml", "--out", tmp_path / "new"]
+    table = RunTable(tmp_path / "new" / "runs.sqlite")
+    outcome = rankwood(*given, "--search-only", "--workers", 2)
+    assert outcome.status == 0
+    assert "which are timed, are left to the same command" in " ".join(outcome.out.split())
+    searched = table.entries()
+    assert [entry["config"]["kind"] for entry in searched] == ["searching"] * 6
+    facts = json.loads((tmp_path / "new" / "results.json").read_text())["facts"]
+    assert (facts["folds"], facts["data"], facts["measure"]) == ([1, 2], "synthetic", "nDCG@10")
+    assert rankwood(*given).status == 0
+    assert table.entries()[:6] == searched
+    assert [entry["config"]["kind"] for entry in table.entries()[6:]] == ["final"] * facts["left"]
+    assert 2 <= facts["left"] <= 4  # a fold may choose what another configuration is
+    assert {entry["environment"]["workers"] for entry in table.entries()[6:]} == {1}
+
+
+def test_without_a_search_there_is_none_to_do_alone(rankwood, tmp_path):
+    (tmp_path / "c.toml").write_text("learner = 'mart'\ndata.synthetic = {n_queries = 20, docs_per_query = 4}\n")
+    outcome = rankwood("sweep", tmp_path / "c.toml", "--search-only", "--out", tmp_path / "new")
+    assert outcome.status == 2
+    assert "no configuration has a search" in outcome.err
+    assert not (tmp_path / "new").exists()

@@ -135,6 +135,19 @@ def test_a_peer_is_searched_chosen_pruned_and_resumed(name, tmp_path, monkeypatc
     assert 0 <= results.mean((1, "model"), "own_difference") < 1e-5
     assert f"Other libraries: {library}; scores of imported models differ" in main.note
     report.write(tmp_path, environment={})
+    runs = [(config, slowed(result)) for config, result in runs]  # as on a machine with other work
+    for n_threads, shown, clock in ((1, "2.0", "CPU time on 1 thread,"), (2, "7.0", "wall-clock time on 2 threads,")):
+        table = make_report(SweepResults(replace(study, n_threads=n_threads), runs)).tables[0]
+        assert {row[table.columns.index("training s")] for row in table.rows} == {shown}
+        assert clock in table.note
+
+
+def slowed(result):
+    """The result of a run whose trainings took 2 seconds of a processor and 7 of the clock on the wall."""
+    return {
+        name: {**of, "seconds": 2.0, "wall_seconds": 7.0} if name in ("model", "pruned") else of
+        for name, of in result.items()
+    }
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -162,6 +162,19 @@ def test_leaves_have_their_documents(min_docs, at_least):
     assert len(counts) > 2
 
 
+def test_documents_of_a_leaf_are_counted_and_lightgbm_estimates_them():
+    """LightGBM takes the share of hessians for that of documents; those without relevant ones beside them have none."""
+    lightgbm = pytest.importorskip("lightgbm")
+    data = rw.make_ranking(60, docs_per_query=20, n_features=5, seed=1)
+    data = rw.Dataset(data.X, np.where(data.qid % 3 == 0, data.y, 0), qid=data.qid)
+    params = {"objective": "lambdarank", "num_leaves": 16, "min_data_in_leaf": 20, "num_threads": 1, "verbosity": -1}
+    booster = lightgbm.train(params, lightgbm.Dataset(data.X, data.y, group=np.diff(data.offsets), params=params), 1)
+    theirs = np.bincount(booster.predict(data.X, pred_leaf=True).ravel().astype(int))
+    assert theirs.min() < 20 < theirs.mean()
+    ours = rw.LambdaMART(1, 16, min_docs_per_leaf=20).fit(data).ensemble_
+    assert ours.leaf_cover.min() >= 20
+
+
 def test_a_share_is_of_the_documents_that_a_tree_sees():
     X, g, h = random_problem(7, n=400, n_values=50)
     binned = BinnedDataset.make(rw.Dataset(X, np.zeros(400), group=[10] * 40))

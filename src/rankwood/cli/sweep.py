@@ -24,6 +24,10 @@ def sweep(
     max_trees: Annotated[
         int | None, typer.Option("--max-trees", min=1, help="Most trees of any model, where the file allows more.")
     ] = None,
+    search_only: Annotated[
+        bool,
+        typer.Option("--search-only", help="End with the search; without it, the same command does the timed runs."),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first try: at most two folds, one seed and 20 trees a model.")
     ] = False,
@@ -46,7 +50,8 @@ def sweep(
     from rankwood.lab.sweep import read_sweep
 
     study = read_sweep(
-        config, data=data, train_queries=train_queries, budget=budget, max_trees=max_trees, n_threads=threads
-    )
+        config, data=data, train_queries=train_queries, budget=budget, max_trees=max_trees, n_threads=threads,
+        search_only=search_only,
+    )  # fmt: skip
     folder = Path("rankwood-" + re.sub(r"[^\w.-]+", "-", study.title)) if out is None else out
     conduct(study.quick() if quick else study, out=folder, resume=resume, workers=workers, dask=dask, as_json=as_json)

@@ -44,7 +44,7 @@ from rankwood.lab.study import (
     parse_folds,
     time_scoring,
 )
-from rankwood.lab.sweep_report import SweepResults, make_report
+from rankwood.lab.sweep_report import SweepResults, make_report, search_report
 from rankwood.lab.toml import Keys, is_whole, read_toml
 from rankwood.lab.workers import Config
 from rankwood.model.ensemble import Ensemble
@@ -188,6 +188,8 @@ class SweepStudy(Study):
         Whether to measure microseconds per document.
     n_trees_at_most : int, optional
         Most trees of any model, also where a setting allows more.
+    search_only : bool, default False
+        Whether to end with the search, and leave the final runs, which are timed, to another call.
     chosen : mapping, optional
         By fold and label, what a search found; `runs` fills it in.
     """
@@ -202,6 +204,7 @@ class SweepStudy(Study):
     pruning: Pruning | None = None
     speed: bool = True
     n_trees_at_most: int | None = None
+    search_only: bool = False
     chosen: Mapping[tuple[int, str], Setting] | None = None
 
     def __post_init__(self) -> None:
@@ -211,6 +214,8 @@ class SweepStudy(Study):
         unknown = [name for name in (self.pruning and self.pruning.of) or () if name not in labels]
         if unknown:
             raise RankwoodError(f"prune.of: no configuration is called {unknown[0]!r}: there are {', '.join(labels)}")
+        if self.search_only and not self.searches:
+            raise RankwoodError("no configuration has a search, which is all that search_only does")
         if any(setting.learner in PEERS for setting in self.settings) and self.watched_ranks is None:
             raise RankwoodError(
                 f"learners of other libraries watch nDCG@k on validation data, not {self.measures[0]}: let the first "
@@ -295,7 +300,7 @@ class SweepStudy(Study):
     def runs(self, table: RunTable, *, n_workers: int = 1, client: Any = None, on_run: OnRun | None = None) -> Runs:
         """Do the runs that the table does not have yet; a search comes first, then what follows from it."""
         found = super().runs(table, n_workers=n_workers, client=client, on_run=on_run)
-        if not self.searches or self.chosen is not None:
+        if not self.searches or self.search_only or self.chosen is not None:
             return found
         study = replace(self, chosen=SweepResults(self, found).chosen)
         return study.runs(table, n_workers=n_workers, client=client, on_run=on_run)
@@ -361,7 +366,8 @@ class SweepStudy(Study):
         return {**found, "timing": conditions}
 
     def report(self, runs: Runs) -> Report:
-        return make_report(SweepResults(self, runs))
+        found = SweepResults(self, runs)
+        return search_report(found) if self.search_only else make_report(found)
 
     def _trained(self, config: Config, fold: FoldData) -> _Trained:
         """Train and prune, and save the models for their timing."""
@@ -488,6 +494,7 @@ def read_sweep(
     budget: int | None = None,
     max_trees: int | None = None,
     n_threads: int | None = None,
+    search_only: bool = False,
 ) -> SweepStudy:
     r"""Return the study that a TOML file describes; paths in the file are relative to its folder.
 
@@ -505,6 +512,8 @@ def read_sweep(
         Most trees of any model, where the file allows more.
     n_threads : int, optional
         Threads of each run.
+    search_only : bool, default False
+        Whether to end with the search, and leave the final runs to another call.
 
     Examples
     --------
@@ -522,7 +531,7 @@ def read_sweep(
             top = Keys({**top.entries, "data": {"folder": str(Path(data).absolute())}})
         if budget is not None:
             top = Keys({**top.entries, "search": {**top.table("search").entries, "budget": budget}})
-        study = replace(_study(top, path, n_threads), n_trees_at_most=max_trees)
+        study = replace(_study(top, path, n_threads), n_trees_at_most=max_trees, search_only=search_only)
         return study if train_queries is None else replace(study, source=FewerQueries(study.source, train_queries))
     except RankwoodError as error:
         text = str(error)

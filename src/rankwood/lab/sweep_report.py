@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +174,20 @@ def make_report(found: SweepResults) -> Report:
     )
 
 
+def search_report(found: SweepResults) -> Report:
+    """Make the table of a search whose final runs are still to be done."""
+    study = found.study
+    left = {run_key(config) for config in replace(study, chosen=found.chosen).alone()}
+    return Report(
+        title=f"Search of {study.title}: {study.source.name}",
+        summary=f"The search is done. On test data {counted(len(left), 'run')}, which are timed, are left to the same "
+        "command without --search-only.",
+        tables=[_searched(found)],
+        figures=[],
+        facts={"folds": list(study.folds), "data": study.source.name, "measure": study.measures[0], "left": len(left)},
+    )
+
+
 def _summary(found: SweepResults) -> str:
     """The outcome in a few sentences."""
     study, measure = found.study, found.study.measures[0]
@@ -195,6 +209,9 @@ def _compared(found: SweepResults) -> Table:
     """Quality with its interval, size, training time and scoring time of every row of a search."""
     study, rows = found.study, []
     first, *others = study.measures
+    # On one thread CPU time is what an idle machine takes, also where this one was busy.
+    n_threads = resolve_threads(study.n_threads)
+    clock, clock_in_words = ("seconds", "CPU") if n_threads == 1 else ("wall_seconds", "wall-clock")
     for number, row in enumerate(found.rows, start=1):
         mean, (low, high) = found.mean_and_interval(row, first)
         rows.append(
@@ -205,7 +222,7 @@ def _compared(found: SweepResults) -> Table:
                 *(f"{found.mean_and_interval(row, measure)[0]:.4f}" for measure in others),
                 _number(found.mean(row, "n_trees"), 0),
                 _number(found.n_leaves(row), 0),
-                _number(found.mean(row, "wall_seconds"), 1),
+                _number(found.mean(row, clock), 1),
                 *([_number(found.mean(row, name), 3) for name in TIMES] if study.speed else []),
             ]
         )
@@ -224,8 +241,8 @@ def _compared(found: SweepResults) -> Table:
         f"Parameters of each are chosen on validation data, fold by fold, among {counted(n_points, 'point')}. Means "
         "over all test queries with bootstrap intervals over queries. + and -: significantly above or below the first "
         f"(randomisation test over queries, Holm's correction, {SIGNIFICANT:.0%}).{timed if speed else ''} Training "
-        f"seconds are wall-clock time on {counted(resolve_threads(study.n_threads), 'thread')}, without the conversion "
-        f"of the data.{pruned}{_libraries(found)}",
+        f"seconds are {clock_in_words} time on {counted(n_threads, 'thread')}, without the conversion of the data."
+        f"{pruned}{_libraries(found)}",
         details=DETAILS,
     )
 

@@ -446,14 +446,15 @@ class DART(RankingParameters, BoostedRanker):
     Parameters
     ----------
     n_trees : int, default 500
-        Number of trees. This default and the next two are those of Lucchese et al. (2017).
+        Number of trees. This default and the next are those of Lucchese et al. (2017), who have a learning rate of 1
+        and a rate of 0.015.
     n_leaves : int, default 50
         Most leaves of a tree.
-    learning_rate : float, default 1.0
+    learning_rate : float, default 0.1
         Weight of a tree that was grown without dropping others, nu.
     l2 : float, default 1.0
-        With so large a learning rate it keeps leaves bounded where hessians vanish.
-    rate : float, default 0.015
+        With a large learning rate it keeps leaves bounded where hessians vanish.
+    rate : float, default 0.1
         Share of the live trees that are dropped while a tree is grown: k = rate * trees, rounded.
     skip : float, default 0.0
         Probability that an iteration drops nothing.
@@ -480,16 +481,16 @@ class DART(RankingParameters, BoostedRanker):
     --------
     >>> import rankwood as rw
     >>> train, valid = rw.make_ranking(n_queries=60, docs_per_query=20, n_features=8).split(0.7)
-    >>> ranker = rw.DART(n_trees=20, n_leaves=8, rate=0.1, record_sizes=[10]).fit(train, valid=valid)
+    >>> ranker = rw.DART(n_trees=20, n_leaves=8, record_sizes=[10]).fit(train, valid=valid)
     >>> ranker.n_trees_, ranker.models_at_[10].n_trees, len(ranker.log_[-1].dropped)
     (20, 10, 2)
     """
 
     n_trees: int = field(default=500, kw_only=False)
     n_leaves: int = field(default=50, kw_only=False)
-    learning_rate: float = field(default=1.0, kw_only=False)
+    learning_rate: float = field(default=0.1, kw_only=False)
     l2: float = 1.0
-    rate: float = 0.015
+    rate: float = 0.1
     skip: float = 0.0
     weighting: Literal["paper", "lightgbm"] = "paper"
     rounding: Literal["nearest", "floor"] = "nearest"
@@ -530,6 +531,10 @@ class XDART(DART):
 
     Parameters
     ----------
+    learning_rate : float, default 1.0
+        Weight of a tree that was grown without dropping others, nu, and of one that takes the place of others.
+    rate : float, default 0.015
+        Share of the live trees that the strategy "ratio" drops.
     strategy : {"ratio", "fixed", "adaptive"}, default "adaptive"
         How many trees k to drop: "ratio", as in DART; "fixed", always `k`; "adaptive", 1 at first, 0.5 more in every
         iteration up to `upper_bound`, and 1 again after an improvement. Always rounded, and at most half of the trees.
@@ -568,6 +573,8 @@ class XDART(DART):
     (20, 20)
     """
 
+    learning_rate: float = field(default=1.0, kw_only=False)
+    rate: float = 0.015
     strategy: Literal["ratio", "fixed", "adaptive"] = "adaptive"
     k: int = 2
     upper_bound: float = 5
