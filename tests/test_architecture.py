@@ -30,7 +30,7 @@ HOUSE = floors.House()
 # which may end with a fit of all leaves and may run on a cluster, fitting, which knows losses, and cluster, which knows
 # callbacks and checkpoints.
 LAYERS: list[set[str]] = [
-    {"_version", "errors", "coding", "dtypes", "_native", "startup", "printable", "display", "packages"},
+    {"_version", "errors", "coding", "dtypes", "_native", "startup", "printable", "display", "lazily", "packages"},
     {"system", "matrix", "atomic", "group", "exact", "tasks"},
     {"data", "model", "scoring", "integrations"},
     {"evaluation", "formats"},

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from rankwood.dtypes import AnyArray, FloatArray
 from rankwood.errors import DataError, listed, one_line
+from rankwood.lazily import cached_property
 
 # What a column of data holds: numbers, texts, or categories as pandas has them.
 Kind: TypeAlias = Literal["number", "text", "category"]

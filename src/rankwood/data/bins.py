@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from rankwood.data.dataset import Dataset
 from rankwood.data.share import Share
 from rankwood.dtypes import FEATURE, AnyArray, FeatureMatrix, FloatArray, IndexArray
 from rankwood.errors import DataError
+from rankwood.lazily import cached_property
 from rankwood.system import resolve_threads
 
 if TYPE_CHECKING:

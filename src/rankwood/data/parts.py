@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -34,6 +33,7 @@ from rankwood.data.tables import (
 from rankwood.data.text import Progress
 from rankwood.dtypes import LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError, listed
+from rankwood.lazily import cached_property
 
 ROWS_PER_PART = 1 << 18
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from rankwood.dtypes import LEAF_VALUE, OFFSET, SCORE, WEIGHT, AnyArray, FloatAr
 from rankwood.errors import DataError, ModelError, RankwoodError
 from rankwood.exact import in_units, rounded
 from rankwood.group import ALONE, Group
+from rankwood.lazily import cached_property
 from rankwood.matrix import column_order
 from rankwood.model.additive import AdditiveModel
 from rankwood.model.constraints import Constraints, Projection

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from rankwood.lab.drawing import Figure, log_axis, pareto_front, style
 from rankwood.lab.runs import run_key
 from rankwood.lab.study import Report, Runs, Table, counted, interval_text, listed, p_text, query_values, with_spread
 from rankwood.lab.workers import in_words
+from rankwood.lazily import cached_property
 from rankwood.scoring.timing import BATCH
 from rankwood.system import resolve_threads
 

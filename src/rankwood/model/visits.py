@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankwood.dtypes import AnyArray, IndexArray
 from rankwood.errors import DataError
+from rankwood.lazily import cached_property
 from rankwood.matrix import row_blocks
 from rankwood.system import resolve_threads
 

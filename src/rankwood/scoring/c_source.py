@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from rankwood._version import __version__
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import ModelError
+from rankwood.lazily import cached_property
 
 if TYPE_CHECKING:
     from rankwood.model.ensemble import Ensemble

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from rankwood.lazily import cached_property
 from rankwood.model.ensemble import Ensemble
 
 

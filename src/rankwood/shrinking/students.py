@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from rankwood.errors import RankwoodError
 from rankwood.evaluation.evaluator import aligned_features, scores_of
 from rankwood.fitting.outputs import TreeOutputs
 from rankwood.fitting.ridge import centred, joint_ridge, tree_gains
+from rankwood.lazily import cached_property
 from rankwood.model.constraints import Constraints
 from rankwood.model.ensemble import Ensemble
 from rankwood.model.trees import Tree, offsets_of

@@ -188,7 +188,7 @@ class ScoredData:
 
     def _labels_and_offsets(self) -> tuple[FloatArray, OffsetArray]:
         """Labels of the documents of all processes, and where their queries start: asked for once."""
-        if self._known is not None:  # no cached_property: its lock would have ranks in threads wait for each other
+        if self._known is not None:
             return self._known
         y = self.data.y if self.data.order is None else self.data.y[self.data.order]
         sizes = np.concatenate(self.group.gather(np.diff(self.data.offsets)))

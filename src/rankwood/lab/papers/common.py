@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from rankwood.data.bins import BinnedDataset
@@ -14,6 +14,7 @@ from rankwood.data.statistics import statistics
 from rankwood.lab.runs import Result, run_key
 from rankwood.lab.study import Runs, Study, Table
 from rankwood.lab.workers import Config
+from rankwood.lazily import cached_property
 
 PARTS = ("train", "valid", "test")
 

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +36,7 @@ from rankwood.lab.study import (
     query_values,
     with_spread,
 )
+from rankwood.lazily import cached_property
 from rankwood.model.ensemble import Ensemble
 from rankwood.training.estimators import LambdaMART
 from rankwood.training.random_forest import RandomForest
