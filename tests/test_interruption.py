@@ -272,7 +272,7 @@ REPEATED = {
             return lambda: grower.start(*given, 0.0, 0.0, 0.0, 1, True, True)
         """,
     "a split": """
-        smallest = 400_000
+        smallest = 1_000_000
         def prepare(n):
             counts = np.full(512, 255, np.int32), np.zeros(512, np.uint8)
             bins = np.zeros((32, n, 16), np.uint8)
