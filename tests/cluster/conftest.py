@@ -29,6 +29,7 @@ def whole_cluster():
 
     settings = {
         "distributed.scheduler.locks.lease-timeout": "5s",  # after which a dead client's locks open
+        "distributed.deploy.lost-worker-timeout": "5 minutes",  # a busy machine takes long to start one again
         "distributed.worker.profile.enabled": False,  # a third of what an idle worker takes of a CPU
     }
     with (
@@ -42,7 +43,7 @@ def whole_cluster():
 @pytest.fixture
 def client(whole_cluster):
     """The client, with all workers up; afterwards nothing of ours is left on it."""
-    whole_cluster.wait_for_workers(N_WORKERS, timeout=60)
+    whole_cluster.wait_for_workers(N_WORKERS, timeout=120)
     yield whole_cluster
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("rankwood")]
     end = time.monotonic() + 10  # the scheduler is told of it, but nobody waits for that
