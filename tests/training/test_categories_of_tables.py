@@ -231,6 +231,23 @@ def test_what_cannot_be_categories_is_refused(name, tmp_path):
         learner().fit(dates)
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_a_column_of_texts_or_a_typo_is_told_of_the_data_and_not_of_a_model(name):
+    as_table, is_text = TABLES[name]
+    frame = FRAME.assign(colour=["red", "blue"] * (N // 2))
+    given = {"categorical_features": ["shop"]} if is_text else {}
+    told = "column 'colour' holds texts: features are numbers, so leave it out, or train with it among categorical"
+    with pytest.raises(rw.DataError, match=told):
+        learner(**given).fit(as_table(frame))
+    features = frame.drop(columns=["qid", "label"])
+    with pytest.raises(rw.DataError, match=told):
+        learner(**given).fit(as_table(features), Y, qid=QID)
+    with pytest.raises(rw.RankwoodError, match=r"names the feature 'color', which .* \(did you mean 'colour'\?\)"):
+        learner(categorical_features=["shop", "color"]).fit(as_table(frame))
+    with pytest.raises(rw.RankwoodError, match=r"did you mean 'shop'"):
+        learner(categorical_features=["shopp"]).fit(FRAME)
+
+
 def test_no_warning_is_raised_for_tables_of_training():
     with warnings.catch_warnings(action="error"):
         ranker = learner().fit(in_pandas(FRAME), valid=in_pandas(OTHER))
