@@ -129,6 +129,7 @@ def test_texts_from_training_to_every_command(rankwood, tmp_path):
     assert outcome.status == 0, outcome.err
     model = rw.load_model(out)
     assert model.coding.lists == (tuple(sorted(COLOURS)),)
+    assert model.metadata["parameters"]["categorical_features"] == ["colour"]
     data = rw.read_csv(test, coding=model.coding)
     measured = rw.evaluate(model, data, "nDCG@10").means["nDCG@10"]
     assert json.loads(outcome.out)["measures"]["nDCG@10"] == pytest.approx(measured, abs=1e-12)
