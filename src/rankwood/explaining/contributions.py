@@ -235,7 +235,10 @@ def explain(
     """
     ensemble: Ensemble = getattr(model, "ensemble_", model)
     if not (hasattr(ensemble, "trees") and hasattr(ensemble, "leaves")):
-        raise ModelError(f"explain takes an Ensemble or a fitted learner, got {type(model).__name__}")
+        raise ModelError(
+            f"explain takes an Ensemble or a fitted learner, got {type(model).__name__}; models of other libraries "
+            "and files come in with rankwood.load_model"
+        )
     if background is not None and data is not None:
         raise DataError("give background or data, not both: with background documents no counts are needed")
     threads = resolve_threads(n_threads)
