@@ -190,6 +190,21 @@ def test_trees_are_shown_with_categories(expected):
     assert "not in {shop " in rw.plot_tree(model, 0).svg
 
 
+def test_explanations_show_categories(expected):
+    model, _ = expected
+    found = rw.explain(model, X)
+    (above, below) = (X["shop"].eq("shop 7").argmax(), X["shop"].eq("shop 21").argmax())
+    frame = found.to_frame(above)
+    assert frame.loc["shop", "value"] == "shop 7"
+    assert frame.loc["price", "value"] == np.float32(X["price"][above])
+    pair = found.pair(above, below).to_frame()
+    assert pair.loc["shop", ["value above", "value below"]].tolist() == ["shop 7", "shop 21"]
+    missing = found.to_frame(X["shop"].isna().argmax())
+    assert np.isnan(missing.loc["shop", "value"])
+    assert found.data[above, 1] == model.coding.lists[0].index("shop 7")
+    assert found.to_frame(above)["contribution"].dtype == np.float64
+
+
 def test_lightgbm_scores_the_categories_of_an_export(expected, tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
     model, scores = expected

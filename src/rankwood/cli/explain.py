@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from rankwood.cli.models import (
     numbering,
     read_renames,
 )
-from rankwood.coding import value_in_words
+from rankwood.coding import category_of, value_in_words
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
@@ -90,8 +90,7 @@ def explain(
     elif rows is None:
         _print_query(found, documents, labels, query, top, numbering(ensemble))
     else:
-        categories = {} if ensemble.coding is None else ensemble.coding.by_feature()
-        _print_pair(found, labels, *rows, top, categories, numbering(ensemble))
+        _print_pair(found, labels, *rows, top, numbering(ensemble))
     if ensemble.exit is not None:
         tell("note: the model has early exit; what is explained is the sum of all its trees")
 
@@ -157,7 +156,6 @@ def _print_pair(
     above: int,
     below: int,
     top: int,
-    categories: Mapping[int, Sequence[Any]],
     numbered: str,
 ) -> None:
     """A row per feature: values of both documents, what they add, and the difference."""
@@ -170,7 +168,7 @@ def _print_pair(
         return [name, *values, *map(signed, given), signed(given[0] - given[1])]
 
     def in_words(feature: int) -> list[str]:
-        return [value_in_words(value, categories.get(feature, ()), 12) for value in pair.data[:, feature].tolist()]
+        return [value_in_words(value, pair.categories.get(feature, ()), 12) for value in pair.data[:, feature].tolist()]
 
     rows = [cells(pair.feature_names[f], in_words(f), pair.values[:, f]) for f in order.tolist()]
     if len(order) < len(pair.feature_names):
@@ -226,13 +224,19 @@ def _pair_facts(found: Explanation, labels: list[str], above: int, below: int) -
         "features": [
             {
                 "feature": pair.feature_names[f],
-                "values": [plain(value) for value in pair.data[:, f].tolist()],
+                "values": [_plain_category(value, pair.categories.get(f, ())) for value in pair.data[:, f].tolist()],
                 "contributions": pair.values[:, f].tolist(),
                 "difference": float(pair.difference[f]),
             }
             for f in by_size(pair.difference).tolist()
         ],
     }
+
+
+def _plain_category(value: float, known: Sequence[Any]) -> Any:
+    """The category that a value is the code of, or the value as JSON can hold it."""
+    category = category_of(value, known)
+    return plain(value) if category is value else category
 
 
 def plain(value: float) -> float | str | None:
