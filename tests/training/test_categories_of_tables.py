@@ -190,6 +190,24 @@ def test_trees_are_shown_with_categories(expected):
     assert "not in {shop " in rw.plot_tree(model, 0).svg
 
 
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "arrow, a stream"])
+def test_a_data_set_takes_the_codes_of_a_model(name, expected):
+    model, scores = expected
+    as_table, _ = TABLES[name]
+    for data in (
+        rw.Dataset(as_table(FRAME), coding=model.coding),
+        rw.Dataset(as_table(X), Y, qid=QID, coding=model.coding),
+        rw.Dataset(as_table(X[["kind", "shop", "price"]]), Y, qid=QID, coding=model.coding),
+    ):
+        place = data.feature_names.index("shop")
+        assert data.X[0, place] == model.coding.lists[0].index(FRAME["shop"][0])
+        in_order = data.select_features([data.feature_names.index(name) for name in model.feature_names])
+        assert_array_equal(model.score(in_order.X), scores)
+        assert rw.evaluate(model, data, "nDCG@10").means == rw.evaluate(scores, data, "nDCG@10").means
+    with pytest.raises(rw.DataError, match=r"'shop' holds (categories: .* with coding=model\.coding|texts|.*string)"):
+        rw.Dataset(as_table(FRAME))
+
+
 def test_explanations_show_categories(expected):
     model, _ = expected
     found = rw.explain(model, X)
