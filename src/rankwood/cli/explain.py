@@ -138,7 +138,7 @@ def _print_query(
     rows += [[found.feature_names[f], *(signed(found.values[row, f]) for row in best)] for f in order]
     if len(order) < len(found.feature_names):
         rest = found.values.sum(axis=1) - found.values[:, order].sum(axis=1)
-        rows.append([f"{len(found.feature_names) - len(order):,} others", *(signed(rest[row]) for row in best)])
+        rows.append([_others(len(found.feature_names) - len(order)), *(signed(rest[row]) for row in best)])
     rows.append(["score", *(signed(found.scores[row]) for row in best)])
     if documents.has_labels:
         rows.append(["label", *(f"{documents.y[row]:g}" for row in best)])
@@ -173,7 +173,7 @@ def _print_pair(
     rows = [cells(pair.feature_names[f], in_words(f), pair.values[:, f]) for f in order.tolist()]
     if len(order) < len(pair.feature_names):
         rest = pair.values.sum(axis=1) - pair.values[:, order].sum(axis=1)
-        rows.append(cells(f"{len(pair.feature_names) - len(order):,} others", ["", ""], rest))
+        rows.append(cells(_others(len(pair.feature_names) - len(order)), ["", ""], rest))
     rows.append(cells("score", ["", ""], scores))
     print_table(
         f"A: document {labels[above]}, B: document {labels[below]}; what tells them apart",
@@ -181,6 +181,10 @@ def _print_pair(
         _fitted(rows),
         caption=("Values of A and B, what they add to both scores, and the difference.", numbered),
     )
+
+
+def _others(n: int) -> str:
+    return f"{n:,} other{'s' * (n != 1)}"
 
 
 def _signs(values: FloatArray) -> Callable[[float], str]:
