@@ -272,6 +272,17 @@ class Coding:
         return str(column) if self.feature_names is None else one_line(repr(self.feature_names[column]))
 
 
+def category_of(value: float, known: Sequence[Any]) -> Any:
+    """The category that a value is the code of; the value itself where it is the code of none.
+
+    Examples
+    --------
+    >>> category_of(1.0, ("blue", "red")), category_of(2.0, ("blue", "red"))
+    ('red', 2.0)
+    """
+    return known[int(value)] if 0 <= value < len(known) and value == int(value) else value
+
+
 def value_in_words(value: float, known: Sequence[Any] = (), limit: int = 24) -> str:
     """A value of a feature as people read it: the category that it is the code of, if there are any, else four digits.
 
@@ -280,8 +291,8 @@ def value_in_words(value: float, known: Sequence[Any] = (), limit: int = 24) -> 
     >>> value_in_words(1.0, ("blue", "red")), value_in_words(2.0, ("blue", "red")), value_in_words(0.12345)
     ('red', '2', '0.1235')
     """
-    if 0 <= value < len(known) and value == int(value):
-        return one_line(str(known[int(value)]), limit)
+    if (category := category_of(value, known)) is not value:
+        return one_line(str(category), limit)
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 

@@ -134,7 +134,7 @@ def _is_number(text: str) -> bool:
 def _categories_error(name: str) -> DataError:
     return DataError(
         f"column {name!r} holds categories: only fit of boosted learners, and models that were trained on them, take "
-        "such columns as they are; a data set, a forest and other models need numbers, such as "
+        "such columns as they are, as a Dataset does with coding=model.coding; forests need numbers, such as "
         f"frame[{name!r}].cat.codes"
     )
 

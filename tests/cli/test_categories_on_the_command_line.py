@@ -129,6 +129,7 @@ def test_texts_from_training_to_every_command(rankwood, tmp_path):
     assert outcome.status == 0, outcome.err
     model = rw.load_model(out)
     assert model.coding.lists == (tuple(sorted(COLOURS)),)
+    assert model.metadata["parameters"]["categorical_features"] == ["colour"]
     data = rw.read_csv(test, coding=model.coding)
     measured = rw.evaluate(model, data, "nDCG@10").means["nDCG@10"]
     assert json.loads(outcome.out)["measures"]["nDCG@10"] == pytest.approx(measured, abs=1e-12)
@@ -143,5 +144,8 @@ def test_texts_from_training_to_every_command(rankwood, tmp_path):
     pair = [line for line in shown.splitlines() if "colour" in line]
     assert pair
     assert any(colour[:10] in pair[0] for colour in COLOURS)
+    told = json.loads(rankwood("explain", out, "--data", test, "--query", "3", "--pair", "1", "2", "--json").out)
+    (values,) = [one["values"] for one in told["features"] if one["feature"] == "colour"]
+    assert set(values) <= set(COLOURS)
     assert "not in {" in rankwood("inspect", out, "--tree", "0").out
     assert "green, dark" in rankwood("inspect", out, "--categories").out

@@ -53,6 +53,8 @@ def test_a_pair(rankwood, files):
     shown = rankwood(*given, "1", f"doc-{rows[2]}", "--top", 3)
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "11 others" in shown.out
+    shown = rankwood(*given, "1", f"doc-{rows[2]}", "--top", data.n_features - 1)
+    assert "1 other " in shown.out
     found = json.loads(rankwood(*given, f"doc-{rows[0]}", "3", "--json").out)
     assert found["above"]["document"] == f"doc-{rows[0]}"
     assert_allclose(

@@ -196,6 +196,8 @@ def test_what_is_wrong_is_said():
         rw.explain(model, X, data=X[:0])
     with pytest.raises(DataError, match="X has 2 features but the model was built on 8"):
         rw.explain(model, X[:, :2], background=X)
+    with pytest.raises(ModelError, match=r"got str; models of other .* come in with rankwood\.load_model"):
+        rw.explain("lgb.txt", [[0.0]])
     with pytest.raises(ModelError, match="takes an Ensemble or a fitted learner, got dict"):
         rw.explain({}, X)
     with pytest.raises(DataError, match="there is no row 3: 3 documents"):

@@ -190,6 +190,39 @@ def test_trees_are_shown_with_categories(expected):
     assert "not in {shop " in rw.plot_tree(model, 0).svg
 
 
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "arrow, a stream"])
+def test_a_data_set_takes_the_codes_of_a_model(name, expected):
+    model, scores = expected
+    as_table, _ = TABLES[name]
+    for data in (
+        rw.Dataset(as_table(FRAME), coding=model.coding),
+        rw.Dataset(as_table(X), Y, qid=QID, coding=model.coding),
+        rw.Dataset(as_table(X[["kind", "shop", "price"]]), Y, qid=QID, coding=model.coding),
+    ):
+        place = data.feature_names.index("shop")
+        assert data.X[0, place] == model.coding.lists[0].index(FRAME["shop"][0])
+        in_order = data.select_features([data.feature_names.index(name) for name in model.feature_names])
+        assert_array_equal(model.score(in_order.X), scores)
+        assert rw.evaluate(model, data, "nDCG@10").means == rw.evaluate(scores, data, "nDCG@10").means
+    with pytest.raises(rw.DataError, match=r"'shop' holds (categories: .* with coding=model\.coding|texts|.*string)"):
+        rw.Dataset(as_table(FRAME))
+
+
+def test_explanations_show_categories(expected):
+    model, _ = expected
+    found = rw.explain(model, X)
+    (above, below) = (X["shop"].eq("shop 7").argmax(), X["shop"].eq("shop 21").argmax())
+    frame = found.to_frame(above)
+    assert frame.loc["shop", "value"] == "shop 7"
+    assert frame.loc["price", "value"] == np.float32(X["price"][above])
+    pair = found.pair(above, below).to_frame()
+    assert pair.loc["shop", ["value above", "value below"]].tolist() == ["shop 7", "shop 21"]
+    missing = found.to_frame(X["shop"].isna().argmax())
+    assert np.isnan(missing.loc["shop", "value"])
+    assert found.data[above, 1] == model.coding.lists[0].index("shop 7")
+    assert found.to_frame(above)["contribution"].dtype == np.float64
+
+
 def test_lightgbm_scores_the_categories_of_an_export(expected, tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
     model, scores = expected
@@ -229,6 +262,23 @@ def test_what_cannot_be_categories_is_refused(name, tmp_path):
     dates = FRAME.assign(shop=pd.Categorical(pd.date_range("2026-01-01", periods=N)))
     with pytest.raises(rw.DataError, match="column 'shop' has categories that are neither texts nor numbers"):
         learner().fit(dates)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_column_of_texts_or_a_typo_is_told_of_the_data_and_not_of_a_model(name):
+    as_table, is_text = TABLES[name]
+    frame = FRAME.assign(colour=["red", "blue"] * (N // 2))
+    given = {"categorical_features": ["shop"]} if is_text else {}
+    told = "column 'colour' holds texts: features are numbers, so leave it out, or train with it among categorical"
+    with pytest.raises(rw.DataError, match=told):
+        learner(**given).fit(as_table(frame))
+    features = frame.drop(columns=["qid", "label"])
+    with pytest.raises(rw.DataError, match=told):
+        learner(**given).fit(as_table(features), Y, qid=QID)
+    with pytest.raises(rw.RankwoodError, match=r"names the feature 'color', which .* \(did you mean 'colour'\?\)"):
+        learner(categorical_features=["shop", "color"]).fit(as_table(frame))
+    with pytest.raises(rw.RankwoodError, match=r"did you mean 'shop'"):
+        learner(categorical_features=["shopp"]).fit(FRAME)
 
 
 def test_no_warning_is_raised_for_tables_of_training():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from rankwood.cli.models import (
     numbering,
     read_renames,
 )
-from rankwood.coding import value_in_words
+from rankwood.coding import category_of, value_in_words
 from rankwood.data.dataset import Dataset
 from rankwood.dtypes import FloatArray
 from rankwood.errors import DataError, RankwoodError
@@ -90,8 +90,7 @@ def explain(
     elif rows is None:
         _print_query(found, documents, labels, query, top, numbering(ensemble))
     else:
-        categories = {} if ensemble.coding is None else ensemble.coding.by_feature()
-        _print_pair(found, labels, *rows, top, categories, numbering(ensemble))
+        _print_pair(found, labels, *rows, top, numbering(ensemble))
     if ensemble.exit is not None:
         tell("note: the model has early exit; what is explained is the sum of all its trees")
 
@@ -139,7 +138,7 @@ def _print_query(
     rows += [[found.feature_names[f], *(signed(found.values[row, f]) for row in best)] for f in order]
     if len(order) < len(found.feature_names):
         rest = found.values.sum(axis=1) - found.values[:, order].sum(axis=1)
-        rows.append([f"{len(found.feature_names) - len(order):,} others", *(signed(rest[row]) for row in best)])
+        rows.append([_others(len(found.feature_names) - len(order)), *(signed(rest[row]) for row in best)])
     rows.append(["score", *(signed(found.scores[row]) for row in best)])
     if documents.has_labels:
         rows.append(["label", *(f"{documents.y[row]:g}" for row in best)])
@@ -157,7 +156,6 @@ def _print_pair(
     above: int,
     below: int,
     top: int,
-    categories: Mapping[int, Sequence[Any]],
     numbered: str,
 ) -> None:
     """A row per feature: values of both documents, what they add, and the difference."""
@@ -170,12 +168,12 @@ def _print_pair(
         return [name, *values, *map(signed, given), signed(given[0] - given[1])]
 
     def in_words(feature: int) -> list[str]:
-        return [value_in_words(value, categories.get(feature, ()), 12) for value in pair.data[:, feature].tolist()]
+        return [value_in_words(value, pair.categories.get(feature, ()), 12) for value in pair.data[:, feature].tolist()]
 
     rows = [cells(pair.feature_names[f], in_words(f), pair.values[:, f]) for f in order.tolist()]
     if len(order) < len(pair.feature_names):
         rest = pair.values.sum(axis=1) - pair.values[:, order].sum(axis=1)
-        rows.append(cells(f"{len(pair.feature_names) - len(order):,} others", ["", ""], rest))
+        rows.append(cells(_others(len(pair.feature_names) - len(order)), ["", ""], rest))
     rows.append(cells("score", ["", ""], scores))
     print_table(
         f"A: document {labels[above]}, B: document {labels[below]}; what tells them apart",
@@ -183,6 +181,10 @@ def _print_pair(
         _fitted(rows),
         caption=("Values of A and B, what they add to both scores, and the difference.", numbered),
     )
+
+
+def _others(n: int) -> str:
+    return f"{n:,} other{'s' * (n != 1)}"
 
 
 def _signs(values: FloatArray) -> Callable[[float], str]:
@@ -226,13 +228,19 @@ def _pair_facts(found: Explanation, labels: list[str], above: int, below: int) -
         "features": [
             {
                 "feature": pair.feature_names[f],
-                "values": [plain(value) for value in pair.data[:, f].tolist()],
+                "values": [_plain_category(value, pair.categories.get(f, ())) for value in pair.data[:, f].tolist()],
                 "contributions": pair.values[:, f].tolist(),
                 "difference": float(pair.difference[f]),
             }
             for f in by_size(pair.difference).tolist()
         ],
     }
+
+
+def _plain_category(value: float, known: Sequence[Any]) -> Any:
+    """The category that a value is the code of, or the value as JSON can hold it."""
+    category = category_of(value, known)
+    return plain(value) if category is value else category
 
 
 def plain(value: float) -> float | str | None:

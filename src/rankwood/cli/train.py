@@ -224,7 +224,7 @@ def train(
 
 def _coding(ranker: Any, train: list[Path]) -> Coding | None:
     """How categories in the training files become codes; the ranker gets their columns as its parameter."""
-    from rankwood.training.inputs import training_coding
+    from rankwood.training.inputs import training_coding, wanted_features
     from rankwood.training.params import checked_parameters
 
     if not are_tables(train) or not hasattr(ranker, "categorical_features"):
@@ -232,7 +232,9 @@ def _coding(ranker: Any, train: list[Path]) -> Coding | None:
     given = checked_parameters(ranker).categorical_features
     coding = training_coding(train, given)
     if coding is not None:
-        ranker.set_params(categorical_features=[*(given or ()), *(coding.columns or ())])
+        names, known = coding.feature_names, wanted_features(given)
+        new = (column for column in coding.columns or () if not {column, names and names[column]} & known)
+        ranker.set_params(categorical_features=[*(given or ()), *new])
     return coding
 
 

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankwood.coding import Coding
 from rankwood.data.queries import Queries, find_queries
 from rankwood.dtypes import FEATURE, LABEL, OFFSET, WEIGHT, AnyArray, FeatureMatrix, FloatArray, IndexArray, OffsetArray
 from rankwood.errors import DataError
-from rankwood.matrix import as_feature_matrix, collected, column_names, drop_column, feature_names_of
+from rankwood.matrix import as_feature_matrix, collected, column_names, drop_column, feature_names_of, with_codes
 
 ReadBlocks: TypeAlias = Callable[[], Iterator[FeatureMatrix]]
 
@@ -47,6 +48,9 @@ class Dataset:
         rankers then learn how much of the labels is due to it.
     feature_names : sequence of str, optional
         Name of every feature; taken from a DataFrame's columns, if these are texts.
+    coding : rankwood.coding.Coding, optional
+        `coding` of a model: columns of categories or texts in a DataFrame or Arrow table become the codes that the
+        model knows; other categories are missing values.
 
     Attributes
     ----------
@@ -104,6 +108,7 @@ class Dataset:
         doc_ids: Sequence[str] | AnyArray | None = None,
         position: Any = None,
         feature_names: Sequence[str] | None = None,
+        coding: Coding | None = None,
     ) -> None:
         X = collected(X)
         columns = column_names(X) or ()
@@ -116,7 +121,7 @@ class Dataset:
             y, X = drop_column(X, "label")
         if feature_names is None:
             feature_names = feature_names_of(X)
-        matrix = as_feature_matrix(X)
+        matrix = as_feature_matrix(with_codes(X, coding))
         self._set(
             _X=matrix,
             _n_features=matrix.shape[1],

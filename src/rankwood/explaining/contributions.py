@@ -8,12 +8,14 @@ went there (path-dependent), or its values in background documents (intervention
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwood import _native
+from rankwood.coding import category_of
 from rankwood.dtypes import AnyArray, FloatArray, IndexArray
 from rankwood.errors import DataError, ModelError
 from rankwood.formats.writing import names_of
@@ -39,9 +41,11 @@ class Explanation:
     base_value : float
         Score of a document of which nothing is known: the mean score of the training data or of the background.
     data : array, documents x features
-        The features themselves.
+        The features themselves, categories as their codes.
     feature_names : tuple of str
         Names of the features; `f0`, `f1` and so on where the model has none.
+    categories : mapping of int to sequence
+        Categories in the order of their codes, by number of the feature, for the features that have some.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class Explanation:
     base_value: float
     data: AnyArray
     feature_names: tuple[str, ...]
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def n_docs(self) -> int:
@@ -90,7 +95,7 @@ class Explanation:
             if not -self.n_docs <= row < self.n_docs:
                 raise DataError(f"there is no row {row}: {self.n_docs} documents were explained")
         rows = [above, below]
-        return PairExplanation(self.values[rows], self.base_value, self.data[rows], self.feature_names)
+        return PairExplanation(self.values[rows], self.base_value, self.data[rows], self.feature_names, self.categories)
 
     def to_frame(self, document: int | None = None) -> Any:
         """Contributions as a pandas DataFrame.
@@ -98,7 +103,8 @@ class Explanation:
         Parameters
         ----------
         document : int, optional
-            A row. With it the table has a row per feature: its value and its contribution, the largest first.
+            A row. With it the table has a row per feature: its value (of categories the category) and its
+            contribution, the largest first.
 
         Returns
         -------
@@ -112,11 +118,14 @@ class Explanation:
             return frame.assign(**{"base value": self.base_value, "score": self.scores})
         values = self.values[document]
         order = by_size(values)
-        columns = {"value": self.data[document][order], "contribution": values[order]}
+        columns = {"value": shown_values(self.data[document], self.categories)[order], "contribution": values[order]}
         return pd.DataFrame(columns, index=pd.Index(np.array(self.feature_names, dtype=object)[order], name="feature"))
 
     def to_shap(self) -> Any:
-        """The same as a `shap.Explanation`, for the plots of the package shap, which must be installed."""
+        """The same as a `shap.Explanation`, for the plots of the package shap, which must be installed.
+
+        Categories are codes in it, since the plots of shap take numbers.
+        """
         shap = need("shap", "a shap.Explanation")
         base_values, names = np.full(self.n_docs, self.base_value), list(self.feature_names)
         return shap.Explanation(self.values, base_values, np.asarray(self.data), feature_names=names)
@@ -133,9 +142,11 @@ class PairExplanation:
     base_value : float
         Score of a document of which nothing is known.
     data : array, 2 x features
-        Features of the two documents.
+        Features of the two documents, categories as their codes.
     feature_names : tuple of str
         Names of the features.
+    categories : mapping of int to sequence
+        Categories in the order of their codes, by number of the feature, for the features that have some.
 
     Examples
     --------
@@ -150,6 +161,7 @@ class PairExplanation:
     base_value: float
     data: AnyArray
     feature_names: tuple[str, ...]
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def difference(self) -> FloatArray:
@@ -168,19 +180,37 @@ class PairExplanation:
         Returns
         -------
         pandas.DataFrame
-            Values and contributions of both documents, and the difference of contributions.
+            Values (of categories the category) and contributions of both documents, and the difference of
+            contributions.
         """
         pd = need("pandas", "a DataFrame")
 
         order = by_size(self.difference)
+        above, below = (shown_values(row, self.categories) for row in self.data)
         columns = {
-            "value above": self.data[0][order],
-            "value below": self.data[1][order],
+            "value above": above[order],
+            "value below": below[order],
             "contribution above": self.values[0][order],
             "contribution below": self.values[1][order],
             "difference": self.difference[order],
         }
         return pd.DataFrame(columns, index=pd.Index(np.array(self.feature_names, dtype=object)[order], name="feature"))
+
+
+def shown_values(row: AnyArray, categories: Mapping[int, Sequence[Any]]) -> AnyArray:
+    """Features of a document with categories in place of their codes.
+
+    Examples
+    --------
+    >>> shown_values(np.array([0.5, 1.0]), {1: ("blue", "red")}).tolist()
+    [0.5, 'red']
+    """
+    if not categories:
+        return row
+    shown = row.astype(object)
+    for feature, known in categories.items():
+        shown[feature] = category_of(float(row[feature]), known)
+    return shown
 
 
 def by_size(values: FloatArray) -> IndexArray:
@@ -235,7 +265,10 @@ def explain(
     """
     ensemble: Ensemble = getattr(model, "ensemble_", model)
     if not (hasattr(ensemble, "trees") and hasattr(ensemble, "leaves")):
-        raise ModelError(f"explain takes an Ensemble or a fitted learner, got {type(model).__name__}")
+        raise ModelError(
+            f"explain takes an Ensemble or a fitted learner, got {type(model).__name__}; models of other libraries "
+            "and files come in with rankwood.load_model"
+        )
     if background is not None and data is not None:
         raise DataError("give background or data, not both: with background documents no counts are needed")
     threads = resolve_threads(n_threads)
@@ -251,7 +284,8 @@ def explain(
         others = _background(ensemble, background)
         _native.contributions_by_background(*trees, ensemble.n_features, weights, rows, values, threads, others)
         base_value = math.fsum(ensemble.score(others, n_threads=threads).tolist()) / len(others)
-    return Explanation(values, base_value, rows, tuple(names_of(ensemble)))
+    categories = {} if ensemble.coding is None else ensemble.coding.by_feature()
+    return Explanation(values, base_value, rows, tuple(names_of(ensemble)), categories)
 
 
 def leaf_covers(model: Ensemble) -> FloatArray:

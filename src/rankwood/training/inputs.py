@@ -26,9 +26,19 @@ from rankwood.dtypes import FEATURE, FeatureMatrix, FloatArray
 from rankwood.errors import DataError, RankwoodError
 from rankwood.exact import exact_sum
 from rankwood.group import ALONE, Group
-from rankwood.matrix import collected, column_names, column_order, drop_column, refuse_text, with_codes
+from rankwood.matrix import (
+    NO_FEATURES,
+    collected,
+    column_kinds,
+    column_names,
+    column_order,
+    drop_column,
+    refuse_text,
+    with_codes,
+)
 from rankwood.model.ensemble import Ensemble
 from rankwood.system import resolve_threads
+from rankwood.training.constraints import numbers_of
 
 # Infinite values are ordered like others, NaN is a missing value; float64 is kept for scoring.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [FEATURE, np.float64], "ensure_all_finite": False}
@@ -233,12 +243,31 @@ def training_coding(X: Any, wanted: Sequence[int | str] | None, start: Coding | 
         return None
     chosen = wanted_features(wanted)
     if not is_paths(X):
-        return coding_of([categories_in(X, chosen)], start)
+        found = categories_in(X, chosen)
+        if found.features:
+            names = [feature for feature in found.features if isinstance(feature, str)]
+            numbers_of(wanted or (), len(found.features), names or None, "categorical_features")
+        coding = coding_of([found], start)
+        if coding is not None:
+            _refuse_other_texts(X, found.features, coding)
+        return coding
     files = as_paths(X)
     if (kind := kind_of_all(files)) == "svmlight":
         return None
     parts = file_parts(files, kind, queries="optional", n_threads=1)
     return coding_of([categories_of_part(part, chosen) for part in parts], start)
+
+
+def _refuse_other_texts(X: Any, features: Sequence[int | str], coding: Coding) -> None:
+    """Refuse columns of texts that are not among the categories of training data."""
+    kinds = column_kinds(X)
+    places = [place for place, name in enumerate(column_names(X) or ()) if name not in NO_FEATURES]
+    for number, (feature, place) in enumerate(zip(features, places, strict=True)):
+        if kinds[place] == "text" and number not in (coding.columns or ()):
+            raise DataError(
+                f"column {feature!r} holds texts: features are numbers, so leave it out, or train with it among "
+                "categorical_features"
+            )
 
 
 def wanted_features(given: Sequence[int | str] | None) -> set[int | str]:

@@ -26,6 +26,7 @@ class Kind:
     words: str  # for messages
     holds: Callable[[Any], bool]  # whether a value is of this kind
     read: Callable[[str], Any] | None = None  # from text; None when it cannot be written as text
+    choice: str | None = None  # the text that it is, where only one will do
 
 
 Learner = TypeVar("Learner")
@@ -41,7 +42,7 @@ def checked_parameters(learner: Learner) -> Learner:
     for name, kinds in parameter_kinds(type(learner)).items():
         value = getattr(learner, name)
         if kinds and not any(kind.holds(value) for kind in kinds):
-            raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
+            raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}{_near(kinds, value)}")
         setattr(checked, name, value.item() if isinstance(value, np.generic) else value)
     return checked
 
@@ -80,7 +81,7 @@ def read_parameter(learner: type, text: str) -> tuple[str, Any]:
             continue
     if not readable or [kind.words for kind in readable] == ["None"]:
         raise RankwoodError(f"{name} can be given in Python only, not as text")
-    raise RankwoodError(f"{name} must be {_words(readable)}, got {value!r}")
+    raise RankwoodError(f"{name} must be {_words(readable)}, got {value!r}{_near(readable, value)}")
 
 
 def check_parameter(learner: type, name: str, value: Any) -> None:
@@ -93,7 +94,7 @@ def check_parameter(learner: type, name: str, value: Any) -> None:
     """
     kinds = kinds_of(learner, name)
     if kinds and not any(kind.holds(value) for kind in kinds):
-        raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}")
+        raise RankwoodError(f"{name} must be {_words(kinds)}, got {value!r:.80}{_near(kinds, value)}")
 
 
 def kinds_of(learner: type, name: str) -> list[Kind]:
@@ -139,6 +140,13 @@ def documented_parameters(docstring: str | None) -> dict[str, str]:
 def _words(kinds: list[Kind]) -> str:
     *others, last = dict.fromkeys(kind.words for kind in kinds)
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def _near(kinds: list[Kind], value: Any) -> str:
+    """The choice that a text is near to, as a question; nothing when there is none."""
+    choices = {kind.choice.lower(): kind.choice for kind in kinds if kind.choice is not None}
+    near = difflib.get_close_matches(value.lower(), choices, n=1) if isinstance(value, str) else []
+    return f" (did you mean {choices[near[0]]!r}?)" if near else ""
 
 
 def _kinds(hint: Any) -> list[Kind]:
@@ -197,7 +205,7 @@ def _choice(option: str) -> Kind:
             raise ValueError
         return option
 
-    return Kind(repr(option), lambda value: isinstance(value, str) and value == option, read)
+    return Kind(repr(option), lambda value: isinstance(value, str) and value == option, read, option)
 
 
 def _sequence(of: list[Kind]) -> Kind:

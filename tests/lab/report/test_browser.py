@@ -91,6 +91,16 @@ def test_a_pair_has_one_p_wherever_it_is_told(opened, report):
     assert page.locator("#told").inner_text().startswith(f"{name} against large")
 
 
+def test_two_models_are_one_pair(opened, models, data, tmp_path):
+    facts = gather({name: models[name] for name in ("large", "small")}, data, budget=QUICK, title="two")
+    path = tmp_path / "two.html"
+    path.write_text(render_page(facts), encoding="utf-8")
+    page = opened(path)
+    for place in ("#models", "#significance"):
+        assert page.locator(place).get_by_text("nothing to correct for with one pair of models").count() == 1
+    assert "corrected for all 3 pairs of models (Holm). It is" in opened().locator("#significance").inner_text()
+
+
 def test_the_table_of_models_has_the_margin_and_intervals_of_speed(opened):
     page = opened()
     heads = page.locator("#table-models thead th").all_inner_texts()

@@ -3,6 +3,10 @@
 const data = JSON.parse(document.getElementById("report-data").textContent);
 const models = data.models,
   baseline = data.baseline;
+const correctedFor = (where = "") =>
+  models.length === 2
+    ? "which has nothing to correct for with one pair of models"
+    : `corrected for all ${whole((models.length * (models.length - 1)) / 2)} pairs of models${where} (Holm)`;
 const state = { measure: 0, hidden: new Set() };
 const visible = () =>
   models.map((model, number) => ({ ...model, number })).filter((model) => !state.hidden.has(model.number));

@@ -76,7 +76,7 @@ function modelsSection(place) {
   const caption =
     `Means over ${whole(data.data.queries)} queries with 95 % bootstrap intervals. ` +
     (several
-      ? `Differences from ${models[baseline].name} are paired by query. Corrected p: randomisation test, corrected for all ${whole((models.length * (models.length - 1)) / 2)} pairs of models under a measure (Holm). ` +
+      ? `Differences from ${models[baseline].name} are paired by query. Corrected p: randomisation test, ${correctedFor(" under a measure")}. ` +
         `Loses < ${data.margin}: whether a loss of ${data.margin} of the measure or more is ruled out, 95 % sure (one-sided t-test, corrected for ${whole(models.length - 1)} ${models.length > 2 ? "models" : "model"}). `
       : "") +
     `Times: one thread, ${whole(models[0].batch)} documents per call, sums in ${models[0].precision} precision, lower quartile of ${whole(Math.min(...models.map((m) => m.calls)))} calls or more, engine ${engines}. ` +

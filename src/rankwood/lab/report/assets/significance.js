@@ -17,7 +17,7 @@ function significanceSection(place) {
           ...shown.map((column) => cell(row, column)),
         ]),
         caption:
-          `Corrected p: paired randomisation test by ${measureName()}, corrected for all ${whole((models.length * (models.length - 1)) / 2)} pairs of models (Holm). It is the p of the headline and of the table of models. ` +
+          `Corrected p: paired randomisation test by ${measureName()}, ${correctedFor()}. It is the p of the headline and of the table of models. ` +
           `▲ the row is better, ▼ worse, with p below ${data.alpha}. That a difference is not significant does not show that there is none: look at its interval.`,
       };
     },
