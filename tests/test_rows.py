@@ -76,7 +76,9 @@ def test_pandas(model, X):
     frame = pandas.DataFrame(X, columns=NAMES)
     assert_array_equal(model.score(frame), expected)
     assert_array_equal(model.score(frame[NAMES[::-1]]), expected)  # by name
-    with pytest.raises(DataError, match=r"differently .*: there is no 'f0', 'f1', 'f2' and \d more and .* know 'F0', 'F1'"):
+    with pytest.raises(
+        DataError, match=r"differently .*: there is no 'f0', 'f1', 'f2' and \d more and .* know 'F0', 'F1'"
+    ):
         model.score(frame.rename(columns=str.upper))
     with pytest.raises(DataError, match="there is no 'f3' and the model does not know 'f2'"):
         model.score(frame.rename(columns={"f3": "f2"}))
